@@ -59,9 +59,10 @@ def flat_area(pixels: int, rows: int, tuning: Tuning) -> Area:
 
 
 def across_area(width: int, height: int, most_rows: int, tuning: Tuning) -> Area:
-    """Threads over rows and columns whose pixels lie in one row each, as many as divide it."""
-    choices = [count for count in range(1, min(most_rows, width) + 1) if width % count == 0]
-    areas = [(count, map_area(width // count, height, 1, tuning)) for count in choices]
+    """Threads over rows and columns whose pixels lie in one row each."""
+    areas = [
+        (count, map_area(ceil_div(width, count), height, 1, tuning)) for count in range(1, min(most_rows, width) + 1)
+    ]
     found = (Area(k, area.local, area.cost // _cost(1, 1, 1) * _cost(1, 1, k), across=True) for k, area in areas)
     return min(found, key=lambda area: (area.cost, -area.rows))
 

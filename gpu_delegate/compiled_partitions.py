@@ -57,7 +57,7 @@ def compile_partitions(
         share_s = options.compile_budget_s * min(1.0, len(part.nodes) / most)
         return compile_part(part, device, replace(options, compile_budget_s=share_s))
 
-    compiler = _Compiler(graph, found.constants, compiled)
+    compiler = _Compiler(found.graph, found.constants, compiled)
     reasons = dict(found.reasons)
     while more := select(result := compiler.compile(reasons)):
         reasons |= more

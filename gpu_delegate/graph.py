@@ -68,7 +68,7 @@ class TransposeConv2D(Activated):
 
 @dataclass(frozen=True)
 class Pool2D(Activated):
-    """AVERAGE_POOL_2D and MAX_POOL_2D; padding counts neither in the average nor in the maximum."""
+    """AVERAGE_POOL_2D, MAX_POOL_2D and L2_POOL_2D; padding counts neither in the average nor in the maximum."""
 
     kernel: Size2 = (1, 1)
     stride: Size2 = (1, 1)
@@ -81,6 +81,7 @@ class Resize(Attributes):
 
     align_corners: bool = False
     half_pixel_centers: bool = False
+    in_1024ths: bool = False  # scale and positions, as in TensorFlow Lite's bilinear kernel for int8
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,8 @@ class GroupSums:
             conditions.append("gl_GlobalInvocationID.x < WIDTH")
         if height % (tile.local[1] * tile.down):
             conditions.append(f"y0 + {0 if tile.across else row} >= int(gl_GlobalInvocationID.y) * ROWS")
+        if tile.across and (row + 1) * width > domain.width:
+            conditions.append(f"x0 + {row * width} < {domain.width}")
         if tile.flat and (row + 1) * width > domain.pixels:
             conditions.append(f"(y0 + {row}) * WIDTH + x0 < {domain.pixels}")
         return " && ".join(conditions)

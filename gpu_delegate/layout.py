@@ -119,6 +119,11 @@ class Storage:
         return self.value_bytes == 1
 
     @property
+    def kind(self) -> str:
+        """What values are stored as, for people."""
+        return {1: "bytes", 2: "halves", 4: "float32"}[self.value_bytes]
+
+    @property
     def is_packed(self) -> bool:
         """Whether values have fewer bytes than floats."""
         return self.value_bytes < 4

@@ -27,7 +27,7 @@ from .signature import graph_signature, signature_of
 from .storages import storage_inside
 from .tile import Tile
 from .tiling import choose_tiles, reduction_tile
-from .vector_work import VectorWork, input_names, map_loads, narrowed
+from .vector_work import MOST_TURNS, VectorWork, input_names, map_loads, matrix_turns, narrowed
 from .views import Views
 
 MOST_REDUCTION_NODES = 32  # of one kernel: what it does not store, other kernels compute again
@@ -213,5 +213,7 @@ class _Builder(Generic[K]):
         if not self.inline or not self._fits(prologue, body.inputs, outputs, taken_bytes):
             return False
         if not prologue.is_shared:
+            if matrix_turns(prologue) > MOST_TURNS:
+                return False
             return map_loads(prologue) * math.prod(tile.groups(body.domain)) <= self.tuning.prologue_loads
         return prologue.loads * math.prod(grid_of(body, tile)) <= self.tuning.prologue_loads

@@ -150,12 +150,13 @@ def plan_lines(compiled: CompiledGraph) -> Iterator[str]:
         f"debug: memory plan: {len(compiled.records)} tensors in {compiled.plan.total_bytes:,} bytes, "
         f"{apart:,} apart, at least {least:,}"
     )
-    yield f"{'from':>12} {'to byte':>12} {'alive':>9}  {'tensor':<{_NAME}}  shape"
+    yield f"{'from':>12} {'to byte':>12} {'alive':>9} {'stored as':>10}  {'tensor':<{_NAME}}  shape"
     for record in sorted(compiled.records, key=lambda r: (r.first_task, compiled.plan.offsets[r.tensor])):
         start, tensor = compiled.plan.offsets[record.tensor], compiled.graph.tensors[record.tensor]
         alive = f"{record.first_task}-{record.last_task}"
         shape = "x".join(map(str, tensor.shape))
-        yield f"{start:>12,} {start + record.size_bytes:>12,} {alive:>9}  {_cut(tensor.name):<{_NAME}}  {shape}"
+        place = f"{start:>12,} {start + record.size_bytes:>12,} {alive:>9}"
+        yield f"{place} {compiled.storages[record.tensor].kind:>10}  {_cut(tensor.name):<{_NAME}}  {shape}"
 
 
 def barrier_lines(compiled: CompiledGraph) -> Iterator[str]:

@@ -44,10 +44,25 @@ def step_size(tensor: Tensor) -> float:
     return quantization_of(tensor).scales[0] if is_quantized(tensor) else 1.0
 
 
+def byte_steps(tensor: Tensor) -> Steps | None:
+    """The least and greatest whole number that kernels have for a tensor of bytes; None for other types."""
+    if is_quantized(tensor):
+        return steps_of(tensor)
+    limits = np.iinfo(tensor.dtype) if tensor.dtype in BYTE_DTYPES else None
+    return limits and Steps(int(limits.min), int(limits.max))
+
+
+def real_range(tensor: Tensor) -> tuple[float, float] | None:
+    """The least and the largest real number that a quantised tensor can say; None for others."""
+    steps, size = byte_steps(tensor), step_size(tensor)
+    return (steps.low * size, steps.high * size) if steps and is_quantized(tensor) else None
+
+
 def nearest_whole(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Rounded, halves away from zero: as TensorFlow Lite quantises."""
-    whole: npt.NDArray[Any] = np.copysign(np.floor(np.abs(values) + 0.5), values)
-    return whole
+    """Rounded, halves away from zero: as TensorFlow Lite quantises, and as round_away in shaders/requantize.glsl."""
+    whole = np.trunc(values)
+    rounded: npt.NDArray[Any] = whole + np.trunc(2 * (values - whole))
+    return rounded
 
 
 def quantized(values: FloatArray, tensor: Tensor) -> npt.NDArray[Any]:
@@ -57,7 +72,9 @@ def quantized(values: FloatArray, tensor: Tensor) -> npt.NDArray[Any]:
         return values.astype(kind, copy=False)
     scale, zero_point = _along(tensor.quantization, values.ndim)
     limits = np.iinfo(kind)
-    integers: npt.NDArray[Any] = np.clip(np.rint(values / scale) + zero_point, limits.min, limits.max).astype(kind)
+    integers: npt.NDArray[Any] = np.clip(nearest_whole(values / scale) + zero_point, limits.min, limits.max).astype(
+        kind
+    )
     return integers
 
 

@@ -1,7 +1,8 @@
 """A graph as read and a device go in; for each operator why the GPU cannot take it comes out, before GLSL is made.
 
 What the reader has left opaque has its reason. Every other operator is planned as a graph of its own: the compiler's
-checks, its passes and the loops of its kernel. Operators that are alike are planned once.
+checks, its passes and the loops of its kernel. Operators that are alike are planned once. Integers that float32 may not
+have are found in the graph as a whole: nobody looks at what TensorFlow Lite hands over.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -12,6 +13,7 @@ import numpy as np
 
 from .device import Device
 from .errors import DeviceError, UnsupportedError
+from .exact_integers import inexact_operators, with_ranges
 from .fusion import group_nodes
 from .graph import ABSENT, Graph, Node, Opaque, Tensor, constant_location
 from .operators import NO_RULE
@@ -31,6 +33,7 @@ Attempt = Callable[[Graph], object]  # raises UnsupportedError or DeviceError
 class Refusals:
     """Operators by their positions in the graph."""
 
+    graph: Graph  # in which integers say how large they can be, so that parts of it know
     reasons: Mapping[int, str]  # of those that the GPU cannot take
     constants: frozenset[int]  # of the others, those whose values are known before a run
 
@@ -45,19 +48,25 @@ def find_refusals(graph: Graph, device: Device, fuse: bool = True) -> Refusals:
 
     attributes = [node.attributes for node in graph.nodes]
     opaque = {number: _opaque_reason(each) for number, each in enumerate(attributes) if isinstance(each, Opaque)}
-    planned = [number for number in range(len(graph.nodes)) if number not in opaque and number not in lone.constants]
-    return Refusals(MappingProxyType(opaque | lone.failures(planned, plan)), lone.constants)
+    refused = opaque | lone.inexact()
+    planned = [number for number in range(len(graph.nodes)) if number not in refused and number not in lone.constants]
+    return Refusals(lone.graph, MappingProxyType(refused | lone.failures(planned, plan)), lone.constants)
 
 
 class LoneNodes:
     """The known nodes of a graph, each as a graph of its own; what depends on constants alone is constant there."""
 
     def __init__(self, graph: Graph) -> None:
-        self._graph = graph
         self._known = _known_tensors(graph)
+        self._valued = replace(graph, tensors=MappingProxyType({**graph.tensors, **self._known}))
+        self.graph = with_ranges(graph, self._valued)
         self.constants = frozenset(
             number for number, node in enumerate(graph.nodes) if node.outputs and self._known.keys() >= {*node.outputs}
         )
+
+    def inexact(self) -> dict[int, str]:
+        """Those that would compute integers which float32 may not have, and why."""
+        return dict(inexact_operators(self._valued))
 
     def failures(self, numbers: Iterable[int], attempt: Attempt) -> dict[int, str]:
         """Those of these nodes with which an attempt fails, and why; of nodes that are alike one is tried."""
@@ -73,12 +82,12 @@ class LoneNodes:
 
     def _alone(self, number: int) -> Graph:
         """One node; tensors are called by their places, so that messages about nodes that are alike are equal."""
-        node = replace(self._graph.nodes[number], index=0)
+        node = replace(self.graph.nodes[number], index=0)
         tensors: dict[int, Tensor] = {}
         for what, indices in (("output", node.outputs), ("input", node.inputs)):
             for place, index in enumerate(indices):
                 if index != ABSENT:
-                    tensor = self._known.get(index, self._graph.tensors[index])
+                    tensor = self._known.get(index, self.graph.tensors[index])
                     tensors[index] = replace(tensor, name=f"{what} {place}")
         inputs = tuple(i for i in dict.fromkeys(node.inputs) if i != ABSENT and not tensors[i].is_constant)
         return Graph(node.op, MappingProxyType(tensors), (node,), inputs, node.outputs)
@@ -92,7 +101,8 @@ def _known_tensors(graph: Graph) -> dict[int, Tensor]:
         if known and not isinstance(node.attributes, Opaque) and _has_form(graph, node):
             nodes.append(node)
             tensors.update(node.outputs)
-    part = replace(graph, inputs=(), outputs=()).with_changes(tuple(nodes))
+    read = dict.fromkeys(index for node in nodes for index in node.inputs if index != ABSENT and index not in tensors)
+    part = replace(graph, inputs=tuple(read), outputs=()).with_changes(tuple(nodes))  # of these, shapes are read
     before, _ = run_passes(part, PASSES[: PASSES.index(fold_constants)])
     found = computed_constants(before, lambda _: None).items()
     return {index: _in_file(graph.tensors[index], tensor) for index, (_, tensor) in found if index in graph.tensors}
@@ -130,7 +140,7 @@ def _tensor_likeness(tensor: Tensor) -> object:
         if tensor.data.dtype.kind != "f":
             small = tensor.data.nbytes <= MOST_COMPARED_BYTES
             value = tensor.data.tobytes() if small else constant_location(tensor.data)
-    return tensor.shape, tensor.dtype, tensor.quantization, tensor.unusable, value
+    return tensor.shape, tensor.dtype, tensor.quantization, tensor.steps, tensor.unusable, value
 
 
 def _failure(alone: Graph, attempt: Attempt) -> str:

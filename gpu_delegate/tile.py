@@ -20,7 +20,7 @@ class Tile:
     loads_at_use: bool = False  # right before what needs them; else all of a window first
     unrolls: bool = True  # whether a compiler may unroll loops
     leaves: bool = False  # threads past an edge end at once; else they repeat what the last ones compute
-    across: bool = False  # a thread's pixels lie in one row, whose width is a multiple of their number
+    across: bool = False  # a thread's pixels lie in one row
 
     @property
     def threads(self) -> int:
@@ -30,7 +30,7 @@ class Tile:
     def area(self, domain: MapShape) -> tuple[int, int]:
         """(width, height) of the pixels as threads run over them; the last row of a flat area may be incomplete."""
         if self.across:
-            return domain.width // self.rows, domain.rows
+            return ceil_div(domain.width, self.rows), domain.rows
         return (ceil_div(domain.pixels, self.rows), self.rows) if self.flat else (domain.width, domain.rows)
 
     @property

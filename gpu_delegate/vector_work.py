@@ -7,6 +7,7 @@ from .graph import Graph, Node
 from .layout import TEXEL_BYTES, MapShape, ceil_div, shape_of
 from .nodes import has_role, has_weights, is_constant_vector, is_elementwise
 
+MOST_TURNS = 1 << 14  # of a thread in front of a kernel: Mesa's llvmpipe ends all loops after 65,536 in a thread
 MOST_PARTS = 16  # threads that share one slice of a matrix's output: one of them adds what they have
 
 
@@ -78,6 +79,14 @@ def _operands(node: Node) -> tuple[int, ...]:
 def map_loads(work: VectorWork) -> int:
     """The texels of what vector nodes reduce, as it is read once for each of them."""
     return sum(work.shape(node.inputs[0]).texels for node in work.nodes if has_role(node, "reduction"))
+
+
+def matrix_turns(work: VectorWork) -> int:
+    """How often a thread goes through the loops over the inputs of matrices, which no threads share."""
+    matrices = (node for node in work.nodes if has_weights(node))
+    return sum(
+        ceil_div(work.slices(node.outputs[0]), work.threads) * work.shape(node.inputs[0]).slices for node in matrices
+    )
 
 
 def narrowed(work: VectorWork, range_: Range, needed: frozenset[int]) -> VectorWork:

@@ -16,12 +16,15 @@ import numpy.typing as npt
 
 from .graph import ABSENT, Activated, Attributes, Graph, Node, Opaque, Pad, SpaceToBatch, Steps, Tensor
 from .nodes import has_role
+from .operators import attributes_of
+from .ops.requantize import Requantize
 from .rewrite import END_OF_INTEGERS
 
 _Range = Steps | None  # None: values that may be no whole numbers, or too large
 _Rule = Callable[[Graph, Node, Sequence[_Range]], _Range]  # of the ranges of a node's inputs that of each output
 
 _ZERO, _TRUTH = Steps(0, 0), Steps(0, 1)
+_ANY = Steps(-(1 << 128), 1 << 128)  # whole numbers of any size, of which limits may make small ones
 _SAMPLED = 64  # values of a constant of floats that are looked at before all are
 _LIMITS: Mapping[str, tuple[int, int | None]] = MappingProxyType(
     {"RELU": (0, None), "RELU6": (0, 6), "RELU_N1_TO_1": (-1, 1), "RELU_0_TO_1": (0, 1)}
@@ -41,7 +44,7 @@ def whole_ranges(graph: Graph) -> Mapping[int, Steps]:
             made, known = _made(graph, node, inputs, place), found.get(number)
             if made is not None:
                 found[number] = made if known is None else _common(made, known)
-    return MappingProxyType(found)
+    return MappingProxyType({number: r for number, r in found.items() if _exact(r.low, r.high)})
 
 
 def own_range(tensor: Tensor) -> _Range:
@@ -145,6 +148,26 @@ def _of_corners(function: Callable[[int, int], int]) -> _Rule:
     return rule
 
 
+def _either(choose: Callable[[int, int], int]) -> _Rule:
+    """The larger or the smaller of two numbers."""
+
+    def rule(graph: Graph, node: Node, inputs: Sequence[_Range]) -> _Range:
+        first, second = inputs
+        if first is None or second is None:
+            return None
+        return Steps(choose(first.low, second.low), choose(first.high, second.high))
+
+    return rule
+
+
+def _rounded(graph: Graph, node: Node, inputs: Sequence[_Range]) -> _Range:
+    return inputs[0] or _ANY
+
+
+def _sign(graph: Graph, node: Node, inputs: Sequence[_Range]) -> _Range:
+    return _clamped(inputs[0], -1, 1) if inputs[0] else Steps(-1, 1)
+
+
 def _of_one(function: Callable[[int], int]) -> _Rule:
     """A function of one number that has its extremes at both ends or, if it lies between, at zero."""
 
@@ -210,14 +233,14 @@ def _chosen(graph: Graph, node: Node, inputs: Sequence[_Range]) -> _Range:
 
 
 def _cast(graph: Graph, node: Node, inputs: Sequence[_Range]) -> _Range:
-    """Whole numbers stay what they are, unless the type is too small for them."""
+    """Whole numbers stay what they are, unless the type is too small for them; fractions are cut off."""
     found, to = inputs[0], np.dtype(graph.tensors[node.outputs[0]].dtype)
     if to.kind == "b":
         return _TRUTH
-    if found is None or to.kind == "f":
+    if to.kind == "f" or (found is None and graph.tensors[node.inputs[0]].dtype != "float32"):
         return found
     limits = np.iinfo(to)
-    return found if limits.min <= found.low and found.high <= limits.max else None
+    return _common(found or _ANY, Steps(int(limits.min), int(limits.max)))
 
 
 # Places ---------------------------------------------------------------------------------------------------------------
@@ -299,7 +322,7 @@ def _product(graph: Graph, node: Node, inputs: Sequence[_Range]) -> _Range:
 def _contracted(graph: Graph, node: Node, inputs: Sequence[_Range]) -> _Range:
     """A sum of products with constant weights, whichever part of it comes first, and a constant bias."""
     x, weights = inputs[0], graph.tensors[node.inputs[1]]
-    if x is None or weights.data is None or own_range(weights) is None:
+    if x is None or not _exact(x.low, x.high) or weights.data is None or own_range(weights) is None:
         return None
     along = 3 if weights.shape[:1] == (1,) and node.op == "DEPTHWISE_CONV_2D" else 0
     low, high = _bounds_of_products(weights.data, along, min(x.low, 0), max(x.high, 0))
@@ -327,25 +350,27 @@ _LOOKING_UP = frozenset({"GATHER", "GATHER_ND", "REVERSE_SEQUENCE", "EMBEDDING_L
 _RULES: Mapping[str, _Rule] = MappingProxyType(
     {
         **{op: _limited(*limits) for op, limits in _LIMITS.items()},
-        **dict.fromkeys(("CEIL", "FLOOR", "ROUND", "REDUCE_MAX", "REDUCE_MIN", "MAX_POOL_2D"), _kept),
+        **dict.fromkeys(("CEIL", "FLOOR", "ROUND"), _rounded),
+        **dict.fromkeys(("REDUCE_MAX", "REDUCE_MIN", "MAX_POOL_2D"), _kept),
         **dict.fromkeys(("RESIZE_NEAREST_NEIGHBOR", "REVERSE_SEQUENCE", "TOPK_V2"), _kept),
         **dict.fromkeys(("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"), _truths),
         **dict.fromkeys(("LOGICAL_AND", "LOGICAL_OR", "LOGICAL_NOT", "REDUCE_ANY", "REDUCE_ALL"), _truths),
         "ABS": _of_one(abs),
         "NEG": _of_one(lambda x: -x),
-        "SIGN": _of_one(lambda x: (x > 0) - (x < 0)),
+        "SIGN": _sign,
         "SQUARE": _of_one(lambda x: x * x),
         "ADD": _of_corners(lambda a, b: a + b),
         "SUB": _of_corners(lambda a, b: a - b),
         "MUL": _of_corners(lambda a, b: a * b),
-        "MAXIMUM": _of_corners(max),
-        "MINIMUM": _of_corners(min),
+        "MAXIMUM": _either(max),
+        "MINIMUM": _either(min),
         "SQUARED_DIFFERENCE": _squared_difference,
         "ADD_N": _summed,
         "DIV": _quotient,
         "FLOOR_DIV": _quotient,
         "FLOOR_MOD": _remainder,
         "POW": _power,
+        "REQUANTIZE": lambda graph, node, inputs: attributes_of(node, Requantize).limits,
         "CAST": _cast,
         **dict.fromkeys(("SELECT", "SELECT_V2"), _chosen),
         "ONE_HOT": _one_hot,

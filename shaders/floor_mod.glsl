@@ -23,3 +23,15 @@ vec4 floor_div(vec4 x, vec4 y) {
     bvec4 infinite = bvec4(ivec4(isinf(x / y)) + ivec4(isinf(y)));
     return mix(roundEven((x - floor_mod(x, y)) / y), floor(x / y), infinite);
 }
+
+// The same of whole numbers below 2^24, in integers. A divisor of zero counts as one.
+vec4 whole_floor_div(vec4 x, vec4 y) {
+    uvec4 divided = uvec4(abs(x)), divisor = max(uvec4(abs(y)), 1u);
+    bvec4 negative = lessThan(sign(x) * sign(y + 0.5), vec4(0.0));
+    return mix(vec4(divided / divisor), -vec4((divided + divisor - 1u) / divisor), negative);
+}
+
+vec4 whole_floor_mod(vec4 x, vec4 y) {
+    vec4 rest = vec4(uvec4(abs(x)) % max(uvec4(abs(y)), 1u)) * sign(x);
+    return rest + mix(vec4(0.0), y, lessThan(rest * sign(y), vec4(0.0)));
+}

@@ -14,11 +14,16 @@
 #define Y_DEN 512
 #define LOW 0.0
 #define HIGH 1.0
+// Whether the tensor is of whole numbers, from LEAST to MOST: steps of a quantised network.
+#define WHOLE 0
+#define LEAST 0.0
+#define MOST 255.0
 // Whether there are bars around the frame.
 #define BARS 0
 // Whether the frame is sampled bilinearly and its light left as it is.
 #define PLAIN 1
 #include "frame_mean.glsl"
+#include "requantize.glsl"
 
 layout(local_size_x = GROUP_X, local_size_y = GROUP_Y) in;
 layout(std430, binding = 0) writeonly buffer Tensor { vec4 tensor[]; };
@@ -38,6 +43,9 @@ void main() {
 #if BARS
     bool seen = is_inside(at.x, X_STEP, X_START, X_DEN, FRAME_W) && is_inside(at.y, Y_STEP, Y_START, Y_DEN, FRAME_H);
     color = seen ? color : vec3(LOW);
+#endif
+#if WHOLE
+    color = clamp(round_away(vec4(color, 0.0)).rgb, LEAST, MOST);
 #endif
     tensor[at.y * TENSOR_W + at.x] = vec4(color, 0.0);
 }

@@ -3,6 +3,8 @@
 #define MASK_H 256
 #define CHANNELS 1
 #define CHANNEL 0
+// What the tensor's values are multiplied by: 1, or the scale of a quantised one.
+#define SCALE 1.0
 // The activation that is still to be applied: 0 nothing, 1 sigmoid, 2 softmax over the channels.
 #define ACTIVATION 0
 // Texels are of four channels of a pixel in PHWC4, of one in a plain tensor.
@@ -10,13 +12,13 @@
 
 float mask_at(int x, int y) {
     int pixel = y * MASK_W + x;
-    float value = texel_at(CHANNEL / STRIDE * MASK_W * MASK_H + pixel)[CHANNEL % STRIDE];
+    float value = SCALE * texel_at(CHANNEL / STRIDE * MASK_W * MASK_H + pixel)[CHANNEL % STRIDE];
 #if ACTIVATION == 1
     return 1.0 / (1.0 + exp(min(-value, 60.0)));  // as below
 #elif ACTIVATION == 2
     float sum = 0.0;
     for (int i = 0; i < CHANNELS; i++)
-        sum += exp(texel_at(i / STRIDE * MASK_W * MASK_H + pixel)[i % STRIDE] - value);
+        sum += exp(SCALE * texel_at(i / STRIDE * MASK_W * MASK_H + pixel)[i % STRIDE] - value);
     return 1.0 / sum;
 #else
     return abs(value) < 1e-30 ? 0.0 : value;  // denormal numbers, common far from the person, halve the speed of a CPU

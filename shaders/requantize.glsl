@@ -6,6 +6,12 @@ vec4 round_away(vec4 v) {
     return whole + trunc(2.0 * (v - whole));
 }
 
+// The same, of two the greater one.
+vec4 round_up(vec4 v) {
+    vec4 whole = floor(v);
+    return whole + floor(2.0 * (v - whole));
+}
+
 vec4 requantize(vec4 v, vec4 multiplier, vec4 power, float low, float high) {
-    return clamp(round_away(round_away(v * multiplier) * power), low, high);
+    return clamp(round_away(round_up(v * multiplier) * power), low, high);
 }

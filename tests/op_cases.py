@@ -13,8 +13,10 @@ from tests import fused_models as fused
 from tests.arithmetic_cases import reductions, value_by_value
 from tests.contraction_cases import contractions
 from tests.engine import DEVICES
+from tests.integer_cases import integer_cases
 from tests.model_builder import CUSTOM_TRANSPOSE
 from tests.move_cases import MOVE_CASES
+from tests.ranking_cases import rankings
 from tests.sketch import OpCase, Shape, Size
 
 ODD = (1, 3, 5, 13)  # channel counts that leave lanes of a texel empty
@@ -376,6 +378,7 @@ CASES: tuple[OpCase, ...] = (
     *_transposed(),
     *_elementwise(),
     *value_by_value(),
+    *integer_cases(),
     *_repeated(),
     *_batches(),
     *_windows(),
@@ -384,12 +387,23 @@ CASES: tuple[OpCase, ...] = (
     *_shapes_and_reductions(),
     *reductions(),
     *contractions(),
+    *rankings(),
     *_fused(),
     *MOVE_CASES,
 )
 
 UNFUSED = "unfused"
-ALIKE = frozenset(case.name for case in (*value_by_value(), *_batches(), *reductions(), *contractions()))
+ALIKE = frozenset(
+    case.name
+    for case in (
+        *value_by_value(),
+        *integer_cases(),
+        *_batches(),
+        *reductions(),
+        *contractions(),
+        *rankings(),
+    )
+)
 
 
 def devices_for(case: OpCase) -> list[str]:

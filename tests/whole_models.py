@@ -1,4 +1,7 @@
-"""A sketch whose values are made whole numbers goes in; a graph that says which tensors have no others comes out."""
+"""A sketch whose values are made whole numbers goes in; a graph that says which tensors have no others comes out.
+
+Weights are small whole numbers and scales powers of two, so that every sum is exact wherever it is computed.
+"""
 
 from dataclasses import replace
 from types import MappingProxyType
@@ -15,7 +18,10 @@ class WholeSketch(Sketch):
         super().__init__(seed)
         self.steps: dict[int, Steps] = {}
 
-    def whole(self, x: int, low: int, high: int, scale: float = 40.0) -> int:
+    def random(self, *shape: int) -> int:
+        return self.constant(self.rng.integers(-3, 4, shape))
+
+    def whole(self, x: int, low: int, high: int, scale: float = 1.0) -> int:
         """The nearest whole numbers to so many times a tensor, from the least to the greatest."""
         x = self.unary("ROUND", self.binary("MUL", x, self.constant([scale])))
         x = self.binary("MINIMUM", self.binary("MAXIMUM", x, self.constant([low])), self.constant([high]))
@@ -25,6 +31,11 @@ class WholeSketch(Sketch):
         """A tensor that is so by what made it."""
         self.steps[x] = Steps(low, high)
         return x
+
+    def joined(self, *parts: int) -> int:
+        """Behind each other along channels."""
+        shape = self.shape(parts[0])
+        return self.op("CONCATENATION", parts, (*shape[:3], sum(self.shape(part)[3] for part in parts)), axis=3)
 
     def graph(self) -> Graph:
         """As a pass would leave it that knows."""

@@ -16,11 +16,11 @@ import numpy as np
 from texelflow.gpu_delegate.cpu.delegation import Delegation
 from texelflow.gpu_delegate.cpu.reference import Reference, is_apart
 from texelflow.gpu_delegate.cpu.rewriting import rewritten
-from texelflow.gpu_delegate.packing import Float32Array
-from texelflow.gpu_delegate.quantization import dequantized, quantized
+from texelflow.gpu_delegate.packing import Float32Array, in_file_type
+from texelflow.gpu_delegate.quantization import dequantized
 from texelflow.gpu_delegate.weights_cache import WeightsCache
 
-from ..models.loading import FrameModel, preprocessing_for
+from ..models.loading import FrameModel, input_values, preprocessing_for
 from ..models.spec import ModelSpec, PictureSpec
 from ..picture.picture import Picture, PictureFormat
 from ..picture.preprocess import Fit, Floats, Preprocessing, Preprocessor
@@ -73,24 +73,21 @@ class CpuPath:
 
     def take(self, frame: PictureFormat) -> None:
         """Take pictures of another format from now on."""
-        model = self.model
-        self._preprocessor = Preprocessor(
-            frame, model.input_size, self.fit, model.spec.input_range, self._preprocessing, model.output_size
-        )
+        self._preprocessor = preprocessor_of(self.model, frame, self.fit, self._preprocessing)
 
     def begin_anew(self) -> None:
         """The next picture has nothing to do with those before."""
         self._preprocessor.begin_anew()
 
     def image_to_tensor(self, picture: Picture) -> Floats:
-        """The network's input (1, H, W, 3) for a picture, which comes after the one before it."""
+        """The network's input (1, H, W, 3) for a picture, which comes after the one before it; steps if quantised."""
         return self._preprocessor.image_to_tensor(picture)
 
     def network(self, tensor: Floats) -> Floats:
         """The mask (H, W), or the picture (H, W, 4), on the network's own grid, 0 to 1, for its input tensor."""
         graph = self.model.graph
         source, result = graph.tensors[graph.inputs[0]], graph.tensors[graph.outputs[0]]
-        (output, *_) = self._reference.run(quantized(tensor, source))
+        (output, *_) = self._reference.run(in_file_type(tensor, source))
         self.scores = dequantized(output, result)
         return meaning_of(self.scores, self.model.spec)
 
@@ -105,6 +102,12 @@ class CpuPath:
     def close(self) -> None:
         """As Reference.close."""
         self._reference.close()
+
+
+def preprocessor_of(model: FrameModel, frame: PictureFormat, fit: Fit, preprocessing: Preprocessing) -> Preprocessor:
+    """NumPy's way from pictures to a model's input, as that has it in memory, and from its masks to theirs."""
+    values, size = input_values(model), model.output_size
+    return Preprocessor(frame, model.input_size, fit, values.range, preprocessing, size, values.steps)
 
 
 @contextlib.contextmanager

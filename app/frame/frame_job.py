@@ -10,6 +10,8 @@ from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.errors import UnsupportedError
 from texelflow.gpu_delegate.gl_buffers import read_buffer
 from texelflow.gpu_delegate.opengl import BufferRange
+from texelflow.gpu_delegate.packing import in_file_type
+from texelflow.gpu_delegate.quantization import dequantized
 from texelflow.gpu_delegate.runtime import CompileProgress
 
 from ..models.loading import FrameModel, PictureModel, SegmentationModel
@@ -121,9 +123,10 @@ class GlFrameJob:
     def network(self, tensor: Floats) -> Floats:
         """See FrameJob."""
         program, graph = self._path.program, self._path.model.graph
-        program.write(graph.inputs[0], tensor)
+        program.write(graph.inputs[0], in_file_type(tensor, graph.tensors[graph.inputs[0]]))
         program.run()
-        return mask_of(program.read(graph.outputs[0]), self._spec)
+        result = graph.tensors[graph.outputs[0]]
+        return mask_of(dequantized(program.read(result.index), result), self._spec)
 
     def release(self) -> None:
         self._to_frame.release()

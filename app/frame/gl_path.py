@@ -9,7 +9,7 @@ from texelflow.gpu_delegate.runtime import CompileProgress, Program, TensorRange
 from texelflow.gpu_delegate.tuning.store import tuned_device
 from texelflow.gpu_delegate.weights_cache import graph_compiler
 
-from ..models.loading import FrameModel, PictureModel, preprocessing_for
+from ..models.loading import FrameModel, PictureModel, input_values, output_scale, preprocessing_for
 from ..picture.picture import Picture, PictureFormat
 from .backends import Backend
 from .network_options import NETWORK_DEFAULTS, NetworkOptions
@@ -79,8 +79,9 @@ class GlPath:
         """What lies ahead of the network, and is freed by the stack."""
         frame = FrameTextures(context, frame_format, choose_path(context, frame_format), kept)
         stack.callback(frame.release)
+        values = input_values(self.model)
         to_tensor = ImageToTensor(
-            context, frame, self.model.input_size, self.fit, self.model.spec.input_range, self._preprocessing
+            context, frame, self.model.input_size, self.fit, values.range, self._preprocessing, values.steps
         )
         stack.callback(to_tensor.release)
         return frame, to_tensor
@@ -109,15 +110,16 @@ class GlPath:
             raise ValueError(f"{self.model.name} puts out a picture")
         spec = self.model.spec
         activation: Any = spec.activation
-        channels = self.program.output.shape.channels
-        return MaskLayout(self.model.output_size, channels, spec.channel, self.program.output.stride, activation)
+        place, scale = self.program.output, output_scale(self.model)
+        return MaskLayout(self.model.output_size, place.shape.channels, spec.channel, place.stride, activation, scale)
 
     @property
     def picture(self) -> PictureOutput | None:
         """The picture in that tensor; None for a segmentation."""
         if not isinstance(self.model, PictureModel):
             return None
-        layout = PictureLayout(self.model.output_size, 4 if self.model.has_alpha else 3, self.model.spec.output_range)
+        (low, high), scale = self.model.spec.output_range, output_scale(self.model)
+        layout = PictureLayout(self.model.output_size, 4 if self.model.has_alpha else 3, (low / scale, high / scale))
         return PictureOutput(layout, lambda: self.mask)
 
     @property

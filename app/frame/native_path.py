@@ -17,14 +17,16 @@ from texelflow.gpu_delegate.llvm.compiler import native_target
 from texelflow.gpu_delegate.llvm.frame_steps import FrameKernels, FrameMaskStep, SamplerStep, frame_table, step_table
 from texelflow.gpu_delegate.llvm.planes import planes_of
 from texelflow.gpu_delegate.llvm.runtime import NativeNetwork
+from texelflow.gpu_delegate.packing import in_file_type
+from texelflow.gpu_delegate.quantization import dequantized, is_quantized
 from texelflow.gpu_delegate.weights_cache import WeightsCache
 from texelflow.gpu_delegate.wording import counted
 
-from ..models.loading import FrameModel, PictureModel, preprocessing_for
+from ..models.loading import FrameModel, PictureModel, input_values, preprocessing_for
 from ..picture.exposure import Exposure
 from ..picture.picture import Picture, PictureFormat, whole_rows
 from ..picture.preprocess import Fit, Floats, Preprocessing, Preprocessor, sampling
-from .cpu_path import picture_of_output
+from .cpu_path import picture_of_output, preprocessor_of
 from .native_ends import resized_mask, sampled_picture
 
 _OPS: Mapping[str, tuple[str, Attributes]] = MappingProxyType(
@@ -33,15 +35,22 @@ _OPS: Mapping[str, tuple[str, Attributes]] = MappingProxyType(
 
 
 def with_mask(graph: Graph, activation: str) -> Graph:
-    """A network whose last output has been through the activation that its masks need; its own output stays first."""
-    if activation not in _OPS:
-        return graph
-    op, attributes = _OPS[activation]
+    """A network whose last output has been through the activation that its masks need; its own output stays first.
+
+    Of bytes are made the real numbers that they mean.
+    """
     scores = graph.tensors[graph.outputs[0]]
-    masks = Tensor(max(graph.dropped_below, 1 + max(graph.tensors)), f"{scores.name}:{activation}", scores.shape)
-    node = Node(op, (scores.index,), (masks.index,), attributes)
-    longer = graph.with_changes((*graph.nodes, node), {masks.index: masks})
-    return replace(longer, outputs=(*graph.outputs, masks.index))
+    ops = [("DEQUANTIZE", Attributes())] if is_quantized(scores) else []
+    ops += [_OPS[activation]] if activation in _OPS else []
+    last, number = scores.index, max(graph.dropped_below, 1 + max(graph.tensors))
+    nodes, tensors = list(graph.nodes), dict[int, Tensor]()
+    for index, (op, attributes) in enumerate(ops, number):
+        tensors[index] = Tensor(index, f"{scores.name}:{op}", scores.shape)
+        nodes.append(Node(op, (last,), (index,), attributes))
+        last = index
+    if not ops:
+        return graph
+    return replace(graph.with_changes(tuple(nodes), tensors), outputs=(*graph.outputs, last))
 
 
 class NativePath:
@@ -83,7 +92,8 @@ class NativePath:
         self._exposure = Exposure(frame, there.stored(frame)) if self._preprocessing == "auto" else None
         self._sampler = self._mask = self._table = None
         if sampled.fits:
-            self._sampler = SamplerStep(sampled, model.spec.input_range, self._input, self._kernels)
+            values = input_values(model)
+            self._sampler = SamplerStep(sampled, values.range, self._input, self._kernels, values.steps)
         if not isinstance(model, PictureModel) and mask.fits:
             self._mask = FrameMaskStep(mask, self._masks()[model.spec.channel], self._kernels)
         if self._sampler and self._mask:
@@ -107,7 +117,8 @@ class NativePath:
     def network(self, tensor: Floats) -> Floats:
         """The mask (H, W), or the picture (H, W, 4), on the network's own grid, 0 to 1, for its input tensor."""
         if tensor is not self._tensor:
-            self._network.write(self._network.image.inputs[0], tensor)
+            number = self._network.image.inputs[0]
+            self._network.write(number, in_file_type(tensor, self._network.image.tensors[number].own))
         self._network.compute()
         self._scores = None
         if isinstance(self.model, PictureModel):
@@ -119,7 +130,8 @@ class NativePath:
     def scores(self) -> Floats:
         """The network's last output (1, H, W, C), read when it is asked for, before the next run."""
         if self._scores is None:
-            self._scores = self._network.read(self._network.image.outputs[0])
+            number = self._network.image.outputs[0]
+            self._scores = dequantized(self._network.read(number), self._network.image.tensors[number].own)
         return self._scores
 
     def mask_to_frame(self, mask: Floats) -> Floats:
@@ -159,8 +171,5 @@ class NativePath:
     def _preprocessor(self) -> Preprocessor:
         """NumPy's way, made when it is first needed."""
         if self._numpy is None:
-            model = self.model
-            self._numpy = Preprocessor(
-                self._format, model.input_size, self.fit, model.spec.input_range, self._preprocessing, model.output_size
-            )
+            self._numpy = preprocessor_of(self.model, self._format, self.fit, self._preprocessing)
         return self._numpy

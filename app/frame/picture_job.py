@@ -6,6 +6,8 @@ import numpy as np
 
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.packing import in_file_type
+from texelflow.gpu_delegate.quantization import dequantized
 
 from ..models.loading import PictureModel
 from ..picture.picture import Picture, PictureFormat
@@ -73,9 +75,10 @@ class GlPictureJob:
     def network(self, tensor: Floats) -> Floats:
         """The picture (H, W, 4) on the network's own grid for its input (1, H, W, 3)."""
         program, graph = self._path.program, self._model.graph
-        program.write(graph.inputs[0], tensor)
+        program.write(graph.inputs[0], in_file_type(tensor, graph.tensors[graph.inputs[0]]))
         program.run()
-        return picture_of_output(program.read(graph.outputs[0]), self._model.spec)
+        result = graph.tensors[graph.outputs[0]]
+        return picture_of_output(dequantized(program.read(result.index), result), self._model.spec)
 
     def release(self) -> None:
         """Free everything."""

@@ -13,6 +13,7 @@ from texelflow.gpu_delegate import opengl, program_log
 from texelflow.gpu_delegate.calls import CallCache
 from texelflow.gpu_delegate.context import Context, compile_compute
 from texelflow.gpu_delegate.errors import TexelflowError
+from texelflow.gpu_delegate.graph import Steps
 from texelflow.gpu_delegate.layout import ceil_div
 from texelflow.gpu_delegate.limits import Limits
 from texelflow.gpu_delegate.opengl import BufferSpan
@@ -32,7 +33,8 @@ _ACTIVATIONS = {"none": 0, "sigmoid": 1, "softmax": 2}
 class MaskLayout:
     """How the mask lies in the network's output tensor, and what is still to be done to it.
 
-    stride is the floats per pixel: 4 in PHWC4, 1 for a tensor of one channel that is stored plainly.
+    stride is the floats per pixel: 4 in PHWC4, 1 for a tensor of one channel that is stored plainly. Values are what is
+    stored times `scale`: a quantised output is stored in steps.
     """
 
     size: ImageSize
@@ -40,6 +42,7 @@ class MaskLayout:
     channel: int = 0
     stride: Literal[1, 4] = 4
     activation: Literal["none", "sigmoid", "softmax"] = "none"
+    scale: float = 1.0
 
     @property
     def texels(self) -> int:
@@ -55,6 +58,7 @@ class MaskLayout:
             "CHANNELS": self.channels,
             "CHANNEL": self.channel,
             "ACTIVATION": _ACTIVATIONS[self.activation],
+            "SCALE": float(self.scale),
         }
 
 
@@ -69,8 +73,12 @@ class ImageToTensor:
         fit: Fit = "stretch",
         value_range: tuple[float, float] = (0, 1),
         preprocessing: Preprocessing = "plain",
+        steps: Steps | None = None,
     ) -> None:
-        """value_range is what bytes 0 and 255 become. Raises DeviceError if the shader does not compile."""
+        """value_range is what bytes 0 and 255 become, `steps` the whole numbers that the input takes, if no others.
+
+        Raises DeviceError if the shader does not compile.
+        """
         plain = preprocessing == "plain"
         self._group = _group(64, 4, context.limits)
         there = sampling(frame.format.upright_size, tensor_size, fit, area=not plain)
@@ -83,6 +91,7 @@ class ImageToTensor:
             **axis_defines(there),
             "LOW": float(value_range[0]),
             "HIGH": float(value_range[1]),
+            **({"WHOLE": 1, "LEAST": float(steps.low), "MOST": float(steps.high)} if steps else {}),
             "BARS": int(not all_inside(there)),
             "PLAIN": int(plain),
             **({} if plain else _area_defines(stored, stored.chroma(frame.format))),

@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field, replace
 
 from texelflow.gpu_delegate.errors import CatalogueError, ModelError, UnsupportedError, UsageError
-from texelflow.gpu_delegate.graph import Graph
+from texelflow.gpu_delegate.graph import Graph, Steps
+from texelflow.gpu_delegate.quantization import byte_steps, real_range, step_size
 from texelflow.gpu_delegate.reading.reader import MAX_FILE_BYTES, ReadModel, printable_name, read_model
 from texelflow.gpu_delegate.wording import counted
 
@@ -47,6 +48,27 @@ class PictureModel:
 
 
 FrameModel = SegmentationModel | PictureModel  # what frames can be drawn with
+
+
+@dataclass(frozen=True)
+class InputValues:
+    """What pictures become for a network: black and white, as its input has them in memory, and whole numbers alone if
+    it takes no others."""
+
+    range: tuple[float, float]
+    steps: Steps | None = None
+
+
+def input_values(model: FrameModel) -> InputValues:
+    """Of a model; those of a quantised one are steps."""
+    source = model.graph.tensors[model.graph.inputs[0]]
+    (low, high), size = model.spec.input_range, step_size(source)
+    return InputValues((low / size, high / size), byte_steps(source))
+
+
+def output_scale(model: FrameModel) -> float:
+    """What a value of a network's output in memory means: 1, or a step of a quantised one."""
+    return step_size(model.graph.tensors[model.graph.outputs[0]])
 
 
 def preprocessing_for(model: FrameModel, wanted: Preprocessing) -> Preprocessing:
@@ -123,7 +145,13 @@ def _interpret(name: str, data: bytes, graph: Graph, options: SpecOptions, entry
             "a network for frames has one of each"
         )
     source, result = graph.tensors[graph.inputs[0]], graph.tensors[graph.outputs[0]]
-    spec = decide_spec(entry, read_metadata(data, name), options, result.shape)
+    metadata = read_metadata(data, name)
+    metadata = replace(
+        metadata,
+        input_range=metadata.input_range or real_range(source),
+        output_range=metadata.output_range or real_range(result),
+    )
+    spec = decide_spec(entry, metadata, options, result.shape)
     sizes = input_size(source.shape), (result.shape[2], result.shape[1])
     if isinstance(spec, PictureSpec):
         return PictureModel(name, graph, spec, *sizes)

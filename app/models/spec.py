@@ -79,7 +79,8 @@ def parse_task(text: str) -> Task:
 def decide_spec(
     entry: ModelEntry | None, metadata: ModelMetadata, options: SpecOptions, output_shape: Sequence[int]
 ) -> ModelSpec | PictureSpec:
-    """The first that is given: by the options, the metadata, the catalogue.
+    """The first that is given: by the options, the metadata (for ranges also what quantised tensors can say), the
+    catalogue.
 
     `output_shape` is (B, H, W, C). Raises UnsupportedError for an output that is neither a segmentation nor a picture,
     UsageError for an invalid option or, naming the options that would help, if something needed is unknown.

@@ -20,7 +20,8 @@ is one pixel long, which is bilinear sampling. In `auto` it is as long as scale,
 under the network's pixel, but 1 pixel at least and 2.5 at most: means of more would blur what the network knows a
 person's edge by.
 A network pixel whose centre lies in a bar is black. Black becomes low there, white high, a byte b of RGBA
-low + (high - low) * b / 255.
+low + (high - low) * b / 255. An input of whole numbers, as quantised networks have it, counts in them: low and high are
+in its steps, and each value is rounded to the nearest one, halves away from zero, and limited to those that there are.
 
 YUV is not made RGB beforehand. Luma and both chromas are sampled at the same point, each on its own grid, by its own
 scale and clamped to its own edge; then the matrix is applied to the three samples, and red, green and blue are clamped
@@ -60,6 +61,9 @@ from typing import Literal
 import cv2
 import numpy as np
 
+from texelflow.gpu_delegate.graph import Steps
+from texelflow.gpu_delegate.quantization import nearest_whole
+
 from .exposure import Exposure
 from .picture import ImageSize as ImageSize
 from .picture import Picture, PictureFormat
@@ -87,10 +91,11 @@ class Preprocessor:
         value_range: tuple[float, float] = (0, 1),
         preprocessing: Preprocessing = "plain",
         mask_size: ImageSize | None = None,
+        steps: Steps | None = None,
     ) -> None:
         """value_range is (low, high), what black and white become; masks have the tensor's size if they have no other.
 
-        Raises UsageError as sampling does.
+        `steps` are the whole numbers that the input takes, if it takes no others. Raises UsageError as sampling does.
         """
         self.frame_size, self.fit = frame.upright_size, fit
         there = sampling(self.frame_size, tensor_size, fit, area=preprocessing == "auto")
@@ -105,6 +110,7 @@ class Preprocessor:
             self._to_rgb = PlanesToRgb(frame, stored.taps(), stored.chroma(frame).taps())
         self._exposure = Exposure(frame, stored) if preprocessing == "auto" else None
         self._low, self._span = value_range[0], value_range[1] - value_range[0]
+        self._steps = steps
         self._bars = ~(there.y.inside()[:, None] & there.x.inside())
         self._mask_x, self._mask_y = back.taps()
         self._unseen = ~(back.y.inside()[:, None] & back.x.inside())
@@ -120,6 +126,8 @@ class Preprocessor:
             tensor += np.float32(self._low)
         if self._bars.any():
             tensor[self._bars] = self._low
+        if self._steps:
+            np.clip(nearest_whole(tensor), self._steps.low, self._steps.high, out=tensor)
         return tensor[None]
 
     def begin_anew(self) -> None:

@@ -15,6 +15,7 @@ from texelflow.gpu_delegate.compare import TOLERANCE, errors, first_divergence
 from texelflow.gpu_delegate.context import open_context
 from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.llvm.compiler import native_target
+from texelflow.gpu_delegate.packing import in_file_type
 
 from ..console import Console
 from ..frame.cpu_path import CpuPath
@@ -164,7 +165,8 @@ def _badness(difference: MaskDifference, limits: MaskLimits) -> tuple[bool, floa
 
 def _verdict(check: TensorCheck, found: _Findings, failed: Sequence[int], limits: MaskLimits) -> str:
     """One line that says what failed and, from the worst frame, which op of the network is at fault if one is."""
-    sample = Sample(f"frame {found.worst.difference.frame}", (found.worst.tensor,))
+    source = check.subject.graph.tensors[check.subject.graph.inputs[0]]
+    sample = Sample(f"frame {found.worst.difference.frame}", (in_file_type(found.worst.tensor, source),))
     first = None if found.note else first_divergence(check.run([sample], fuse=True)[0])
     if found.note:
         cause = f"check {check.subject.name} --backend delegate compares the network's outputs"

@@ -31,7 +31,7 @@ from texelflow.gpu_delegate.llvm.machine import CpuTarget
 from texelflow.gpu_delegate.llvm.program import compile_native
 from texelflow.gpu_delegate.llvm.runtime import CheckedNetwork
 from texelflow.gpu_delegate.program import compile_graph
-from texelflow.gpu_delegate.quantization import quantized
+from texelflow.gpu_delegate.quantization import quantized, real_range
 from texelflow.gpu_delegate.runtime import Program
 from texelflow.gpu_delegate.tuning.store import tuned_device
 
@@ -63,8 +63,9 @@ class Sample:
 
 
 def subject_of(name: str, path: Path, graph: Graph, input_range: tuple[float, float] | None) -> Subject:
-    """A model file that was read already; its metadata gives the range of its input if no option does."""
-    return Subject(name, graph, input_range or read_metadata(path.read_bytes(), name).input_range or (0.0, 1.0))
+    """A model file that was read already; if no option gives the range, its metadata does, or its input's scale."""
+    said = read_metadata(path.read_bytes(), name).input_range or real_range(graph.tensors[graph.inputs[0]])
+    return Subject(name, graph, input_range or said or (0.0, 1.0))
 
 
 Loads = Callable[[bool], AbstractContextManager[ComparedProgram]]  # fused or not; may refuse a model

@@ -1,12 +1,14 @@
 """A compiled program goes in; what its tensors take, and what each way to take less has saved, come out as values."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.device import Device
 from texelflow.gpu_delegate.errors import DeviceError, UnsupportedError
 from texelflow.gpu_delegate.graph import Graph
+from texelflow.gpu_delegate.layout import shape_of
 from texelflow.gpu_delegate.llvm.compiler import native_target
 from texelflow.gpu_delegate.llvm.planes import FLOAT_BYTES, LINE_FLOATS
 from texelflow.gpu_delegate.llvm.program import NativeProgram, compile_native, native_records
@@ -16,6 +18,7 @@ from texelflow.gpu_delegate.memory.records import UsageRecord
 from texelflow.gpu_delegate.memory.registry import BOUNDS
 from texelflow.gpu_delegate.placement import OuterLifetime, usage_records
 from texelflow.gpu_delegate.program import CompiledGraph, compile_graph, reordered_bytes
+from texelflow.gpu_delegate.storages import storage_inside
 
 
 @dataclass(frozen=True)
@@ -31,12 +34,14 @@ class Memory:
     buffers: int
     tensors: int
     outer_bytes: int  # inputs and outputs, always float32
-    inner_bytes: int  # tensors between kernels
+    inner_bytes: int  # tensors between kernels ...
+    stored: Mapping[str, int]  # ... by what they are stored as
     naive_bytes: int
     outer_saved_bytes: int  # by inputs behind their last reader, and outputs ahead of their writer
     views_saved_bytes: int  # by tensors that lie inside others
     in_place_saved_bytes: int  # by kernels that write where they have read
     planned_bytes: int
+    wide_bytes: int  # planned if no whole numbers were stored as bytes
     lower_bound_bytes: int
     reordered_bytes: int  # planned with kernels in the order that takes the least
     weights_bytes: int
@@ -86,14 +91,25 @@ def _memory(
     weights_bytes: int,
 ) -> Memory:
     """`steps` are lifetimes if nothing is saved, if inputs and outputs share memory, and with views, too."""
-    strategy, last, total = memory.strategy, compiled.records, compiled.plan.total_bytes
+    strategy, last, total, storages = memory.strategy, compiled.records, compiled.plan.total_bytes, compiled.storages
     apart, shared, viewed = (strategy.plan(records, alignment_bytes).total_bytes for records in steps)
     outer = {*compiled.graph.inputs, *compiled.graph.outputs}
     own_bytes = {record.tensor: record.size_bytes for record in steps[2]}
     outer_bytes = sum(own_bytes[tensor] for tensor in outer if tensor in own_bytes)
+    stored = Counter[str]()
+    for tensor in own_bytes.keys() - outer:
+        stored[storages[tensor].kind] += own_bytes[tensor]
+    wide = [_as_wide(compiled, record) if storages[record.tensor].is_bytes else record for record in last]
+    wide_bytes = strategy.plan(wide, alignment_bytes).total_bytes if "bytes" in stored else total
     return Memory(
         where, memory.mode, strategy.name, len(compiled.plan.buffer_bytes), len(own_bytes), outer_bytes,
-        sum(own_bytes.values()) - outer_bytes, naive(steps[2], alignment_bytes).total_bytes,
-        apart - shared, shared - viewed, viewed - total, total, BOUNDS[strategy.kind](last, alignment_bytes), total,
-        weights_bytes,
+        sum(own_bytes.values()) - outer_bytes, dict(stored), naive(steps[2], alignment_bytes).total_bytes,
+        apart - shared, shared - viewed, viewed - total, total, wide_bytes,
+        BOUNDS[strategy.kind](last, alignment_bytes), total, weights_bytes,
     )  # fmt: skip
+
+
+def _as_wide(compiled: CompiledGraph | NativeProgram, record: UsageRecord) -> UsageRecord:
+    """The memory of a tensor that is stored as bytes if it were stored as others are."""
+    tensor = compiled.graph.tensors[record.tensor]
+    return replace(record, size_bytes=storage_inside(tensor, compiled.precision).size_bytes(shape_of(tensor)))

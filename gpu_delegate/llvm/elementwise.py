@@ -11,6 +11,7 @@ from typing import Protocol
 from ..errors import UnsupportedError
 from ..graph import Alpha, Attributes
 from ..ops.cast import Cast
+from ..ops.division import divides_integers
 from ..ops.elementwise import Gelu
 from ..ops.requantize import Requantize
 from .ir import Function, Register
@@ -67,6 +68,26 @@ def _logistic(m: FloatMath, _: Attributes, x: Register) -> Register:
     return m.div(1.0, m.add(m.exp_of_limited(m.neg(x)), 1.0))
 
 
+def _quotient(rounding: str, of_floats: Callable[[FloatMath, Register, Register], Register]) -> "Code":
+    """Of whole numbers below 2^24 a quotient that is rounded to nearest is never rounded to another whole number."""
+
+    def code(m: FloatMath, attributes: Attributes, x: Register, y: Register) -> Register:
+        if not divides_integers(attributes):
+            return of_floats(m, x, y)
+        return m.call(rounding, m.div(x, _not_zero(m, y)))
+
+    return code
+
+
+def _floor_mod(m: FloatMath, attributes: Attributes, x: Register, y: Register) -> Register:
+    return m.floor_mod(x, _not_zero(m, y) if divides_integers(attributes) else y)
+
+
+def _not_zero(m: FloatMath, divisor: Register) -> Register:
+    """Zero counts as one."""
+    return m.choose(m.compare("oeq", divisor, 0.0), m.of(1.0), divisor)
+
+
 def _squared_difference(m: FloatMath, _: Attributes, x: Register, y: Register) -> Register:
     difference = m.sub(x, y)
     return m.mul(difference, difference)
@@ -76,18 +97,18 @@ def _cast(m: FloatMath, attributes: Attributes, x: Register) -> Register:
     assert isinstance(attributes, Cast)
     if attributes.target == "bool":
         return m.truth(m.compare("une", x, 0.0))
-    return m.call("trunc", x) if (attributes.source, attributes.target) == ("float32", "int32") else x
+    return m.call("trunc", x) if attributes.cuts_off else x
 
 
 def _requantize(m: FloatMath, attributes: Attributes, x: Register, multiplier: Register, power: Register) -> Register:
     assert isinstance(attributes, Requantize)
-    rounded = _round_away(m, m.mul(_round_away(m, m.mul(x, multiplier)), power))
+    rounded = m.round_away(m.mul(_round_up(m, m.mul(x, multiplier)), power))
     return m.clamp(rounded, float(attributes.limits.low), float(attributes.limits.high))
 
 
-def _round_away(m: FloatMath, x: Register) -> Register:
-    whole = m.call("trunc", x)
-    return m.add(whole, m.call("trunc", m.mul(m.sub(x, whole), 2.0)))
+def _round_up(m: FloatMath, x: Register) -> Register:
+    whole = m.call("floor", x)
+    return m.add(whole, m.call("floor", m.mul(m.sub(x, whole), 2.0)))
 
 
 def _select(m: FloatMath, _: Attributes, condition: Register, value: Register, other: Register) -> Register:
@@ -138,14 +159,14 @@ _CODE: Mapping[str, Code] = MappingProxyType(
         "ADD": lambda m, _, x, y: m.add(x, y),
         "SUB": lambda m, _, x, y: m.sub(x, y),
         "MUL": lambda m, _, x, y: m.mul(x, y),
-        "DIV": lambda m, _, x, y: m.div(x, y),
+        "DIV": _quotient("trunc", lambda m, x, y: m.div(x, y)),
         "ADD_N": lambda m, _, *terms: reduce(m.add, terms),
         "MAXIMUM": lambda m, _, x, y: m.larger(y, x),
         "MINIMUM": lambda m, _, x, y: m.smaller(y, x),
         "SQUARED_DIFFERENCE": _squared_difference,
         "POW": lambda m, _, x, y: m.power(x, y),
-        "FLOOR_DIV": lambda m, _, x, y: m.floor_div(x, y),
-        "FLOOR_MOD": lambda m, _, x, y: m.floor_mod(x, y),
+        "FLOOR_DIV": _quotient("floor", lambda m, x, y: m.floor_div(x, y)),
+        "FLOOR_MOD": _floor_mod,
         "ATAN2": lambda m, _, y, x: m.atan2(y, x),
         "DEQUANTIZE": lambda m, _, x: x,
         "DENSIFY": lambda m, _, x: x,

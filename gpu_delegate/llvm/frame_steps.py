@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..graph import Steps
 from ..packing import Float32Array
 from .compiler import CompiledCode, compile_module
 from .cutting import StepSize, cut_step, joined_rounds
@@ -51,18 +52,22 @@ class SamplerStep:
         value_range: tuple[float, float],
         planes: npt.NDArray[np.float32],
         kernels: FrameKernels,
+        steps: Steps | None = None,
     ) -> None:
-        """`planes` are the first three of the input in memory, (3, H, W), which must outlive this."""
+        """`planes` are the first three of the input in memory, (3, H, W), which must outlive this.
+
+        `steps` are the whole numbers that the input takes, if it takes no others.
+        """
         self.rows, columns = picture.size
         lanes = widest(kernels.target, columns)
-        self._code = kernels.compiled(lambda module: sampler_function(module, _NAME, picture, lanes))
+        self._code = kernels.compiled(lambda module: sampler_function(module, _NAME, picture, lanes, bool(steps)))
         self._gain = np.ones(1, np.float32)
         self._planes = planes
         sources = [0] * (2 * len(picture.planes))
         plane_bytes, row_bytes, _ = planes.strides
         out = [planes.ctypes.data, plane_bytes // FLOAT_BYTES, row_bytes // FLOAT_BYTES]
         self._words = WordTable([*sources, self._gain.ctypes.data, *out])
-        self._tables = sampler_tables(picture, value_range)
+        self._tables = sampler_tables(picture, value_range, steps)
         self.addresses = StepAddresses(self._code.address(_NAME), self._words.address, self._tables.address)
         self.size = StepSize(self.rows, 1, self.rows * columns * _SAMPLER_WORK)
 

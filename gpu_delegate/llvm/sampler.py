@@ -3,8 +3,8 @@
 A picture's planes have samples of 8 or 16 bits, of one channel or of several in turn. For each row of the map the rows
 of every plane that it mixes are mixed first, over all of their samples, into floats that stay in the cache; then the
 columns. Red, green and blue are such samples, or made of luma and chroma by a matrix; they are clamped to 0 to 1,
-multiplied by a gain and brought into the range of the network. Places that no sample counts for have weights of zero
-and are black.
+multiplied by a gain and brought into the range of the network; where it takes whole numbers, they are rounded. Places
+that no sample counts for have weights of zero and are black.
 """
 
 from dataclasses import dataclass
@@ -12,10 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ..graph import Steps
 from ..packing import Float32Array
 from . import ir
 from .ir import FLOAT, I32, I64, Function, Module, Register
 from .sampling_tables import Neighbours, Word, WordReader, WordTable, gathered, joined, least, transposed
+from .vector_math import FloatMath
 
 COLOURS = 3
 PIXEL = 4  # samples that lie side by side in RGBA
@@ -69,7 +71,7 @@ class SampledPicture:
         return all(plane.samples <= MOST_SAMPLES for plane in self.planes)
 
 
-def sampler_tables(picture: SampledPicture, value_range: tuple[float, float]) -> WordTable:
+def sampler_tables(picture: SampledPicture, value_range: tuple[float, float], steps: Steps | None = None) -> WordTable:
     """What sampler_function's code reads of a picture's format; value_range is what black and white become."""
     rows_seen, columns_seen = (seen.astype(np.float32) for seen in picture.seen)
     low, high = value_range
@@ -85,17 +87,20 @@ def sampler_tables(picture: SampledPicture, value_range: tuple[float, float]) ->
         words += [channel.columns.extent, channel.columns.near() * np.int32(channel.step), *weights]
     if picture.matrix is not None:
         words += [picture.matrix.astype(np.float32), rows_seen, columns_seen]
-    return WordTable([*words, np.array([low, high - low], np.float32)])
+    limits = [steps.low, steps.high] if steps else []
+    return WordTable([*words, np.array([low, high - low, *limits], np.float32)])
 
 
-def sampler_function(module: Module, name: str, picture: SampledPicture, lanes: int) -> None:
+def sampler_function(module: Module, name: str, picture: SampledPicture, lanes: int, is_whole: bool = False) -> None:
     """Add a kernel over the map's rows; it serves all formats with the same numbers of samples mixed.
+
+    Where it `is_whole`, values are rounded and limited to the steps of the tables.
 
     `tensors` are words: each plane's address and bytes from row to row, the gain's address, and of the network's input
     the address, and the floats from plane to plane and from row to row. `lanes` are no more than the map has columns.
     """
     parameters = [("ptr", "tensors"), ("ptr", "weights"), *((I32, each) for each in ("y0", "y1", "z0", "z1"))]
-    _Sampler(module.function(name, parameters), picture, lanes).write()
+    _Sampler(module.function(name, parameters), picture, lanes, is_whole).write()
 
 
 @dataclass(frozen=True)
@@ -121,7 +126,7 @@ class _ChannelWords:
 class _Sampler:
     """The code of one sampler."""
 
-    def __init__(self, function: Function, picture: SampledPicture, lanes: int) -> None:
+    def __init__(self, function: Function, picture: SampledPicture, lanes: int, is_whole: bool) -> None:
         self.f, self.picture, self.lanes = function, picture, lanes
         self.vector = ir.vector(FLOAT, lanes)
         tensors, tables, self.first, self.last, *_ = function.parameters
@@ -134,6 +139,7 @@ class _Sampler:
         self.matrix, self.rows_seen, self.columns_seen = _pointers(kept, 3) if has_matrix else (tables,) * 3
         values = kept.pointer()
         self.low, self.span = (self._everywhere(values, index) for index in range(2))
+        self.limits = [self._everywhere(values, index) for index in (2, 3)] if is_whole else []
         self.gain = function.load(FLOAT, given.pointer())
         self.out, self.plane_floats, self.row_floats = given.pointer(), given.long(), given.long()
 
@@ -272,6 +278,14 @@ class _Sampler:
     def _limited(self, how: str, value: Register, limit: Register) -> Register:
         return self.f.choose(self.f.compare(f"fcmp {how}", value, limit), value, limit)
 
+    def _whole(self, values: Register) -> Register:
+        """The nearest whole numbers, halves away from zero, within the limits, if there are any."""
+        if not self.limits:
+            return values
+        low, high = self.limits
+        rounded = FloatMath(self.f, self.vector).round_away(values)
+        return self._limited("ogt", self._limited("olt", rounded, high), low)
+
     def _store(self, colours: list[Register], x: Register, y: Register) -> None:
         """Some columns of a row in the network's planes; where the picture is turned, of a column."""
         f = self.f
@@ -279,7 +293,7 @@ class _Sampler:
         row = f.binary("mul", f.convert("sext", across, I64), self.row_floats)
         first = f.at(f.at(self.out, row), along)
         for colour, value in enumerate(colours):
-            values = f.fma(value, self.span, self.low)
+            values = self._whole(f.fma(value, self.span, self.low))
             plane = f.at(first, f.binary("mul", self.plane_floats, ir.integer(colour, I64)))
             if not self.picture.is_turned:
                 f.store(values, plane)

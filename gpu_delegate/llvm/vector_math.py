@@ -72,6 +72,11 @@ class FloatMath:
         """An intrinsic of LLVM ("floor", "fabs", "copysign"), one of those that CPUs have instructions for."""
         return self.f.call(f"llvm.{name}.{suffix(self.kind)}", self.kind, *map(self.of, operands))
 
+    def round_away(self, value: Register) -> Register:
+        """The nearest whole number, of two the one farther from zero."""
+        whole = self.call("trunc", value)
+        return self.add(whole, self.call("trunc", self.mul(self.sub(value, whole), 2.0)))
+
     def compare(self, how: str, left: Number, right: Number) -> Register:
         """`how` is a condition of fcmp: "olt", "oeq", "une", ..."""
         return self.f.compare(f"fcmp {how}", self.of(left), self.of(right))

@@ -9,7 +9,8 @@ from ..operators import EncodedOperator, Operator, attributes_of
 from .elementwise import elementwise
 from .record import Example, FileForm
 
-_DTYPES = ("float32", "int32", "bool")
+_TARGETS = ("float32", "int32", "int64", "bool")
+_SOURCES = (*_TARGETS, "int8", "uint8")
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,11 @@ class Cast(Attributes):
 
     source: str = "float32"
     target: str = "float32"
+
+    @property
+    def cuts_off(self) -> bool:
+        """Whether fractions are cut off; other values are the same in both types, where float32 has them."""
+        return self.source == "float32" and self.target.startswith("int")
 
 
 def read_cast(operator: Operator) -> Attributes:
@@ -38,14 +44,14 @@ def _converted(node: Node) -> str:
     cast = attributes_of(node, Cast)
     if cast.target == "bool":
         return "vec4(notEqual({0}, vec4(0.0)))"
-    return "trunc({0})" if (cast.source, cast.target) == ("float32", "int32") else "{0}"
+    return "trunc({0})" if cast.cuts_off else "{0}"
 
 
 RECORDS = (
     elementwise(
         "CAST",
         _converted,
-        FileForm(read_cast, write_cast, dtypes=_DTYPES, out_dtypes=_DTYPES),
+        FileForm(read_cast, write_cast, dtypes=_SOURCES, out_dtypes=_TARGETS),
         Example(dtype="bool", attributes=Cast("bool", "float32")),
     ),
 )

@@ -4,12 +4,28 @@ from dataclasses import replace
 
 from ..graph import Attributes
 from ..operators import Operator
-from .elementwise import elementwise, read_broadcasting, read_plain, write_plain
+from .elementwise import NUMBERS, elementwise, read_broadcasting, read_plain, write_plain
 from .record import Example, FileForm, OpRecord
+
+
+def read_comparison(operator: Operator) -> Attributes:
+    _expect_one_type(operator, [tensor.dtype for tensor in operator.inputs if tensor])
+    return read_broadcasting(operator)
+
+
+def read_select_v2(operator: Operator) -> Attributes:
+    _expect_one_type(operator, [tensor.dtype for tensor in (*operator.inputs[1:], operator.outputs[0]) if tensor])
+    return read_broadcasting(operator)
+
+
+def _expect_one_type(operator: Operator, dtypes: list[str]) -> None:
+    if len(set(dtypes)) > 1:
+        operator.damaged(f"values of types {' and '.join(sorted(set(dtypes)))}")
 
 
 def read_select(operator: Operator) -> Attributes:
     """SELECT does not broadcast: its condition has the operands' shape, or is one value."""
+    _expect_one_type(operator, [tensor.dtype for tensor in (*operator.inputs[1:], operator.outputs[0]) if tensor])
     condition, first, second = (operator.shape(i) for i in range(3))
     if first != second:
         operator.damaged(f"a choice between shapes {list(first)} and {list(second)}")
@@ -23,12 +39,13 @@ def read_select(operator: Operator) -> Attributes:
 
 _EIGHT = (1, 8, 8, 8)
 _TO_BOOL = Example(shapes=(_EIGHT, _EIGHT), out_dtype="bool")
-_COMPARISON = FileForm(read_broadcasting, write_plain, (0, 1), (2, 2), out_dtypes=("bool",))
+_COMPARISON = FileForm(read_comparison, write_plain, (0, 1), (2, 2), dtypes=NUMBERS, out_dtypes=("bool",))
+_EQUALITY = replace(_COMPARISON, dtypes=(*NUMBERS, "bool"))
 _LOGIC = replace(_COMPARISON, dtypes=("bool",))
 
 
-def _comparison(name: str, function: str) -> OpRecord:
-    return elementwise(name, f"vec4({function}({{0}}, {{1}}))", _COMPARISON, _TO_BOOL)
+def _comparison(name: str, function: str, form: FileForm = _COMPARISON) -> OpRecord:
+    return elementwise(name, f"vec4({function}({{0}}, {{1}}))", form, _TO_BOOL)
 
 
 def _choice(name: str, file: FileForm) -> OpRecord:
@@ -36,11 +53,12 @@ def _choice(name: str, file: FileForm) -> OpRecord:
     return elementwise(name, chosen, file, Example(shapes=(_EIGHT, _EIGHT, _EIGHT)))
 
 
-_SELECT = FileForm(read_select, write_plain, (0, 1, 2), (3, 3), first_dtypes=("bool",))
+_ANY = (*NUMBERS, "bool")
+_SELECT = FileForm(read_select, write_plain, (0, 1, 2), (3, 3), dtypes=_ANY, first_dtypes=("bool",), out_dtypes=_ANY)
 
 RECORDS = (
-    _comparison("EQUAL", "equal"),
-    _comparison("NOT_EQUAL", "notEqual"),
+    _comparison("EQUAL", "equal", _EQUALITY),
+    _comparison("NOT_EQUAL", "notEqual", _EQUALITY),
     _comparison("GREATER", "greaterThan"),
     _comparison("GREATER_EQUAL", "greaterThanEqual"),
     _comparison("LESS", "lessThan"),
@@ -54,5 +72,5 @@ RECORDS = (
         Example(dtype="bool", out_dtype="bool"),
     ),
     _choice("SELECT", _SELECT),
-    _choice("SELECT_V2", replace(_SELECT, parse=read_broadcasting)),
+    _choice("SELECT_V2", replace(_SELECT, parse=read_select_v2)),
 )

@@ -138,11 +138,19 @@ def operand_bytes(graph: Graph, node: Node) -> int:
     return sum(4 * aligned_channels(shape_of(t).channels) for t in operands if shape_of(t).is_vector)
 
 
+def with_integers(form: FileForm) -> FileForm:
+    """The form of an op that computes integers, too, wherever float32 has them all (gpu_delegate/exact_integers.py)."""
+    return replace(form, dtypes=NUMBERS, out_dtypes=NUMBERS, keeps_type=True)
+
+
+NUMBERS = ("float32", "int32", "int64")
 _PLAIN = FileForm(read_plain, write_plain)
-_ARITHMETIC = FileForm(read_arithmetic, write_arithmetic, (0, 1), (2, 2))
-_BROADCAST = FileForm(read_broadcasting, write_plain, (0, 1), (2, 2))
+_NUMERIC = with_integers(_PLAIN)
+ARITHMETIC = with_integers(FileForm(read_arithmetic, write_arithmetic, (0, 1), (2, 2)))
+_FLOATS = FileForm(read_broadcasting, write_plain, (0, 1), (2, 2))
+BROADCAST = with_integers(_FLOATS)
 _ONE = Example()
-_TWO = Example(shapes=((1, 8, 8, 8), (1, 8, 8, 8)))
+PAIR = Example(shapes=((1, 8, 8, 8), (1, 8, 8, 8)))
 
 
 def elementwise(
@@ -161,12 +169,14 @@ def elementwise(
     )  # fmt: skip
 
 
-def _binary(name: str, arithmetic: str, functions: str = "", finite: bool = True) -> OpRecord:
-    return elementwise(name, arithmetic, _BROADCAST, _TWO, functions=functions, finite=finite)
+def _binary(
+    name: str, arithmetic: str, form: FileForm = BROADCAST, functions: str = "", finite: bool = True
+) -> OpRecord:
+    return elementwise(name, arithmetic, form, PAIR, functions=functions, finite=finite)
 
 
 def _activated(name: str, arithmetic: str, finite: bool = True) -> OpRecord:
-    return elementwise(name, arithmetic, _ARITHMETIC, replace(_TWO, attributes=Activated()), finite=finite)
+    return elementwise(name, arithmetic, ARITHMETIC, replace(PAIR, attributes=Activated()), finite=finite)
 
 
 # Of an op that is not `finite`, values in padding lanes may become infinite or NaN, and a weight of zero would not
@@ -189,9 +199,9 @@ RECORDS = (
     elementwise("HARD_SWISH", "hard_swish({0})", short_name="hswish"),
     elementwise("LOGISTIC", "logistic({0})", short_name="sigmoid"),
     elementwise("TANH", "tanh_exact({0})"),
-    elementwise("ABS", "abs({0})"),
-    elementwise("NEG", "-{0}"),
-    elementwise("SIGN", "sign({0})"),
+    elementwise("ABS", "abs({0})", _NUMERIC),
+    elementwise("NEG", "-{0}", _NUMERIC),
+    elementwise("SIGN", "sign({0})", _NUMERIC),
     elementwise("CEIL", "ceil({0})"),
     elementwise("FLOOR", "floor({0})"),
     elementwise("ROUND", "roundEven({0})"),
@@ -205,16 +215,13 @@ RECORDS = (
     _activated("ADD", "{0} + {1}"),
     _activated("SUB", "{0} - {1}"),
     _activated("MUL", "{0} * {1}", finite=False),
-    _activated("DIV", "{0} / {1}", finite=False),
-    elementwise("ADD_N", _sum, FileForm(read_alike, write_plain, None, (2, MAX_OPERANDS)), _TWO),
+    elementwise("ADD_N", _sum, with_integers(FileForm(read_alike, write_plain, None, (2, MAX_OPERANDS))), PAIR),
     _binary("MAXIMUM", "max({0}, {1})"),
     _binary("MINIMUM", "min({0}, {1})"),
     _binary("SQUARED_DIFFERENCE", "({0} - {1}) * ({0} - {1})", finite=False),
-    _binary("POW", "power({0}, {1})", "power.glsl", finite=False),
-    _binary("FLOOR_DIV", "floor_div({0}, {1})", "floor_mod.glsl", finite=False),
-    _binary("FLOOR_MOD", "floor_mod({0}, {1})", "floor_mod.glsl", finite=False),
+    _binary("POW", "power({0}, {1})", _FLOATS, "power.glsl", finite=False),
     elementwise(
-        "ATAN2", "atan2({0}, {1})", FileForm(read_alike, write_plain, (0, 1), (2, 2)), _TWO, functions="atan2.glsl"
+        "ATAN2", "atan2({0}, {1})", FileForm(read_alike, write_plain, (0, 1), (2, 2)), PAIR, functions="atan2.glsl"
     ),
     OpRecord(  # of bytes, which a pass makes a product
         "QUANTIZE",

@@ -24,7 +24,7 @@ def move(emitter: "Emitter", node: Node, at: Slice) -> Sequence[Value]:
 
 
 MOVE = Emission(stream=move)
-MOVED_TYPES = ("float32", "int32", "bool")
+MOVED_TYPES = ("float32", "int32", "int64", "bool")
 
 
 def of_any_type(form: FileForm) -> FileForm:

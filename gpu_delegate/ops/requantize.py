@@ -2,7 +2,8 @@
 
 TensorFlow Lite's reference kernels multiply by a number of 31 bits, round, divide by a power of two, round again, and
 limit the result to the output's type or to its fused activation (MultiplyByQuantizedMultiplier in its kernels'
-common.h; arXiv 1712.05877, section 2.4). Halves are rounded away from zero. This is the same in floats.
+common.h; arXiv 1712.05877, section 2.4). The first rounding takes halves up, the second away from zero. This is the
+same in floats.
 """
 
 from dataclasses import dataclass, field

@@ -9,7 +9,7 @@ import numpy as np
 from ..code import X0, Name, Operand, Operation, Value, clamp, to_float, to_int
 from ..expressions import Slice
 from ..graph import Attributes, Graph, Node, Resize
-from ..interpolation import scale_of
+from ..interpolation import first_position, scale_of
 from ..operators import EncodedOperator, Operator, attributes_of, integers
 from .record import Emission, Example, FileForm, OpRecord
 
@@ -105,8 +105,12 @@ def _rows(emitter: "Emitter", attributes: Resize, source: int, target: int, row:
 
 def _between(emitter: "Emitter", base: Value, attributes: Resize, source: int, target: int) -> Between:
     scale = float(np.float32(scale_of(source, target, attributes)))
-    place = to_float(base)
-    exact = emitter.position("f", (place + 0.5) * scale - 0.5 if attributes.half_pixel_centers else place * scale)
+    place: Value = to_float(base)
+    if attributes.in_1024ths:
+        found = place * scale + first_position(scale, attributes)
+    else:
+        found = (place + 0.5) * scale - 0.5 if attributes.half_pixel_centers else place * scale
+    exact = emitter.position("f", found)
     low = emitter.position("p", to_int(Operation("floor", (exact,))))
     weight = emitter.position("f", exact - to_float(low))
     pair = [emitter.position("p", clamp(low + k, 0, source - 1)) for k in (0, 1)]

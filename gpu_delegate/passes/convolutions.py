@@ -32,7 +32,7 @@ def split_activations(graph: Graph) -> tuple[Graph, Outcome]:
         if not isinstance(attributes, Activated) or attributes.activation == "NONE":
             continue
         out = graph.tensors[node.outputs[0]]
-        linear = edit.new_tensor(out.name + ":linear", out.shape)
+        linear = edit.new_tensor(out.name + ":linear", out.shape, out.dtype)
         edit.replace(
             node,
             replace(node, outputs=(linear,), attributes=replace(attributes, activation="NONE")),

@@ -27,14 +27,18 @@ from .decomposition import (
     split_reductions,
     split_sums,
     split_to_slices,
+    split_top,
     unify_moves,
 )
 from .folding import fold_constants
 from .grouped import expand_grouped_convolution
+from .integers import check_integers
 from .merging import merge_following_arithmetic, merge_preceding_arithmetic
 from .padding import dilate_convolutions, pad_from_concatenation
 from .products import express_products, separate_computed_weights
 from .ranks import align_ranks
+from .recurrent import express_lstm
+from .running_sums import expand_running_sums
 from .simplify import drop_unused, join_moves, remove_identities
 from .steps import quantized_to_steps
 from .verification import verify
@@ -43,12 +47,16 @@ Pass = Callable[[Graph], tuple[Graph, Outcome]]
 
 PASSES: tuple[Pass, ...] = (
     quantized_to_steps,
+    express_lstm,
     split_to_slices,
     unify_moves,
+    split_top,
     fold_constants,
+    check_integers,
     express_products,
     separate_computed_weights,
     decompose_normalisations,
+    expand_running_sums,
     split_sums,
     split_concatenations,
     join_moves,
@@ -77,12 +85,16 @@ PASSES: tuple[Pass, ...] = (
 # kernel are merged or written as others.
 UNFUSED_PASSES: tuple[Pass, ...] = (
     quantized_to_steps,
+    express_lstm,
     split_to_slices,
     unify_moves,
+    split_top,
     fold_constants,
+    check_integers,
     express_products,
     separate_computed_weights,
     decompose_normalisations,
+    expand_running_sums,
     split_sums,
     split_concatenations,
     split_activations,

@@ -161,7 +161,7 @@ def _grouped(edit: Rewriter, node: Node, x: Tensor, weights: Tensor, out: Tensor
     groups = x.shape[3] // depth
     if groups > MOST_COMPUTED_GROUPS:
         many = f"weights that the model computes in {groups} groups, at most {MOST_COMPUTED_GROUPS} are allowed"
-        raise UnsupportedError(f"{node.op} (operator {node.index}): {many}")
+        raise UnsupportedError(f"CONV_2D (operator {node.index}): {many}")
     outputs, nodes, parts = weights.shape[0] // groups, list[Node](), list[int]()
     linear = replace(attributes, activation="NONE")
     for group in range(groups):

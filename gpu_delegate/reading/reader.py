@@ -19,10 +19,12 @@ import tflite
 from ..errors import ModelError, TexelflowError, UnsupportedError
 from ..graph import ABSENT, Graph, Node, Opaque, Tensor
 from ..operators import MAX_OPERANDS, NO_RULE, Operator
+from ..ops.left_to_cpu import LEFT_TO_CPU
 from ..ops.record import FileForm
 from ..ops.registry import OPS, SUPPORTED_OPS
 from ..passes.evaluation import FOLDS, fold_value
-from ..passes.steps import FORMS, takes_type
+from ..passes.quantized_node import takes_type
+from ..passes.steps import FORMS
 from ..quantization import is_quantized
 from .file_options import OPTIONS_CLASSES, Options, read_custom_options, read_options
 from .file_tensors import FileTensors
@@ -143,7 +145,8 @@ class GraphReader:
         inputs, outputs = self.indices(table, "Inputs"), self.indices(table, "Outputs")
         rule = OPS[code.op].file if code.op in OPS else None
         if rule is None or (code.is_custom and code.op in BUILTIN_NAMES):
-            return self.opaque(index, code, table, inputs, outputs, NO_RULE)
+            reason = NO_RULE if code.is_custom else LEFT_TO_CPU.get(code.op, NO_RULE)
+            return self.opaque(index, code, table, inputs, outputs, reason)
         try:
             return self.known(index, code.op, rule, table, inputs, outputs)
         except UnsupportedError as error:

@@ -15,7 +15,7 @@ from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import HARDWARE
 from texelflow.gpu_delegate.hazards import STORAGE, TEXTURE_FETCH, UNIFORM
-from texelflow.gpu_delegate.layout import PHWC4, PHWC4_HALVES, Fetch, Precision
+from texelflow.gpu_delegate.layout import PHWC4, PHWC4_HALVES, Fetch, Precision, Storage
 from texelflow.gpu_delegate.limits import Limits
 from texelflow.gpu_delegate.program import accesses_of, compile_graph
 from texelflow.gpu_delegate.reading.reader import read_model
@@ -31,7 +31,7 @@ LIMITS = st.builds(
 INPUTS = st.lists(
     st.builds(
         KernelInput,
-        storage=st.sampled_from([PHWC4, PHWC4_HALVES]),
+        storage=st.sampled_from([PHWC4, PHWC4_HALVES, Storage(value_bytes=1, low=-3)]),
         texels=st.sampled_from([1, 7, 100, 101, 1024, 1025, 70000]),
         fetch=st.sampled_from(FETCHES),
     ),

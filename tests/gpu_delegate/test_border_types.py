@@ -21,10 +21,13 @@ from texelflow.gpu_delegate.runtime import Program
 SHAPES: tuple[Shape, ...] = ((), (5,), (3, 5), (3, 4, 1), (2, 3, 4, 13), (2, 1, 3, 4, 5))
 
 
-def product_graph(dtype: str, shape: Shape, factor: float = 3.0) -> Graph:
-    """y = factor * x, where both have the type."""
+def product_graph(dtype: str, shape: Shape) -> Graph:
+    """y = 3 * x, where both have the type, or y = -x of integers, which float32 has if it has x."""
     g = GraphBuilder()
-    return g.graph(g.node("MUL", [g.input(*shape, dtype=dtype), g.constant(factor)], shape, Activated(), dtype))
+    x = g.input(*shape, dtype=dtype)
+    if dtype == "int32":
+        return g.graph(g.node("NEG", [x], shape, dtype=dtype))
+    return g.graph(g.node("MUL", [x, g.constant(3.0)], shape, Activated(), dtype))
 
 
 def random_values(dtype: str, shape: Shape) -> npt.NDArray[Any]:
@@ -38,11 +41,11 @@ def random_values(dtype: str, shape: Shape) -> npt.NDArray[Any]:
 @pytest.mark.parametrize("dtype", ["bool", "int32", "float16", "float32"])
 def test_values_keep_their_type_and_shape(context: Context, dtype: str, shape: Shape) -> None:
     values = random_values(dtype, shape)
-    wanted = values.astype(np.float64) * 3
+    wanted = values.astype(np.float64) * (-1 if dtype == "int32" else 3)
     with Program(context, compile_graph(product_graph(dtype, shape), SOFTWARE)) as program:
         program.write(0, values)
         program.run()
-        found, given = program.read(2), program.read(0)
+        found, given = program.read(program.compiled.source.outputs[0]), program.read(0)
     assert (found.dtype, found.shape) == (np.dtype(dtype), shape)
     np.testing.assert_array_equal(given, values)
     if "float" in dtype:
@@ -65,10 +68,10 @@ def test_integers_that_float32_does_not_have_are_refused(context: Context, value
 
 
 def test_integer_constants_that_float32_does_not_have_are_refused() -> None:
-    graph = product_graph("int32", (3,))
-    large = Tensor(1, "factor", (3,), "int32", np.array([1, 2, 1 << 24], np.int32))
-    with pytest.raises(UnsupportedError, match="factor: integers beyond"):
-        compile_graph(Graph("g", {**graph.tensors, 1: large}, graph.nodes, (0,), (2,)), SOFTWARE)
+    g = GraphBuilder()
+    x, large = g.input(3, dtype="int32"), g.constant([1, 2, 1 << 24], "int32")
+    with pytest.raises(UnsupportedError, match="t1: integers beyond"):
+        compile_graph(g.graph(g.node("MAXIMUM", [x, large], (3,), dtype="int32")), SOFTWARE)
 
 
 def test_integers_are_not_stored_as_halves() -> None:

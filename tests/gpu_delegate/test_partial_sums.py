@@ -150,3 +150,16 @@ def test_gates_are_computed_where_they_are_used_if_that_loads_little(
     assert len(apart.kernels) == len(names) + 2
     for path in (selfie_model, selfie_landscape_model):
         assert len(compile_graph(load_model(path), HARDWARE).kernels) <= 28
+
+
+def test_one_thread_has_no_long_loops_in_front_of_a_kernel() -> None:
+    """Mesa's llvmpipe ends all loops of a thread after 65,536 turns, and says nothing."""
+
+    def names(channels: int) -> list[str]:
+        m = Sketch(0)
+        x = m.unary("LOGISTIC", m.conv(m.image(1, 1, channels), 1013, (1, 1)))
+        m.output(m.op("RESHAPE", [x, m.constant([1, 1013], "int32")], (1, 1013)))
+        return kernel_names(compile_graph(read_model(m.build()), SOFTWARE))
+
+    assert names(16) == ["conv+sigmoid+reshape"]
+    assert names(1048) == ["conv+sigmoid", "reshape"]

@@ -149,11 +149,6 @@ def _window(model: ModelBuilder, x: int) -> int:
     return model.op("MAX_POOL_2D", [x], (1, 7, 7, 4), kernel=(24, 24), stride=(1, 1), padding="VALID")
 
 
-def _computed_weights(model: ModelBuilder, x: int) -> int:
-    weights = model.input((4, 1, 1, 4))
-    return model.op("CONV_2D", [x, weights, -1], (1, 30, 30, 4), stride=(1, 1), padding="SAME")
-
-
 @pytest.mark.parametrize(
     ("build", "reason"),
     [
@@ -161,7 +156,6 @@ def _computed_weights(model: ModelBuilder, x: int) -> int:
         (lambda m, x: m.op("ARG_MAX", [x, m.constant(3, "int32")], (1, 30, 30, 4)), "an op that is not supported"),
         (_five_dimensions, "takes at most 4 dimensions"),
         (_window, "a window of 576 pixels, 512 are allowed"),
-        (_computed_weights, "input 1: weights that the model computes; on the GPU they must be constant"),
         (lambda m, x: m.op("ADD", [x, x], (1, 30, 30, 4), activation="SIGN_BIT"), "fused activation 5"),
     ],
 )

@@ -191,6 +191,17 @@ def test_types_and_steps_are_ranges() -> None:
     assert found[casts[2]] == Steps(-5, 250)
 
 
+def test_limits_make_whole_numbers_of_any_size_small() -> None:
+    g = GraphBuilder()
+    x, low, high = g.input(3), g.constant(-4, "int32"), g.constant(9, "int32")
+    cut = g.node("CAST", [x], (3,), Cast("float32", "int32"), "int32")
+    above = g.node("MAXIMUM", [cut, low], (3,), dtype="int32")
+    within = g.node("MINIMUM", [above, high], (3,), dtype="int32")
+    rounded = g.node("RELU6", [g.node("FLOOR", [x])])
+    found = whole_ranges(g.graph(within, rounded))
+    assert [found.get(i) for i in (cut, above, within, rounded)] == [None, None, Steps(-4, 9), Steps(0, 6)]
+
+
 def test_a_node_of_any_name_is_passed_over() -> None:
     g = GraphBuilder()
     x = g.input(3)

@@ -5,7 +5,9 @@ from types import MappingProxyType
 
 import pytest
 
+from tests.contraction_cases import contractions
 from tests.engine import on_cpu, worst
+from tests.integer_cases import integer_cases
 from tests.native import native_networks
 from tests.op_cases import CASES
 from tests.op_vectors import (
@@ -26,11 +28,16 @@ from texelflow.gpu_delegate.reading.reader import SUPPORTED_OPS, read_model
 
 RUN = MappingProxyType({case["id"]: case for case in (*VECTORS, *REFUSED_THERE) if not is_not_yet(case)})
 OTHERS = (
-    "ADD_N", "ATAN2", "BATCH_TO_SPACE_ND", "CEIL", "Convolution2DTransposeBias", "DEPTH_TO_SPACE", "DEQUANTIZE",
-    "EXPAND_DIMS", "L2_NORMALIZATION", "LOGICAL_NOT", "LOGICAL_OR", "LOG_SOFTMAX", "PACK", "REDUCE_ALL", "REDUCE_ANY",
+    "ADD_N", "ARG_MAX", "ARG_MIN", "ATAN2", "BATCH_TO_SPACE_ND", "CEIL", "CUMSUM", "Convolution2DTransposeBias",
+    "DEPTH_TO_SPACE", "DEQUANTIZE", "EXPAND_DIMS", "L2_NORMALIZATION", "L2_POOL_2D", "LOCAL_RESPONSE_NORMALIZATION",
+    "TOPK_V2", "LOGICAL_NOT", "LOGICAL_OR", "LOG_SOFTMAX", "PACK", "REDUCE_ALL", "REDUCE_ANY",
     "RELU_0_TO_1", "REVERSE_V2", "ROUND", "SELECT", "SIGN", "SPACE_TO_BATCH_ND", "SQUEEZE", "UNPACK",
 )  # fmt: skip
-ROWS = MappingProxyType({op: next(case for case in CASES if case.op == op and not case.refused) for op in OTHERS})
+ROWS = MappingProxyType(
+    {op: next(case for case in CASES if case.op == op and not case.refused) for op in OTHERS}
+    | {case.name: case for case in contractions() if not case.refused}
+    | {case.name: case for case in integer_cases()}
+)
 
 
 @cache

@@ -25,6 +25,7 @@ from texelflow.gpu_delegate.graph import (
     Softmax,
     TransposeConv2D,
 )
+from texelflow.gpu_delegate.ops.division import Division
 from texelflow.gpu_delegate.ops.elementwise import read_broadcasting, read_plain
 from texelflow.gpu_delegate.ops.registry import OPS, SUPPORTED_OPS
 from texelflow.gpu_delegate.reading.reader import load_model, read_model
@@ -62,7 +63,7 @@ def ints(*values: Any) -> Any:
     return np.array(values, np.int32)
 
 
-ARITHMETIC = ("ADD", "SUB", "MUL", "DIV")  # with a fused activation, as no other elementwise op has
+ARITHMETIC = {"ADD": Activated, "SUB": Activated, "MUL": Activated, "DIV": Division}  # with a fused activation
 FORMS = {  # of ops that neither take nor give truth values, which have rows in the table of op cases
     op: form
     for op in SUPPORTED_OPS
@@ -76,9 +77,10 @@ CASES = [
     *(Case(op, X, Attributes(), {}) for op in PLAIN),
     Case("LEAKY_RELU", X, Alpha(0.25), {"alpha": 0.25}),
     *(
-        Case(op, X, Activated("RELU6"), {"activation": "RELU6"}, after=(zeros(1, 1, 1, 5),), node_inputs=2)
-        for op in ARITHMETIC
+        Case(op, X, kind("RELU6"), {"activation": "RELU6"}, after=(zeros(1, 1, 1, 5),), node_inputs=2)
+        for op, kind in ARITHMETIC.items()
     ),
+    *(Case(op, X, Division(), {}, after=(zeros(),), node_inputs=2) for op in ("FLOOR_DIV", "FLOOR_MOD")),
     *(Case(op, X, Attributes(), {}, after=(zeros(),), node_inputs=2) for op in BROADCAST),
     Case(
         "DEPTH_TO_SPACE",

@@ -1,0 +1,53 @@
+"""The name of a reduction goes in, its cases come out: over every set of dimensions, kept and dropped."""
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import product
+from types import MappingProxyType
+
+from ..graph import Attributes, Reduce, Shape, Softmax
+from .op_case import CHANNELS, LARGE, MAPS, OpCase, case_of, size_text
+
+_AXES = ((0,), (1,), (2,), (0, 2), (1, 3), (0, 1, 2), (1, 2, 3), (0, 1, 2, 3))
+_NEAR_ONE = {"low": 0.9, "high": 1.1}  # products of many values neither vanish nor overflow
+
+
+def _reduced(op: str, shape: Shape, axes: tuple[int, ...], keep: bool) -> OpCase:
+    out = tuple(1 if k in axes else n for k, n in enumerate(shape) if keep or k not in axes)
+    what = f"{size_text(shape)} over {','.join(map(str, axes))}" + " dropped" * (not keep)
+    limits = _NEAR_ONE if op == "REDUCE_PROD" else {}
+    return case_of(op, what, [shape], out, Reduce(axes, keep), **limits)
+
+
+def _reductions(op: str) -> Iterator[OpCase]:
+    for shape, axes in product(MAPS, ((3,), (1, 2))):
+        yield _reduced(op, shape, axes, keep=True)
+    for axes in _AXES:
+        yield _reduced(op, (3, 5, 7, 5), axes, keep=True)
+    for axes in ((1, 2), (3,), (0,)):
+        yield _reduced(op, (3, 5, 7, 13), axes, keep=False)
+    yield _reduced(op, (7, 5), (0,), keep=True)
+    yield _reduced(op, (3, 7, 5), (2,), keep=False)
+    yield _reduced(op, (1, 1, 1, 1001), (3,), keep=True)
+    yield _reduced(op, LARGE, (1, 2), keep=True)
+    yield _reduced(op, LARGE, (3,), keep=True)
+
+
+def _normalisations(op: str) -> Iterator[OpCase]:
+    betas: tuple[Attributes, ...] = (Softmax(1.0), Softmax(0.5)) if op == "SOFTMAX" else (Attributes(),)
+    for attributes in betas:
+        beta = f" beta {attributes.beta:g}" if isinstance(attributes, Softmax) else ""
+        for shape in (*MAPS, (1, 13), (3, 7, 5), (1, 1, 1, 1001), LARGE):
+            yield case_of(op, f"{size_text(shape)}{beta}", [shape], shape, attributes, low=-8.0, high=8.0)
+    for channels in CHANNELS:
+        shape = (3, channels)
+        yield case_of(op, f"{size_text(shape)} far apart", [shape], shape, betas[0], low=-80.0, high=80.0)
+
+
+REDUCTION_CASES: Mapping[str, Callable[[str], Iterator[OpCase]]] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            ("MEAN", "SUM", "REDUCE_PROD", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_ANY", "REDUCE_ALL"), _reductions
+        ),
+        **dict.fromkeys(("SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION"), _normalisations),
+    }
+)

@@ -1,0 +1,27 @@
+"""The name of an op goes in, all its cases come out: the table that tests, `inspect --ops` and `bench ops` share."""
+
+from dataclasses import replace
+
+from ..ops.registry import OPS, SUPPORTED_OPS
+from .elementwise_cases import elementwise_cases
+from .move_cases import MOVE_CASES
+from .op_case import OpCase
+from .reduction_cases import REDUCTION_CASES
+from .window_cases import WINDOW_CASES
+
+_ROWS = {**WINDOW_CASES, **MOVE_CASES, **REDUCTION_CASES}
+_TYPES = ("float32", "bool", "float16")  # of elementwise ops that have cases by their record
+
+
+def cases_of(op: str) -> tuple[OpCase, ...]:
+    """An op's cases: at least the example of its record. None of an op that no file says."""
+    record = OPS[op]
+    if op not in SUPPORTED_OPS:
+        return ()
+    if op in _ROWS:
+        rows = tuple(_ROWS[op](op))
+    elif record.role == "elementwise" and {record.example.dtype, record.example.out_dtype} <= {*_TYPES}:
+        rows = tuple(elementwise_cases(record))
+    else:
+        return (OpCase(op, "example", record.example),)
+    return (replace(rows[0], what="example", example=record.example), *rows)

@@ -1,0 +1,169 @@
+"""The name of an op that reads windows or sums over channels goes in, its cases come out."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from types import MappingProxyType
+
+from ..graph import (
+    Activated,
+    Conv2D,
+    DepthwiseConv2D,
+    Padding,
+    Pool2D,
+    Resize,
+    Shape,
+    Size2,
+    TransposeConv2D,
+)
+from .op_case import CHANNELS, LARGE, MAPS, OpCase, case_of, size_text
+
+_ONE: Size2 = (1, 1)
+
+
+@dataclass(frozen=True)
+class _Window:
+    """A window that slides; it pads as SAME unless `valid`."""
+
+    kernel: Size2 = (3, 3)
+    stride: Size2 = _ONE
+    dilation: Size2 = _ONE
+    valid: bool = False
+
+    def slid(self, size: Sequence[int]) -> tuple[Size2, Padding]:
+        """(h, w) of the output, and the padding."""
+        height, top, bottom = self._along(size, 0)
+        width, left, right = self._along(size, 1)
+        return (height, width), Padding(top, bottom, left, right)
+
+    def _along(self, size: Sequence[int], axis: int) -> tuple[int, int, int]:
+        reach, step = (self.kernel[axis] - 1) * self.dilation[axis] + 1, self.stride[axis]
+        if self.valid:
+            return (size[axis] - reach) // step + 1, 0, 0
+        out = -(-size[axis] // step)
+        total = max(0, (out - 1) * step + reach - size[axis])
+        return out, total // 2, total - total // 2
+
+    @property
+    def text(self) -> str:
+        """3x3 stride 2x1 VALID."""
+        words = [size_text(self.kernel)]
+        words += [f"stride {size_text(self.stride)}"] * (self.stride != _ONE)
+        words += [f"dilation {size_text(self.dilation)}"] * (self.dilation != _ONE)
+        return " ".join([*words, *["VALID"] * self.valid])
+
+
+_WINDOWS = (
+    _Window(_ONE), _Window(_ONE, (2, 2)), _Window((2, 3)), _Window((5, 5)), _Window((3, 3), (2, 1)),
+    _Window((3, 3), (3, 3), valid=True), _Window((3, 3), dilation=(2, 2)), _Window((2, 3), dilation=(2, 1), valid=True),
+    _Window((1, 5), (1, 2)), _Window((7, 7), (2, 2)),
+)  # fmt: skip
+_SIZE: Shape = (3, 11, 10, 5)  # of their maps
+
+
+def _convolution(shape: Shape, outputs: int, window: _Window, groups: int = 1, activation: str = "NONE") -> OpCase:
+    size, padding = window.slid(shape[1:3])
+    what = f"{size_text(shape)}->{outputs} {window.text}"
+    what += f" groups {groups}" * (groups > 1) + f" {activation}" * (activation != "NONE")
+    attributes = Conv2D(activation, window.stride, window.dilation, padding)
+    constants = [(outputs, *window.kernel, shape[3] // groups), (outputs,)]
+    return case_of("CONV_2D", what, [shape], (shape[0], *size, outputs), attributes, constants)
+
+
+def _convolutions(op: str) -> Iterator[OpCase]:
+    for shape, outputs in zip(MAPS, (5, 13, 4, 3, 1) * 2, strict=True):
+        yield _convolution(shape, outputs, _Window())
+    for channels, outputs in product(CHANNELS, (1, 4, 13)):
+        yield _convolution((1, 3, 5, channels), outputs, _Window(_ONE))
+    yield from (_convolution(_SIZE, 3, window) for window in _WINDOWS)
+    yield from (_convolution(_SIZE, 13, _Window(), activation=name) for name in ("RELU", "RELU6", "RELU_N1_TO_1"))
+    for channels, outputs, groups in ((6, 4, 2), (9, 15, 3), (5, 10, 5), (16, 8, 2)):
+        yield _convolution((1, 5, 7, channels), outputs, _Window(), groups)
+    yield _convolution(LARGE, 37, _Window())
+    yield _convolution(LARGE, 37, _Window(_ONE))
+
+
+def _depthwise(shape: Shape, window: _Window, multiplier: int = 1, activation: str = "NONE") -> OpCase:
+    batch, height, width, channels = shape
+    size, padding = window.slid((height, width))
+    what = f"{size_text(shape)} {window.text}" + f" multiplier {multiplier}" * (multiplier > 1)
+    what += f" {activation}" * (activation != "NONE")
+    attributes = DepthwiseConv2D(activation, window.stride, window.dilation, padding, multiplier)
+    outputs = channels * multiplier
+    constants = [(1, *window.kernel, outputs), (outputs,)]
+    return case_of("DEPTHWISE_CONV_2D", what, [shape], (batch, *size, outputs), attributes, constants)
+
+
+def _depthwises(op: str) -> Iterator[OpCase]:
+    yield from (_depthwise(shape, _Window()) for shape in MAPS)
+    yield from (_depthwise(_SIZE, window) for window in _WINDOWS if min(window.dilation) == max(window.dilation))
+    yield from (_depthwise((1, 5, 7, c), _Window(), multiplier) for c, multiplier in ((1, 13), (3, 2), (5, 3)))
+    yield _depthwise(_SIZE, _Window(), activation="RELU6")
+    yield _depthwise(LARGE, _Window())
+
+
+def _transposed(op: str) -> Iterator[OpCase]:
+    rows: list[tuple[Shape, int, Size2, Size2]] = [
+        *((shape, outputs, (3, 3), (2, 2)) for shape, outputs in zip(MAPS, (5, 13, 4, 3, 1) * 2, strict=True)),
+        ((3, 4, 5, 5), 3, (2, 2), (2, 2)), ((3, 4, 5, 5), 3, (4, 4), (2, 2)), ((3, 4, 5, 5), 5, (2, 3), (2, 1)),
+        ((1, 4, 5, 13), 1, (2, 2), (3, 3)), ((1, 4, 5, 3), 13, (3, 3), (1, 1)), ((1, 31, 33, 37), 21, (2, 2), (2, 2)),
+    ]  # fmt: skip
+    for shape, outputs, kernel, stride in rows:
+        out = (shape[0], shape[1] * stride[0], shape[2] * stride[1], outputs)
+        size, padding = _Window(kernel, stride).slid(out[1:3])
+        assert size == shape[1:3], "the windows of the output are the input"
+        what = f"{size_text(shape)}->{outputs} {_Window(kernel, stride).text}"
+        constants = [(outputs, *kernel, shape[3]), (outputs,)]
+        yield case_of(op, what, [shape], out, TransposeConv2D("NONE", stride, padding), constants)
+
+
+def _pools(op: str) -> Iterator[OpCase]:
+    windows = [window for window in _WINDOWS if window.dilation == _ONE and window.kernel != _ONE]
+    rows = [*((shape, _Window()) for shape in MAPS), *((_SIZE, window) for window in windows)]
+    rows += [((3, 5, 7, 13), _Window((5, 7), (5, 7), valid=True)), (LARGE, _Window())]
+    for activation, (shape, window) in [*product(("NONE",), rows), ("RELU", (_SIZE, _Window()))]:
+        size, padding = window.slid(shape[1:3])
+        what = f"{size_text(shape)} {window.text}" + f" {activation}" * (activation != "NONE")
+        attributes = Pool2D(activation, window.kernel, window.stride, padding)
+        yield case_of(op, what, [shape], (shape[0], *size, shape[3]), attributes)
+
+
+def _connected(op: str) -> Iterator[OpCase]:
+    for depth, outputs, rows in product(CHANNELS, (1, 4, 13), (1, 3)):
+        yield case_of(
+            op, f"{rows}x{depth}->{outputs}", [(rows, depth)], (rows, outputs), Activated(),
+            [(outputs, depth), (outputs,)],
+        )  # fmt: skip
+    for shape in ((3, 1, 1, 5), (1, 5, 7, 13), (3, 5, 7, 13), (3, 7, 5)):
+        out = (*shape[:-1], 4)
+        yield case_of(op, f"{size_text(shape)}->4", [shape], out, Activated("RELU"), [(4, shape[-1]), (4,)])
+    yield case_of(op, "61x1001->301", [(61, 1001)], (61, 301), Activated(), [(301, 1001), (301,)], tolerance=1e-4)
+
+
+def _resizes(op: str) -> Iterator[OpCase]:
+    modes = [Resize(), Resize(align_corners=True), Resize(half_pixel_centers=True)]
+    sizes: list[tuple[Size2, Size2]] = [
+        ((6, 8), (12, 16)), ((5, 7), (13, 9)), ((12, 9), (5, 4)), ((1, 1), (4, 5)), ((3, 4), (1, 1)), ((7, 3), (7, 9)),
+    ]  # fmt: skip
+    rows = [((1, *source, 3), target, mode) for (source, target), mode in product(sizes, modes)]
+    rows += [(shape, (9, 11), modes[2]) for shape in MAPS]
+    rows += [((1, 31, 33, 37), (61, 67), modes[2])]
+    for shape, target, mode in rows:
+        flags = " ".join(name for name, value in vars(mode).items() if value)
+        what = f"{size_text(shape)}->{size_text(target)} {flags}".rstrip()
+        yield case_of(op, what, [shape], (shape[0], *target, shape[3]), mode)
+
+
+WINDOW_CASES: Mapping[str, Callable[[str], Iterator[OpCase]]] = MappingProxyType(
+    {
+        "CONV_2D": _convolutions,
+        "DEPTHWISE_CONV_2D": _depthwises,
+        "TRANSPOSE_CONV": _transposed,
+        "Convolution2DTransposeBias": _transposed,
+        "AVERAGE_POOL_2D": _pools,
+        "MAX_POOL_2D": _pools,
+        "FULLY_CONNECTED": _connected,
+        "RESIZE_BILINEAR": _resizes,
+        "RESIZE_NEAREST_NEIGHBOR": _resizes,
+    }
+)

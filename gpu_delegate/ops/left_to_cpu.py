@@ -1,0 +1,23 @@
+"""The name of an op goes in; why it is left to TensorFlow Lite whatever its form comes out."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+_STATE = "keeps a state from run to run, which stays in TensorFlow Lite"
+_CONTROL_FLOW = "runs other subgraphs"
+_RANK = "five dimensions, at most 4 are possible"
+
+LEFT_TO_CPU: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(("CONV_3D", "CONV_3D_TRANSPOSE"), _RANK),
+        **dict.fromkeys(
+            (
+                "SVDF", "RNN", "UNIDIRECTIONAL_SEQUENCE_RNN", "UNIDIRECTIONAL_SEQUENCE_LSTM",
+                "BIDIRECTIONAL_SEQUENCE_RNN", "BIDIRECTIONAL_SEQUENCE_LSTM",
+                "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE",
+            ),
+            _STATE,
+        ),
+        **dict.fromkeys(("IF", "WHILE", "CALL_ONCE"), _CONTROL_FLOW),
+    }
+)  # fmt: skip

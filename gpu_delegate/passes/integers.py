@@ -1,0 +1,15 @@
+"""A graph goes in; it comes out as it is, or UnsupportedError where floats would not hold its integers."""
+
+from ..errors import UnsupportedError
+from ..exact_integers import inexact_operators, with_checked_inputs
+from ..graph import Graph
+from ..rewrite import Outcome
+
+
+def check_integers(graph: Graph) -> tuple[Graph, Outcome]:
+    """Integers that float32 may not have -> UnsupportedError. Inputs are checked when they are written."""
+    for place, reason in inexact_operators(with_checked_inputs(graph)).items():
+        node = graph.nodes[place]
+        name = graph.tensors[node.outputs[0]].name
+        raise UnsupportedError(f"{node.op} (operator {node.index}, {name}) does not run on the GPU: {reason}")
+    return graph, Outcome(0)

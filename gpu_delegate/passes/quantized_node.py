@@ -1,0 +1,185 @@
+"""A node with 8-bit tensors goes in; what its form in steps is made of comes out: scales, limits, constants, nodes.
+
+TensorFlow Lite's reference kernels round in one of two ways. Sums of products are multiplied by a number of 31 bits and
+rounded, halves up, then divided by a power of two and rounded, halves away from zero (`requantize`). What they compute
+in finer steps, or in floats, is rounded once, halves away from zero (`rounded`).
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import UnsupportedError
+from ..graph import ABSENT, Activated, Attributes, Graph, Node, Shape, Steps, Tensor
+from ..ops.requantize import Requantize
+from ..quantization import is_quantized, nearest_whole, quantization_of, steps_of
+from ..rewrite import END_OF_INTEGERS, Rewriter
+
+FINE = 2**16  # parts of a step that are rounded to before what is rounded once
+EXACT = Steps(1 - END_OF_INTEGERS, END_OF_INTEGERS - 1)  # limits of whole numbers that are not steps yet
+_ARITHMETIC = ("ADD", "SUB", "MUL", "DIV")
+_ACTIVATION_LIMITS: Mapping[str, tuple[float, float]] = MappingProxyType(
+    {"RELU": (0.0, math.inf), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0), "RELU_0_TO_1": (0.0, 1.0)}
+)
+_Factor = float | npt.NDArray[np.float64]
+_Doubles = npt.NDArray[np.float64]
+
+
+def takes_type(tensor: Tensor) -> bool:
+    """Whether an op that has a form may have such a tensor: bytes in one scale, or constants, or a bias."""
+    if is_quantized(tensor):
+        return tensor.is_constant or len(quantization_of(tensor).scales) == 1
+    return tensor.dtype == "int32" and tensor.is_constant
+
+
+class QuantizedNode:
+    """A node with bytes among its tensors, and what its form in steps is made with."""
+
+    def __init__(self, edit: Rewriter, graph: Graph, node: Node) -> None:
+        self.edit, self.graph, self.node = edit, graph, node
+        self.nodes: list[Node] = []  # before the last one
+
+    @property
+    def has_bytes(self) -> bool:
+        return any(is_quantized(self.graph.tensors[i]) for i in (*self.node.inputs, *self.node.outputs) if i != ABSENT)
+
+    @property
+    def out(self) -> Tensor:
+        return self.graph.tensors[self.node.outputs[0]]
+
+    def input(self, position: int) -> Tensor:
+        """An input that is there."""
+        return self.graph.tensors[self.node.inputs[position]]
+
+    def is_quantized(self, position: int) -> bool:
+        """Whether an input is there, as steps or as a constant's bytes."""
+        inputs = self.node.inputs
+        return len(inputs) > position and inputs[position] != ABSENT and is_quantized(self.input(position))
+
+    def zero_point(self, tensor: Tensor) -> int:
+        """Of a tensor in one scale."""
+        self.scale(tensor)
+        return quantization_of(tensor).zero_points[0]
+
+    def refuse(self, reason: str) -> NoReturn:
+        """Raise UnsupportedError."""
+        raise UnsupportedError(f"{self.node.op} (operator {self.node.index}) does not run on the GPU: {reason}")
+
+    def scale(self, tensor: Tensor) -> float:
+        """Of a tensor in one scale."""
+        scales = quantization_of(tensor).scales
+        if not is_quantized(tensor) or len(scales) != 1:
+            self.refuse(f"{tensor.name} is {tensor.dtype} in {len(scales)} scales")
+        return scales[0]
+
+    def limits(self, activation: str = "NONE") -> Steps:
+        """Of the output, behind a fused activation."""
+        all_of, scale = steps_of(self.out), self.scale(self.out)
+        low, high = _ACTIVATION_LIMITS.get(activation, (math.inf, math.inf))
+        if activation != "NONE" and math.isinf(low):
+            self.refuse(f"{activation} fused into an op of bytes")
+        return Steps(
+            max(all_of.low, _nearest(low / scale)) if math.isfinite(low) else all_of.low,
+            min(all_of.high, _nearest(high / scale)) if math.isfinite(high) else all_of.high,
+        )
+
+    def operand(self, position: int) -> int:
+        """The number of an input in steps: of a constant, a new one."""
+        tensor = self.input(position)
+        return self.steps_constant(tensor) if tensor.is_constant else tensor.index
+
+    def steps_constant(self, tensor: Tensor) -> int:
+        """A constant's bytes as steps."""
+        assert tensor.data is not None, "asked for constants alone"
+        quantization = quantization_of(tensor)
+        shape = [-1 if k == quantization.dimension else 1 for k in range(tensor.data.ndim)]
+        zero_points = np.array(quantization.zero_points, np.float32)
+        zero_points = zero_points.reshape(shape if zero_points.size > 1 else ())
+        return self.edit.new_constant(f"{tensor.name}:steps", tensor.data.astype(np.float32) - zero_points)
+
+    def constant(self, what: str, values: npt.ArrayLike) -> int:
+        """A number for all channels, or one for each."""
+        return self.edit.new_constant(f"{self.out.name}:{what}", np.asarray(values, np.float32))
+
+    def between(self, what: str, shape: Shape | None = None) -> int:
+        """The number of a new tensor, with the output's shape unless another is given."""
+        return self.edit.new_tensor(f"{self.out.name}:{what}", self.out.shape if shape is None else shape)
+
+    def add(self, op: str, *inputs: int, shape: Shape | None = None, attributes: Attributes | None = None) -> int:
+        """A further node before the last one; the number of what it writes."""
+        plain = Activated() if op in _ARITHMETIC else Attributes()
+        found = self.between(op.lower(), shape)
+        self.nodes.append(Node(op, inputs, (found,), attributes or plain))
+        return found
+
+    def requantized(self, x: int, multipliers: npt.ArrayLike, limits: Steps = EXACT, shape: Shape | None = None) -> int:
+        """Whole numbers in another scale, before the last node: rounded twice, as `requantize` does."""
+        first, power = _two_factors(np.asarray(multipliers, np.float64))
+        return self.add("REQUANTIZE", *self._factors(x, first, power), shape=shape, attributes=Requantize(limits))
+
+    def requantize(self, x: int, multipliers: npt.ArrayLike, limits: Steps | None = None) -> Sequence[Node]:
+        """All nodes, the last from whole numbers in another scale, `multipliers` of the output's, to the output."""
+        return self._finish(x, *_two_factors(np.asarray(multipliers, np.float64)), limits)
+
+    def requantize_mean(self, total: int, multiplier: float, count: int) -> Sequence[Node]:
+        """The same of a sum, for its mean."""
+        first, power = _factors_of_mean(multiplier, count)
+        return self._finish(total, first, power, None)
+
+    def round(self, x: int, multiplier: float = 1.0, limits: Steps | None = None) -> Sequence[Node]:
+        """All nodes, the last from real numbers to the output: rounded once."""
+        first, power = _one_rounding(multiplier)
+        return self._finish(x, first, power, limits)
+
+    def rounded(self, x: int, multiplier: float = 1.0, limits: Steps = EXACT, shape: Shape | None = None) -> int:
+        """Real numbers as whole ones, before the last node: rounded once."""
+        first, power = _one_rounding(multiplier)
+        return self.add("REQUANTIZE", *self._factors(x, first, power), shape=shape, attributes=Requantize(limits))
+
+    def finish(self, op: str, *inputs: int, attributes: Attributes | None = None) -> Sequence[Node]:
+        """All nodes, the last one of this op."""
+        plain = Activated() if op in _ARITHMETIC else Attributes()
+        return [*self.nodes, Node(op, inputs, self.node.outputs, attributes or plain, self.node.index)]
+
+    def _finish(self, x: int, first: _Factor, power: _Factor, limits: Steps | None) -> Sequence[Node]:
+        inputs, attributes = self._factors(x, first, power), Requantize(limits or self.limits())
+        return [*self.nodes, Node("REQUANTIZE", inputs, self.node.outputs, attributes, self.node.index)]
+
+    def _factors(self, x: int, first: _Factor, power: _Factor) -> tuple[int, int, int]:
+        return x, self.constant("multiplier", first), self.constant("power", power)
+
+
+Form = Callable[[QuantizedNode], Sequence[Node]]
+
+
+def activation_of(node: Node) -> str:
+    """The fused one."""
+    return node.attributes.activation if isinstance(node.attributes, Activated) else "NONE"
+
+
+def _nearest(value: float) -> int:
+    return int(nearest_whole(np.array(value)))
+
+
+def _two_factors(multipliers: _Doubles) -> tuple[_Doubles, _Doubles]:
+    """What values are multiplied with before each of the two roundings (QuantizeMultiplier of TensorFlow Lite)."""
+    mantissas, exponents = np.frexp(multipliers)
+    mantissas = np.round(mantissas * 2**31) / 2**31
+    return mantissas * np.exp2(np.maximum(exponents, 0)), np.exp2(np.minimum(exponents, 0))
+
+
+def _factors_of_mean(multiplier: float, count: int) -> tuple[float, float]:
+    """Those of a sum for its mean: an integer of 31 bits is divided by the count, after a shift by its bits."""
+    mantissa, exponent = math.frexp(multiplier)
+    bits = min(count.bit_length() - 1, 31 + exponent)
+    first = int(round(mantissa * 2**31) * 2**bits) // count / 2**31
+    return first * 2.0 ** max(exponent - bits, 0), 2.0 ** min(exponent - bits, 0)
+
+
+def _one_rounding(multiplier: float) -> tuple[float, float]:
+    """The same for one rounding: the first is to so fine a fraction that it decides nothing."""
+    return multiplier * FINE, 1 / FINE

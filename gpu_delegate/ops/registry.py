@@ -30,6 +30,7 @@ from . import (
     strided_slice,
     top,
     transpose,
+    unpooling,
     window,
 )
 from .record import OpRecord
@@ -60,6 +61,7 @@ _FAMILIES = (
     split,
     transpose,
     lookup,
+    unpooling,
     blocks,
     depth_to_space,
 )

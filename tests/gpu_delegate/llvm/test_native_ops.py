@@ -13,20 +13,15 @@ from tests.native import native_networks
 from tests.op_vectors import (
     REFUSED_THERE,
     VECTORS,
-    Case,
     assert_expected,
-    is_not_yet,
     values_of,
     vector_graph,
     vector_model,
 )
-from texelflow.gpu_delegate.errors import TexelflowError
-from texelflow.gpu_delegate.llvm.compiler import native_target
-from texelflow.gpu_delegate.llvm.program import compile_native
 from texelflow.gpu_delegate.llvm.runtime import CheckedNetwork
 from texelflow.gpu_delegate.reading.reader import read_model
 
-RUN = MappingProxyType({case["id"]: case for case in (*VECTORS, *REFUSED_THERE) if not is_not_yet(case)})
+RUN = MappingProxyType({case["id"]: case for case in (*VECTORS, *REFUSED_THERE)})
 ROWS = MappingProxyType(
     {case.name: case for case in contractions() if not case.refused}
     | {case.name: case for case in (*integer_cases(), *lookup_cases())}
@@ -62,9 +57,3 @@ def test_other_ops(op: str) -> None:
     given = zip(case.inputs(network.input_shapes), network.input_dtypes, strict=True)
     inputs = [values.astype(dtype) for values, dtype in given]
     assert worst(network.run(inputs), on_cpu(case.model(), inputs)) <= case.tolerance
-
-
-@pytest.mark.parametrize("case", [case for case in VECTORS if is_not_yet(case)], ids=lambda case: case["id"])
-def test_what_is_refused_has_one_line(case: Case) -> None:
-    with pytest.raises((TexelflowError, RuntimeError), match=r"^[^\n]*$"):
-        compile_native(vector_graph(case), native_target())

@@ -16,9 +16,8 @@ import numpy.typing as npt
 
 from .graph import ABSENT, Activated, Attributes, Graph, Node, Opaque, Pad, Pool2D, SpaceToBatch, Steps, Tensor
 from .nodes import has_role
-from .operators import attributes_of
 from .ops.matrix_product import MatrixProduct
-from .ops.requantize import Requantize
+from .ops.requantize import AddSteps, Requantize, RoundToSteps
 from .rewrite import END_OF_INTEGERS
 
 _Range = Steps | None  # None: values that may be no whole numbers, or too large
@@ -360,6 +359,11 @@ def _bounds_of_products(
     return above * low + below * high, above * high + below * low
 
 
+def _limited_to_steps(graph: Graph, node: Node, inputs: Sequence[_Range]) -> _Range:
+    assert isinstance(node.attributes, Requantize | RoundToSteps | AddSteps)
+    return node.attributes.limits
+
+
 _LOOKING_UP = frozenset({"GATHER", "GATHER_ND", "REVERSE_SEQUENCE", "EMBEDDING_LOOKUP"})  # data, and where it is
 
 _SECOND: Mapping[str, _Rule] = MappingProxyType(  # of further outputs than the first
@@ -389,7 +393,7 @@ _RULES: Mapping[str, _Rule] = MappingProxyType(
         "FLOOR_DIV": _quotient,
         "FLOOR_MOD": _remainder,
         "POW": _power,
-        "REQUANTIZE": lambda graph, node, inputs: attributes_of(node, Requantize).limits,
+        **dict.fromkeys(("REQUANTIZE", "ROUND_TO_STEPS", "ADD_STEPS"), _limited_to_steps),
         "CAST": _cast,
         **dict.fromkeys(("SELECT", "SELECT_V2"), _chosen),
         "ONE_HOT": _one_hot,

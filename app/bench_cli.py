@@ -233,6 +233,36 @@ def bench_compile_verb(
     return 0
 
 
+@bench.command("ops")
+@with_opengl
+def bench_ops_verb(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAMES", help="Such as CONV_2D and softmax; by default all ops.")
+    ] = None,
+    backend: Annotated[
+        str | None, typer.Option(metavar="gl,native,tflite", help="Where they run; by default on each that is there.")
+    ] = None,
+    seconds: Annotated[float, typer.Option(metavar="N", help="For each op, all in turn.")] = 0.2,
+    threads: Annotated[int, typer.Option(metavar="N", help="Of the CPU, ours and TensorFlow Lite's.")] = 1,
+    seed: Annotated[int, typer.Option(metavar="N", help="Of constants and inputs.")] = 0,
+    json: JsonOption = False,
+) -> int:
+    """Time the cases of each op on the GPU, in our code for the CPU and in TensorFlow Lite, and compare outputs.
+
+    An op has 10 to 50 cases: odd sizes, 1 to 13 channels, batches, its options, and a large one. Exit code 1 if outputs
+    differ from TensorFlow Lite's. Ctrl-C keeps the ops done.
+    """
+    from .bench.ops import OpsBench, bench_ops, show_ops_bench
+    from .console import Console
+
+    console = Console(quiet=json)
+    figures, code = bench_ops(OpsBench(tuple(names or ()), backend, seconds, threads, seed), console)
+    show_ops_bench(figures, console)
+    if json:
+        console.json(figures)
+    return code
+
+
 @bench.command("memory")
 def bench_memory_verb(
     names: Annotated[

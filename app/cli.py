@@ -332,7 +332,9 @@ def check_verb(
 def inspect_verb(
     model: Annotated[str | None, typer.Argument(metavar="MODEL", help="A name of the catalogue or a .tflite.")] = None,
     unfused: Annotated[bool, typer.Option("--unfused", help="One dispatch per op.")] = False,
-    ops: Annotated[bool, typer.Option("--ops", help="List the supported ops instead.")] = False,
+    ops: Annotated[
+        bool, typer.Option("--ops", help="List ops instead, the model's or all: where each runs, types, cases.")
+    ] = False,
     peaks: Annotated[bool, typer.Option("--peaks/--no-peaks", help="Measure the machine's peaks.")] = True,
     precision: PrecisionOption = "fp32",
     memory: MemoryOption = "arena",

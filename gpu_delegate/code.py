@@ -178,6 +178,18 @@ class Choose(Value):
 
 
 @dataclass(frozen=True)
+class ChooseLanes(Value):
+    """A vec4 with lanes of `value` where those of `left` and `right` compare so, and lanes of `other` elsewhere."""
+
+    comparison: Comparison
+    left: Value
+    right: Value
+    value: Value
+    other: Value
+    type: ValueType = "vec4"
+
+
+@dataclass(frozen=True)
 class Tap(Value):
     """A value of a window that may lie outside of the map: then it was read at the nearest place, and `outside` counts.
 

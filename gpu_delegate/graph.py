@@ -68,7 +68,7 @@ class TransposeConv2D(Activated):
 
 @dataclass(frozen=True)
 class Pool2D(Activated):
-    """AVERAGE_POOL_2D and MAX_POOL_2D; padding counts neither in the average nor in the maximum."""
+    """AVERAGE_POOL_2D, MAX_POOL_2D and L2_POOL_2D; padding counts neither in the average nor in the maximum."""
 
     kernel: Size2 = (1, 1)
     stride: Size2 = (1, 1)

@@ -13,6 +13,7 @@ from .code import (
     Y0,
     Z0,
     Choose,
+    Keep,
     Lane,
     LoadFrom,
     Name,
@@ -150,8 +151,17 @@ class _Reader:
         for source in reversed(movement.sources(self.graph, node, position)):
             b, y, x, c = (index.with_names(self._position) for index in source.at)
             value = self._value(node.inputs[source.operand], (b, y, x, c), whole)
+            if whole and self._shows_lanes(node, node.inputs[source.operand]):
+                assert isinstance(value, Value)
+                value = Keep(value, self.graph.tensors[node.inputs[source.operand]].shape[3], c.over(4).code)
             found = Choose(source.when, value, found) if isinstance(source.when, Value) else value
         return found
+
+    def _shows_lanes(self, node: Node, tensor: int) -> bool:
+        """Whether lanes behind the last channel of what is read through another map, which need not hold zeros, are
+        channels of the node's output."""
+        source, target = (self.graph.tensors[i].shape[3] for i in (tensor, node.outputs[0]))
+        return tensor in self.emitter.body.through and source % 4 != 0 and target > source
 
     def _position(self, value: Value) -> Name:
         """The name of a coordinate, computed once."""

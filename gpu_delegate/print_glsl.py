@@ -15,6 +15,7 @@ from .code import (
     AddTo,
     Assign,
     Choose,
+    ChooseLanes,
     Declare,
     Element,
     Elementwise,
@@ -69,6 +70,9 @@ _LOOSE: Mapping[type, int] = MappingProxyType({Inside: 4, OnGrid: 3, Elementwise
 _FUNCTIONS: Mapping[str, str] = MappingProxyType(
     {"minimum": "min", "maximum": "max", "clamp": "clamp", "floor": "floor", "fraction": "fract"}
     | {"int": "int", "float": "float"}
+)
+_LANE_COMPARISONS: Mapping[str, str] = MappingProxyType(
+    {"less": "lessThan", "at least": "greaterThanEqual", "at most": "lessThanEqual", "equal": "equal"}
 )
 
 
@@ -185,6 +189,12 @@ def _keep(value: Keep) -> str:
     return f"mix(vec4({_number(value.other)}), {text}, lessThan(ivec4(0, 1, 2, 3), ivec4({left})))"
 
 
+def _choose_lanes(value: ChooseLanes) -> str:
+    """mix() with truth values takes one of both, whatever the other is."""
+    left, right, inside, other = map(glsl, (value.left, value.right, value.value, value.other))
+    return f"mix({other}, {inside}, {_LANE_COMPARISONS[value.comparison]}({left}, {right}))"
+
+
 def _on_grid(value: OnGrid) -> str:
     text, stride = glsl(value.value), value.stride
     return f"({text}) >= 0 && ({text}) % {stride} == 0 && ({text}) / {stride} < {value.size}"
@@ -235,6 +245,7 @@ _WORDS: Mapping[type, Callable[[Any], str]] = MappingProxyType(
         AcrossLanes: _across,
         Keep: _keep,
         Choose: lambda v: f"({glsl(v.condition)} ? {glsl(v.value)} : {glsl(v.other)})",
+        ChooseLanes: _choose_lanes,
         Tap: _tap,
         Elementwise: lambda value: value.glsl.format(*map(_atom, value.operands)),
         Halves: lambda value: halves(value.value),

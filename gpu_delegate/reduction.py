@@ -19,7 +19,7 @@ from .nodes import (
     is_pixelwise_contraction,
     needs_mask,
 )
-from .ops.reduce import Reducer, fold_of, reduces_pixels, scaled
+from .ops.reduce import Reducer, fold_of, is_fold, reduces_pixels, scaled
 from .packing import Blob, bias_of, convolution_blocks
 from .print_glsl import glsl, lines
 from .rewrite import float_data
@@ -34,6 +34,8 @@ def is_vector_node(graph: Graph, node: Node) -> bool:
     """Whether a reduction kernel can compute a node: its output is one pixel, as are inputs that it does not reduce."""
     out = shape_of(graph.tensors[node.outputs[0]])
     if not out.is_vector or out.slices > MOST_SLICES:
+        return False
+    if has_role(node, "reduction") and not is_fold(node):
         return False
     if has_role(node, "reduction") and reduces_pixels(graph, node):
         return True

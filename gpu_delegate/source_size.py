@@ -21,6 +21,7 @@ from .nodes import (
     is_scatter,
     multiplies_rows,
     reads_memory,
+    record_of,
 )
 from .pixel_parts import is_shared_by_outputs
 from .tile import Tile
@@ -119,7 +120,8 @@ def _streamed(body: Body, tile: Tile, node: Node, is_known: bool) -> SourceSize:
 def _accumulated(body: Body, tile: Tile, node: Node) -> SourceSize:
     """One input slice of a contraction, or of a reduction of channels, added to all sums of a thread."""
     if not (has_weights(node) or computed_weights(node)):
-        return SourceSize(100 * tile.rows, tile.rows)
+        statements = max(1, record_of(node).text_taps(body.graph, node))
+        return SourceSize(100 * tile.rows * statements, tile.rows * statements)
     if multiplies_rows(node):
         return _computed(body, tile, node, _thread_slices(body, tile, node))
     weights = body.graph.tensors[node.inputs[1]].shape

@@ -16,6 +16,8 @@ import numpy.typing as npt
 
 from .graph import ABSENT, Activated, Attributes, Graph, Node, Opaque, Pad, SpaceToBatch, Steps, Tensor
 from .nodes import has_role
+from .operators import attributes_of
+from .ops.requantize import Requantize
 from .rewrite import END_OF_INTEGERS
 
 _Range = Steps | None  # None: values that may be no whole numbers, or too large
@@ -368,6 +370,7 @@ _RULES: Mapping[str, _Rule] = MappingProxyType(
         "FLOOR_DIV": _quotient,
         "FLOOR_MOD": _remainder,
         "POW": _power,
+        "REQUANTIZE": lambda graph, node, inputs: attributes_of(node, Requantize).limits,
         "CAST": _cast,
         **dict.fromkeys(("SELECT", "SELECT_V2"), _chosen),
         "ONE_HOT": _one_hot,

@@ -4,6 +4,7 @@ A model has many products, each an output of its own: what compiles takes longer
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +35,8 @@ def contractions() -> Iterator[OpCase]:
         yield OpCase("CONV_2D", f"computed weights and biases, batch {batch}", lambda m, b=batch: _convolutions(m, b))
         yield OpCase("DEPTHWISE_CONV_2D", f"computed weights, batch {batch}", lambda m, b=batch: _depthwise(m, b))
     yield OpCase("TRANSPOSE_CONV", "computed weights and biases", _transposed)
+    yield OpCase("LSTM", "7 to 5 units, 1 and 3 rows", lambda m: (*_lstm(m, 1, 7, 5), *_lstm(m, 3, 7, 5)))
+    yield OpCase("LSTM", "computed weights, all outputs", lambda m: _lstm(m, 2, 3, 5, computed=True))
     yield OpCase("fused", "attention of 3 heads, 7 rows and 5 channels", lambda m: _attention(m, 3, 7, 5))
     yield OpCase("fused", "attention of 2 heads, 48 rows and 8 channels", lambda m: _attention(m, 2, 48, 8))
     yield OpCase("fused", "a convolution with weights that the model computes", _dynamic_filter)
@@ -91,7 +94,7 @@ def _connected(m: Sketch) -> tuple[int, ...]:
     weights, bias = m.input((5, 6)), m.input((5,))
     wide = m.input((4, 12))
 
-    def row(inputs: list[int], shape: Shape, **options: object) -> int:
+    def row(inputs: list[int], shape: Shape, **options: Any) -> int:
         return m.op("FULLY_CONNECTED", inputs, shape, **options)
 
     return (
@@ -114,16 +117,16 @@ def _ranks(m: Sketch) -> tuple[int, ...]:
     return tuple(row(shape) for shape in ((3,), (2, 3), (3, 2, 4), (2, 1, 3, 2)))
 
 
-def _window(m: Sketch, op: str, x: int, weights: Shape, channels: int, bias: bool, **options: object) -> int:
+def _window(m: Sketch, op: str, x: int, weights: Shape, channels: int, bias: bool, **options: Any) -> int:
     """A convolution whose weights are an input, and whose bias may be one."""
-    settings = {"stride": (1, 1), "dilation": (1, 1), "padding": "SAME"} | options
-    shape = (m.shape(x)[0], *slid(m.shape(x)[1:3], weights[1:3], **settings), channels)  # type: ignore[arg-type]
+    settings: dict[str, Any] = {"stride": (1, 1), "dilation": (1, 1), "padding": "SAME"} | options
+    shape = (m.shape(x)[0], *slid(m.shape(x)[1:3], weights[1:3], **settings), channels)
     own = m.input((channels,)) if bias else m.random(channels)
     return m.op(op, [x, m.input(weights), own], shape, **settings)
 
 
 def _convolutions(m: Sketch, batch: int) -> tuple[int, ...]:
-    def row(channels: Size, kernel: Size, **options: object) -> int:
+    def row(channels: Size, kernel: Size, **options: Any) -> int:
         source, target = channels
         x = m.image(7, 8, source, batch)
         return _window(m, "CONV_2D", x, (target, *kernel, source), target, kernel == (1, 1), **options)
@@ -140,7 +143,7 @@ def _convolutions(m: Sketch, batch: int) -> tuple[int, ...]:
 
 
 def _depthwise(m: Sketch, batch: int) -> tuple[int, ...]:
-    def row(channels: int, multiplier: int = 1, **options: object) -> int:
+    def row(channels: int, multiplier: int = 1, **options: Any) -> int:
         x, outputs = m.image(7, 6, channels, batch), channels * multiplier
         shape = (1, 3, 2, outputs)
         return _window(m, "DEPTHWISE_CONV_2D", x, shape, outputs, True, depth_multiplier=multiplier, **options)
@@ -171,6 +174,17 @@ def _transposed(m: Sketch) -> tuple[int, ...]:
     return *rows, row(5, 3, (2, 2), (2, 2), "SAME", computed=False)
 
 
+def _lstm(m: Sketch, rows: int, depth: int, units: int, computed: bool = False) -> tuple[int, ...]:
+    """Activation and state; of computed weights also what is between."""
+    x, last, state = m.input((rows, depth)), m.input((rows, units)), m.input((rows, units))
+    shapes = (4 * units, depth + units), (4 * units,)
+    parameters = [m.input(shape) if computed else m.random(*shape) for shape in shapes]
+    outputs = [(rows, units), (rows, units), (rows, depth + units), (rows, 4 * units)]
+    inputs = [x, last, *parameters, state]
+    found = m.split("LSTM", inputs, outputs, kernel_type=1, activation="TANH")
+    return found if computed else found[:2]
+
+
 def _attention(m: Sketch, heads: int, rows: int, depth: int) -> int:
     query, key, value = (m.input((1, heads, rows, depth)) for _ in range(3))
     scores = m.binary("MUL", _matmul(m, query, key, adj_y=True), m.constant(depth**-0.5))
@@ -189,7 +203,7 @@ def _dynamic_filter(m: Sketch) -> int:
     weights = m.pad(made, (0, 0), (1, 0), (0, 1), (0, 0))
     y = m.op("CONV_2D", [x, weights, m.random(4)], (1, 6, 5, 4), stride=(1, 1), dilation=(1, 1), padding="SAME")
     square = m.pad(m.image(2, 2, 1), (0, 0), (1, 0), (0, 1), (0, 0))
-    options = {"stride": (1, 1), "dilation": (1, 1), "padding": "VALID"}
+    options: dict[str, Any] = {"stride": (1, 1), "dilation": (1, 1), "padding": "VALID"}
     one = m.op("CONV_2D", [square, square, m.random(1)], (1, 1, 1, 1), **options)
     return m.binary("ADD", y, one)
 

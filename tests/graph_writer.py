@@ -4,6 +4,7 @@ Padding that neither SAME nor VALID says becomes a PAD in front of the window, o
 convolution. Parameters that a Graph keeps as attributes become the constants that the file has.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -30,6 +31,7 @@ from texelflow.gpu_delegate.graph import (
     Node,
     Pad,
     Padding,
+    Pool2D,
     Reduce,
     Repeat,
     Shape,
@@ -41,6 +43,7 @@ from texelflow.gpu_delegate.graph import (
     TransposeConv2D,
 )
 from texelflow.gpu_delegate.operators import attributes_of
+from texelflow.gpu_delegate.ops.registry import OPS
 
 Values = npt.NDArray[Any]
 
@@ -260,6 +263,27 @@ def _write_softmax(writing: _Writing, node: Node) -> None:
     writing.op(node, node.op, writing.operands(node), beta=attributes_of(node, Softmax).beta)
 
 
+def _write_pool(writing: _Writing, node: Node) -> None:
+    """With padding as SAME gives it, or none."""
+    pool = attributes_of(node, Pool2D)
+    options = {"kernel": pool.kernel, "stride": pool.stride, "activation": pool.activation}
+    padding = "VALID" if pool.padding == Padding() else "SAME"
+    writing.op(node, node.op, writing.operands(node), padding=padding, **options)
+
+
+def _write_as_recorded(writing: _Writing, node: Node) -> None:
+    """As the program writes it."""
+    form = OPS[node.op].file
+    assert form is not None
+    encoded = form.write(writing.graph, node)
+    (_, *more), options = (
+        encoded.inputs,
+        {re.sub("(?<!^)([A-Z])", r"_\1", k).lower(): v for k, v in encoded.options.items()},
+    )
+    inputs = [*writing.operands(node), *(writing.integers(each) for each in more)]
+    writing.op(node, node.op, inputs, table=encoded.table, **options)
+
+
 WRITERS: Mapping[str, Callable[[_Writing, Node], None]] = MappingProxyType(
     {
         **dict.fromkeys(("CONV_2D", "DEPTHWISE_CONV_2D"), _write_convolution),
@@ -269,6 +293,9 @@ WRITERS: Mapping[str, Callable[[_Writing, Node], None]] = MappingProxyType(
         **dict.fromkeys(("SPLIT", "SPLIT_V", "UNPACK"), _write_several),
         **dict.fromkeys(("PAD", "PADV2"), _write_pad),
         **dict.fromkeys(("SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND"), _write_blocks),
+        **dict.fromkeys(("ARG_MAX", "ARG_MIN", "CUMSUM"), _write_as_recorded),
+        **dict.fromkeys(("AVERAGE_POOL_2D", "L2_POOL_2D"), _write_pool),
+        "LOCAL_RESPONSE_NORMALIZATION": _write_as_recorded,
         "BROADCAST_TO": _with_integers(lambda _, out: out),
         "CONCATENATION": _write_concatenation,
         "EXPAND_DIMS": _write_expand,

@@ -35,6 +35,7 @@ OPTIONS = MappingProxyType(
         "CAST": "CastOptions",
         "AVERAGE_POOL_2D": "Pool2DOptions",
         "MAX_POOL_2D": "Pool2DOptions",
+        "L2_POOL_2D": "Pool2DOptions",
         **dict.fromkeys(
             ("MEAN", "SUM", "REDUCE_PROD", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_ANY", "REDUCE_ALL"), "ReducerOptions"
         ),

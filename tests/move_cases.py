@@ -108,6 +108,16 @@ def _pads() -> Iterator[OpCase]:
     yield _row("PAD", "all dimensions", lambda m: m.pad(m.input((2, 3, 4, 5)), (1, 0), (0, 2), (1, 1), (2, 1)))
     yield _row("PAD", "a vector", lambda m: m.pad(m.input((5,)), (2, 3)))
     yield _row("PAD", "rows of a table", lambda m: m.pad(m.input((3, 5)), (1, 0), (0, 2)))
+    yield _row(
+        "PAD",
+        "behind the channels of a cut",
+        lambda m: m.pad(cut(m, m.image(4, 5, 7), (0, 0, 0, 1), (1, 4, 5, 7), (1,) * 4), *((0, 0),) * 3, (0, 3)),
+    )
+    yield _row(
+        "PADV2",
+        "with ones, then with channels of zeros",
+        lambda m: m.pad(padded(m, m.image(4, 5, 3), 1.0, (0, 0), (1, 2), (0, 1), (0, 0)), *((0, 0),) * 3, (0, 2)),
+    )
     yield _row("PADV2", "with -7", lambda m: padded(m, m.image(4, 5, 3), -7.0, (0, 0), (1, 2), (0, 1), (2, 3)))
     yield _row("PADV2", "slices with 2.5", lambda m: padded(m, m.image(4, 5, 8), 2.5, (0, 0), (1, 0), (0, 0), (4, 1)))
     yield _row("MIRROR_PAD", "reflect", lambda m: mirrored(m, m.image(4, 5, 5), (0, 0), (3, 2), (1, 4), (0, 0)))

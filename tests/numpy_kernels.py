@@ -18,6 +18,7 @@ from texelflow.gpu_delegate.code import (
     AddTo,
     Assign,
     Choose,
+    ChooseLanes,
     Declare,
     Element,
     Elementwise,
@@ -145,6 +146,11 @@ def _chosen(threads: Threads, condition: Operand, value: Operand, other: Operand
     return np.where(holds, threads.value(value), threads.value(other))
 
 
+def _chosen_lanes(threads: Threads, code: ChooseLanes) -> Any:
+    left, right, value, other = map(threads.value, (code.left, code.right, code.value, code.other))
+    return np.where(OPERATIONS[code.comparison](left, right), value, other)
+
+
 def _on_grid(threads: Threads, code: OnGrid) -> Any:
     value = threads.value(code.value)
     return (value >= 0) & (value % code.stride == 0) & (value < code.stride * code.size)
@@ -178,6 +184,7 @@ _MEANINGS: Mapping[type, Callable[[Threads, Any], Any]] = {
     AcrossLanes: _across,
     Keep: _keep,
     Choose: lambda threads, code: _chosen(threads, code.condition, code.value, code.other),
+    ChooseLanes: _chosen_lanes,
     Tap: lambda threads, code: _chosen(threads, code.valid, code.value, code.outside),
     Elementwise: lambda threads, code: ELEMENTWISE[code.op](*map(threads.value, code.operands)),
     Texel: lambda threads, code: threads.value(code.at) * code.pixels + threads.value(code.pixel),

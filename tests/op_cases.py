@@ -16,6 +16,7 @@ from tests.engine import DEVICES
 from tests.integer_cases import integer_cases
 from tests.model_builder import CUSTOM_TRANSPOSE
 from tests.move_cases import MOVE_CASES
+from tests.ranking_cases import rankings
 from tests.sketch import OpCase, Shape, Size
 
 ODD = (1, 3, 5, 13)  # channel counts that leave lanes of a texel empty
@@ -386,13 +387,22 @@ CASES: tuple[OpCase, ...] = (
     *_shapes_and_reductions(),
     *reductions(),
     *contractions(),
+    *rankings(),
     *_fused(),
     *MOVE_CASES,
 )
 
 UNFUSED = "unfused"
 ALIKE = frozenset(
-    case.name for case in (*value_by_value(), *integer_cases(), *_batches(), *reductions(), *contractions())
+    case.name
+    for case in (
+        *value_by_value(),
+        *integer_cases(),
+        *_batches(),
+        *reductions(),
+        *contractions(),
+        *rankings(),
+    )
 )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import tflite
 
 from tests.model_builder import CUSTOM_TRANSPOSE, ModelBuilder
 
@@ -76,6 +77,24 @@ class Sketch(ModelBuilder):
     ) -> int:
         shape = tuple(1 if k in axes else n for k, n in enumerate(self.shape(x)) if keep_dims or k not in axes)
         return self.op(op, [x, self.constant(tuple(axes), "int32")], shape, dtype, keep_dims=keep_dims)
+
+    def extremum(self, op: str, x: int, axis: int = -1, dtype: str = "int32") -> int:
+        """ARG_MAX or ARG_MIN."""
+        shape, table = self.shape(x), "ArgMaxOptions" if op == "ARG_MAX" else "ArgMinOptions"
+        left = (*shape[: axis % len(shape)], *shape[axis % len(shape) + 1 :])
+        kind = getattr(tflite.TensorType, dtype.upper())
+        return self.op(op, [x, self.constant(axis, "int32")], left, dtype, table=table, output_type=kind)
+
+    def running_sum(self, x: int, axis: int, exclusive: bool = False, reverse: bool = False) -> int:
+        """CUMSUM."""
+        inputs = [x, self.constant(axis, "int32")]
+        return self.op("CUMSUM", inputs, self.shape(x), exclusive=exclusive, reverse=reverse)
+
+    def top(self, x: int, count: int) -> tuple[int, ...]:
+        """TOPK_V2: values and positions."""
+        shape = (*self.shape(x)[:-1], count)
+        outputs = [self.tensor(shape, dtype) for dtype in ("float32", "int32")]
+        return self.op_of("TOPK_V2", [x, self.constant(count, "int32")], outputs, table="TopKV2Options")
 
     def softmax(self, x: int) -> int:
         """Over channels, in the ops that it consists of."""

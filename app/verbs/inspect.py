@@ -18,10 +18,8 @@ from texelflow.gpu_delegate.errors import DeviceError, UsageError
 from texelflow.gpu_delegate.families import TUNINGS, device_like
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.memory.options import MemoryOptions
-from texelflow.gpu_delegate.ops.registry import OPS
 from texelflow.gpu_delegate.reading.reader import load_model
 from texelflow.gpu_delegate.roofline import Peaks
-from texelflow.gpu_delegate.support import unsupported_reason
 from texelflow.gpu_delegate.tuning.store import tuned_device
 from texelflow.gpu_delegate.wording import meant
 
@@ -34,7 +32,8 @@ from ..plots import check_matplotlib
 from .advice_tables import show_advice
 from .coverage import borders, delegate_line, summary
 from .inspect_native import inspect_native
-from .inspect_tables import show_coverage, show_head, show_ops, show_partitions, show_report
+from .inspect_ops import list_ops
+from .inspect_tables import show_coverage, show_head, show_partitions, show_report
 from .inspection import Inspection, inspect_compiled
 from .memory_lines import Memory, memory_in_native_code
 from .memory_picture import memory_page
@@ -48,7 +47,7 @@ class InspectOptions:
     """The options of the verb."""
 
     json: bool = False
-    ops: bool = False  # list the supported ops; needs no model
+    ops: bool = False  # say what ops run where: all of them, or the model's
     peaks: bool = True  # measure the machine's peaks
     compiling: CompileOptions = COMPILE_DEFAULTS
     shaders: Path | None = None  # the folder for the GLSL
@@ -81,8 +80,8 @@ class _Machine:
 
 def run_inspect(model: str | None, options: InspectOptions, console: Console) -> int:
     """Print it all; the exit code is 0. Raises as models.resolve, load_model and settle, and UsageError."""
-    if options.ops:
-        _list_ops(console, options)
+    if options.ops and model is None:
+        list_ops(None, console, options.json)
         return 0
     if model is None:
         raise UsageError("name a model, such as selfie, or a .tflite file; --ops lists the supported ops")
@@ -100,6 +99,9 @@ def run_inspect(model: str | None, options: InspectOptions, console: Console) ->
     with console.download() as progress:
         path = resolve(model, progress).path
     graph = load_model(path)
+    if options.ops:
+        list_ops(graph, console, options.json)
+        return 0
     if options.cpu:
         return inspect_native(graph, options.compiling.fuse, options.json, console, options.plot)
     machine = _machine(options)
@@ -229,13 +231,3 @@ def _as_json(
         "peaks": asdict(machine.peaks) if machine.peaks else None,
         "machine": machine.line,
     }
-
-
-def _list_ops(console: Console, options: InspectOptions) -> None:
-    reasons = {op: unsupported_reason(op) for op in OPS}
-    if options.json:
-        console.json(
-            {op: {"gpu": reason is None, "reason": reason, "role": OPS[op].role} for op, reason in reasons.items()}
-        )
-        return
-    show_ops(console, reasons)

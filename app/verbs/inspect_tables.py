@@ -1,6 +1,6 @@
 """What `texelflow inspect` has found goes in; tables and lines on stdout come out."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from rich.columns import Columns
 from rich.table import Table
@@ -9,7 +9,6 @@ from rich.text import Text
 from texelflow.gpu_delegate.compiled_partitions import CompiledPartitions
 from texelflow.gpu_delegate.delegate.report import OpLine, op_lines
 from texelflow.gpu_delegate.graph import Graph, Shape
-from texelflow.gpu_delegate.ops.registry import OPS
 from texelflow.gpu_delegate.program import CompiledGraph
 from texelflow.gpu_delegate.roofline import Peaks
 from texelflow.gpu_delegate.wording import number_ranges
@@ -59,7 +58,7 @@ def show_coverage(console: Console, found: CompiledPartitions) -> None:
 def show_partitions(console: Console, found: CompiledPartitions, reports: Sequence[Inspection]) -> None:
     """The partitions and what crosses their borders, the largest ones if there are many."""
     _title(console, "Partitions")
-    table = _table(
+    table = plain_table(
         ("#", "right"), ("operators", "left"), ("reads", "left"), ("writes", "left"),
         ("KiB in", "right"), ("KiB out", "right"), ("dispatches", "right"), ("MMAC", "right"),
     )  # fmt: skip
@@ -88,16 +87,8 @@ def show_report(console: Console, found: Inspection, compiled: CompiledGraph, on
     _memory(console, found, compiled, on_cpu)
 
 
-def show_ops(console: Console, reasons: Mapping[str, str | None]) -> None:
-    """Every op that the engine knows, what kind of work it is, and whether it runs."""
-    table = _table(("op", "left"), ("role", "left"), ("on the GPU", "left"))
-    for op, reason in sorted(reasons.items()):
-        table.add_row(op, OPS[op].role, "yes" if reason is None else f"no: {reason}")
-    console.show(table)
-
-
 def _ops(lines: Sequence[OpLine]) -> Table:
-    table = _table(("op", "left"), ("operators", "right"), ("on the GPU", "right"), ("why not the others", "left"))
+    table = plain_table(("op", "left"), ("operators", "right"), ("on the GPU", "right"), ("why not the others", "left"))
     for line in lines:
         why = "\n".join(f"{reason} ({number_ranges(numbers)})" for reason, numbers in line.left.items())
         runs = line.count - line.left_count
@@ -110,7 +101,7 @@ def _moves(console: Console, found: Inspection) -> None:
     groups: dict[tuple[str, str], dict[str, list[int]]] = {}
     for line in found.moves:
         groups.setdefault((WAYS[line.way], line.why), {}).setdefault(line.op, []).append(line.operator)
-    table = _table(("data is moved", "left"), ("times", "right"), ("by operators", "left"), ("because", "left"))
+    table = plain_table(("data is moved", "left"), ("times", "right"), ("by operators", "left"), ("because", "left"))
     order = list(WAYS.values())
     for (way, why), ops in sorted(groups.items(), key=lambda item: order.index(item[0][0])):
         named = "; ".join(f"{op} {number_ranges(n for n in numbers if n >= 0)}".rstrip() for op, numbers in ops.items())
@@ -121,7 +112,7 @@ def _moves(console: Console, found: Inspection) -> None:
 def _passes(console: Console, found: Inspection) -> None:
     _title(console, "Passes")
     what = "what it does; where it declined"
-    table = _table(("pass", "left"), ("applied", "right"), ("ops left", "right"), (what, "left"))
+    table = plain_table(("pass", "left"), ("applied", "right"), ("ops left", "right"), (what, "left"))
     for line in found.passes:
         if line.applied or line.declined:
             text = Text(line.what)
@@ -145,7 +136,7 @@ def _dispatches(console: Console, found: Inspection) -> None:
     columns = [("#", "right"), ("kernel", "left"), ("shader", "right"), ("grid", "right"), ("group", "right")]
     columns += [("idle", "right")]
     columns += [("MMAC", "right"), ("KiB", "right"), ("MAC/B", "right"), ("chosen", "left")]
-    table = _table(*columns, *([("bound by", "left"), (">= ms", "right")] if found.peaks else []))
+    table = plain_table(*columns, *([("bound by", "left"), (">= ms", "right")] if found.peaks else []))
     for d in found.dispatches:
         cells = [f"{'|' if d.barrier else ' '}{d.number:3}", d.name, str(d.program), _size(d.grid), _size(d.work_group)]
         cells.append(f"{d.idle_threads / d.threads:.0%}" if d.idle_threads else "")
@@ -161,7 +152,7 @@ def _dispatches(console: Console, found: Inspection) -> None:
 
 def memory_table(lines: Sequence[Memory]) -> Table:
     """What tensors take where, and what was saved; all in MiB."""
-    table = _table(
+    table = plain_table(
         ("MiB", "left"), ("planner", "left"), ("tensors", "right"), ("naive", "right"), ("in and out", "right"),
         ("views", "right"), ("in place", "right"), ("planned", "right"), ("bound", "right"), ("weights", "right"),
     )  # fmt: skip
@@ -212,7 +203,8 @@ def _order_line(plan: Memory) -> str:
     return f"in another order of kernels, which --reorder takes: {less}"
 
 
-def _table(*columns: tuple[str, str]) -> Table:
+def plain_table(*columns: tuple[str, str]) -> Table:
+    """Columns by name, each left or right, without lines between them."""
     table = Table(box=None, pad_edge=False, header_style="bold dim")
     for name, justify in columns:
         table.add_column(name, justify="right" if justify == "right" else "left", overflow="fold")

@@ -20,7 +20,7 @@ BATCHES = (1, 3)
 MAPS: tuple[Shape, ...] = tuple((batch, 5, 7, channels) for channels in CHANNELS for batch in BATCHES)
 LARGE: Shape = (1, 61, 67, 37)  # enough to do that it is worth timing
 
-Values = npt.NDArray[Any]
+CaseArray = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class OpCase:
         tensors = {number: self._in_range(tensor) for number, tensor in graph.tensors.items()}
         return replace(graph, tensors=MappingProxyType(tensors))
 
-    def inputs(self, graph: Graph, seed: int = 1) -> list[Values]:
+    def inputs(self, graph: Graph, seed: int = 1) -> list[CaseArray]:
         """Random values of the inputs of its graph: whole numbers for integers, truth values one half true."""
         rng = np.random.default_rng(seed)
         return [self._drawn(graph.tensors[tensor], rng) for tensor in graph.inputs]
@@ -60,7 +60,7 @@ class OpCase:
         data = self.low + (tensor.data.astype(np.float64) + 1) / 2 * (self.high - self.low)
         return replace(tensor, data=data.astype(np.float32))
 
-    def _drawn(self, tensor: Tensor, rng: np.random.Generator) -> Values:
+    def _drawn(self, tensor: Tensor, rng: np.random.Generator) -> CaseArray:
         if tensor.dtype == "bool":
             return rng.integers(0, 2, tensor.shape).astype(np.bool_)
         if tensor.dtype.startswith("float"):

@@ -15,6 +15,7 @@ from ..code import (
     AddTo,
     Assign,
     Choose,
+    ChooseLanes,
     Declare,
     Elementwise,
     ForEach,
@@ -40,7 +41,7 @@ from ..errors import UnsupportedError
 from .elementwise import elementwise_vectors
 from .ir import I1, Register
 from .lanes import Affine, FloatValue, IntValue, Lanes, PlaneMemory
-from .print_positions import PositionPrinter, Texels
+from .print_positions import FLOAT_CONDITIONS, PositionPrinter, Texels
 from .scene import Region, Scene
 
 _LAZY = (LoadFrom, Tap, Weight)
@@ -344,6 +345,13 @@ class LanePrinter(PositionPrinter):
         parts = zip(self.texels(value.value), self.texels(value.other), strict=True)
         return tuple(self.lanes.select(condition, *each) for each in parts)
 
+    def _choose_lanes(self, value: ChooseLanes) -> Texels:
+        compared = zip(self.texels(value.left), self.texels(value.right), strict=True)
+        pairs = ((self.lanes.floats(left), self.lanes.floats(right)) for left, right in compared)
+        holds = [self.lanes.math.compare(FLOAT_CONDITIONS[value.comparison], *pair) for pair in pairs]
+        parts = zip(holds, self.texels(value.value), self.texels(value.other), strict=True)
+        return tuple(self.lanes.select(*each) for each in parts)
+
     def _load(self, value: LoadFrom) -> Texels:
         return self.lanes.load(self.scene.memories[value.source], self._int(value.at), self._together)
 
@@ -394,6 +402,7 @@ _WORDS: Mapping[type, Callable[[LanePrinter, Any], Texels]] = MappingProxyType(
         Elementwise: LanePrinter._elementwise,
         Keep: LanePrinter._keep,
         Choose: LanePrinter._choose,
+        ChooseLanes: LanePrinter._choose_lanes,
         Tap: LanePrinter._tap,
         LoadFrom: LanePrinter._load,
         Weight: LanePrinter._weight,

@@ -36,7 +36,7 @@ from .survey import Known
 
 Texels = tuple[FloatValue, ...]  # the lanes of a vec4, each for all pixels
 _CONDITIONS = MappingProxyType({"less": "slt", "at least": "sge", "at most": "sle", "equal": "eq"})
-_FLOAT_CONDITIONS = MappingProxyType({"less": "olt", "at least": "oge", "at most": "ole", "equal": "oeq"})
+FLOAT_CONDITIONS = MappingProxyType({"less": "olt", "at least": "oge", "at most": "ole", "equal": "oeq"})
 _INT_INSTRUCTIONS = MappingProxyType(
     {"multiply": "mul", "divide": "sdiv", "remainder": "srem", "minimum": "smin", "maximum": "smax"}
 )
@@ -211,7 +211,7 @@ class PositionPrinter(ABC):
             return self.lanes.both(left, right)
         if "float" in map(type_of, value.operands):
             left, right = (self.lanes.floats(self._float(each)) for each in value.operands)
-            return self.lanes.math.compare(_FLOAT_CONDITIONS[value.operation], left, right)
+            return self.lanes.math.compare(FLOAT_CONDITIONS[value.operation], left, right)
         left_int, right_int = map(self._int, value.operands)
         return self.lanes.compare_ints(_CONDITIONS[value.operation], left_int, right_int)
 
@@ -258,6 +258,8 @@ class PositionPrinter(ABC):
     def _float(self, value: Operand) -> FloatValue:
         if isinstance(value, int | float):
             return float(value)
+        if isinstance(value, Lane | AcrossLanes):  # of a variable, which may have another value now
+            return self._float_of(value)
         return self.lanes.once(("float", value), lambda: self._float_of(value))
 
     def _float_of(self, value: Value) -> FloatValue:

@@ -65,6 +65,7 @@ class Example:
     shapes: tuple[Shape, ...] = ((1, 8, 8, 8),)  # of the inputs that are computed at run time, which come first
     out: Shape = (1, 8, 8, 8)
     others: tuple[Shape, ...] = ()  # of further outputs
+    others_dtype: str = ""  # of these, if it is another one
     constants: tuple[Shape, ...] = ()  # of those that follow
     attributes: Attributes = field(default_factory=Attributes)
     dtype: str = "float32"  # of the inputs

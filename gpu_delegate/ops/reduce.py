@@ -6,7 +6,8 @@ squeeze and excite, gpu_delegate/reduction.py has a work-group share the loop.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -65,6 +66,11 @@ _FOLDS: Mapping[str, Reducer] = MappingProxyType(
         "REDUCE_ALL": replace(_LEAST, neutral=1.0),
     }
 )
+
+
+def is_fold(node: Node) -> bool:
+    """Whether a reduction folds values into one of them, or into their sum or product; others give positions."""
+    return node.op in _FOLDS
 
 
 def fold_of(node: Node) -> Reducer:
@@ -138,17 +144,23 @@ def write_reduction(graph: Graph, node: Node) -> EncodedOperator:
 
 def fold_pixels(emitter: "Emitter", node: Node, at: Slice) -> Sequence[Value]:
     """One slice of a reduction over pixels: loops over those that each of the thread's pixels stands for."""
-    fold, (source, *_) = fold_of(node), node.inputs
-    axes, sizes = attributes_of(node, Reduce).axes, emitter.graph.tensors[source].shape
+    fold = fold_of(node)
     totals = emitter.declare([Splat(fold.neutral) for _ in emitter.rows], "m")
-    names = [Name(name, "int") for name in "nij"]
-    loops = [(name, sizes[axis]) for axis, name in enumerate(names) if axis in axes]
     for row, total in zip(emitter.rows, totals, strict=True):
-        place = emitter.place(emitter.shape(node.outputs[0]), row)
-        inner = [Index.variable(names[k], 0, sizes[k] - 1) if k in axes else at for k, at in enumerate(place)]
-        with emitter.loop(*loops):
-            emitter.add(fold.into(total, emitter.texel_at(source, at, (inner[0], inner[1], inner[2]))))
+        with loops_over_pixels(emitter, node, at, row) as (value, _):
+            emitter.add(fold.into(total, value))
     return emitter.declare([scaled(emitter.graph, node, total) for total in totals])
+
+
+@contextmanager
+def loops_over_pixels(emitter: "Emitter", node: Node, at: Slice, row: int) -> Iterator[tuple[Value, list[Name]]]:
+    """Loops over the pixels that one of the thread's stands for: slice `at` of each, and the loops' variables."""
+    (source, *_), axes = node.inputs, attributes_of(node, Reduce).axes
+    sizes, names = emitter.graph.tensors[source].shape, [Name(name, "int") for name in "nij"]
+    place = emitter.place(emitter.shape(node.outputs[0]), row)
+    inner = [Index.variable(names[k], 0, sizes[k] - 1) if k in axes else where for k, where in enumerate(place)]
+    with emitter.loop(*((names[axis], sizes[axis]) for axis in axes)):
+        yield emitter.texel_at(source, at, (inner[0], inner[1], inner[2])), [names[axis] for axis in axes]
 
 
 def start_fold(emitter: "Emitter", node: Node) -> None:

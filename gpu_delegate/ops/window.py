@@ -229,4 +229,5 @@ RECORDS = (
         )
         for name in ("AVERAGE_POOL_2D", "MAX_POOL_2D")
     ),
+    OpRecord("L2_POOL_2D", "window", FileForm(read_pool, write_pool), _HALF),  # passes say it by others
 )

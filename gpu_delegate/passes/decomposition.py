@@ -2,22 +2,27 @@
 
 SPLIT, SPLIT_V, UNPACK and SLICE become STRIDED_SLICE, PACK becomes CONCATENATION, EXPAND_DIMS and SQUEEZE RESHAPE, a
 CONCATENATION of many several,
-SOFTMAX, LOG_SOFTMAX and L2_NORMALIZATION reductions and arithmetic.
+normalisations reductions and arithmetic, TOPK_V2 an op for each of its outputs.
 """
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import accumulate
+from types import MappingProxyType
 
 import numpy as np
+import numpy.typing as npt
 
 from ..graph import (
     Activated,
     Attributes,
     Axis,
     Concatenation,
+    Conv2D,
     Graph,
     Node,
+    Pool2D,
     Reduce,
     Shape,
     Softmax,
@@ -28,7 +33,9 @@ from ..graph import (
 from ..layout import ceil_div
 from ..limits import Limits
 from ..operators import attributes_of
+from ..ops.normalisation import LocalResponse, MeanStddev
 from ..ops.reduce import CHANNELS
+from ..ops.top import INDICES, VALUES
 from ..rewrite import Outcome, Rewriter
 
 L2_EPSILON = 1e-6  # of TensorFlow Lite: the smallest norm that is divided by
@@ -71,6 +78,16 @@ def _with_size(shape: Shape, axis: int, size: int) -> Shape:
     return (*shape[:axis], size, *shape[axis + 1 :])
 
 
+def split_top(graph: Graph) -> tuple[Graph, Outcome]:
+    """TOPK_V2 -> TOPK_VALUES, TOPK_INDICES: kernels give one output each."""
+    edit = Rewriter(graph)
+    for node in graph.nodes:
+        if node.op == "TOPK_V2":
+            values, indices = ((out,) for out in node.outputs)
+            edit.replace(node, replace(node, op=VALUES, outputs=values), replace(node, op=INDICES, outputs=indices))
+    return edit.finish()
+
+
 def unify_moves(graph: Graph) -> tuple[Graph, Outcome]:
     """EXPAND_DIMS, SQUEEZE -> RESHAPE; SLICE -> STRIDED_SLICE; PACK -> RESHAPE of each, CONCATENATION."""
     edit = Rewriter(graph)
@@ -95,13 +112,12 @@ def _packed(edit: Rewriter, graph: Graph, node: Node) -> list[Node]:
 
 
 def decompose_normalisations(graph: Graph) -> tuple[Graph, Outcome]:
-    """SOFTMAX, LOG_SOFTMAX, L2_NORMALIZATION over channels -> REDUCE_MAX or SUM, and elementwise ops."""
+    """SOFTMAX, L2_NORMALIZATION, L2_POOL_2D and the like -> reductions, a pool or a matrix, and elementwise ops."""
     edit = Rewriter(graph)
-    forms = {"SOFTMAX": _softmax, "LOG_SOFTMAX": _log_softmax, "L2_NORMALIZATION": _l2_normalisation}
     for node in graph.nodes:
-        if node.op in forms:
+        if node.op in _FORMS:
             chain = _Chain(edit, graph, node)
-            forms[node.op](chain)
+            _FORMS[node.op](chain)
             edit.replace(node, *chain.nodes)
     return edit.finish()
 
@@ -111,13 +127,16 @@ class _Chain:
 
     def __init__(self, edit: Rewriter, graph: Graph, node: Node) -> None:
         self.edit, self.node, self.x = edit, node, node.inputs[0]
-        self.out = graph.tensors[node.outputs[0]]
+        self.out, self.x_shape = graph.tensors[node.outputs[0]], graph.tensors[self.x].shape
         self.nodes: list[Node] = []
 
     def add(self, op: str, *inputs: int, last: bool = False) -> int:
         """An elementwise op."""
-        attributes = Activated() if op in ("ADD", "SUB", "MUL", "DIV") else Attributes()
-        return self._append(op, inputs, self.out.shape, attributes, last)
+        return self._append(op, inputs, self.out.shape, _attributes(op), last)
+
+    def add_node(self, op: str, inputs: tuple[int, ...], shape: Shape, attributes: Attributes) -> int:
+        """Any other op, which writes no output of the one that is replaced."""
+        return self._append(op, inputs, shape, attributes, False)
 
     def reduce(self, op: str, x: int) -> int:
         """Over the last dimension, which is kept with size one."""
@@ -126,9 +145,9 @@ class _Chain:
 
     def on_reduced(self, op: str, *inputs: int) -> int:
         """An elementwise op on what reduce() returned."""
-        return self._append(op, inputs, (*self.out.shape[:-1], 1), Attributes(), False)
+        return self._append(op, inputs, (*self.out.shape[:-1], 1), _attributes(op), False)
 
-    def constant(self, value: float) -> int:
+    def constant(self, value: npt.ArrayLike) -> int:
         return self.edit.new_constant(f"{self.out.name}:constant", np.array(value, np.float32))
 
     def _append(self, op: str, inputs: tuple[int, ...], shape: Shape, attributes: Attributes, last: bool) -> int:
@@ -161,6 +180,54 @@ def _l2_normalisation(chain: _Chain) -> None:
     """x / max(sqrt of the sum of x^2, epsilon)."""
     norm = chain.on_reduced("SQRT", chain.reduce("SUM", chain.add("SQUARE", chain.x)))
     chain.add("DIV", chain.x, chain.on_reduced("MAXIMUM", norm, chain.constant(L2_EPSILON)), last=True)
+
+
+def _mean_stddev(chain: _Chain) -> None:
+    """(x - mean) / sqrt(the mean of (x - mean)^2 + epsilon)."""
+    epsilon = chain.constant(attributes_of(chain.node, MeanStddev).epsilon)
+    centred = chain.add("SUB", chain.x, chain.reduce("MEAN", chain.x))
+    variance = chain.reduce("MEAN", chain.add("SQUARE", centred))
+    factor = chain.on_reduced("RSQRT", chain.on_reduced("ADD", variance, epsilon))
+    chain.add("MUL", centred, factor, last=True)
+
+
+def _local_response(chain: _Chain) -> None:
+    """x (bias + alpha * the sum of x^2 over channels around) ^ -beta; the sum is a product with a band of ones."""
+    local, channels = attributes_of(chain.node, LocalResponse), chain.out.shape[3]
+    places = np.arange(channels)
+    band = np.abs(places[:, None] - places) <= local.radius
+    weights = chain.constant((local.alpha * band).reshape(channels, 1, 1, channels))
+    inputs = (chain.add("SQUARE", chain.x), weights, chain.constant([local.bias] * channels))
+    total = chain.add_node("CONV_2D", inputs, chain.out.shape, Conv2D())
+    chain.add("MUL", chain.x, chain.add("POW", total, chain.constant(-local.beta)), last=True)
+
+
+def _l2_pool(chain: _Chain) -> None:
+    """The square root of the mean of x^2 over a window, activated."""
+    pool, shape = attributes_of(chain.node, Pool2D), chain.x_shape
+    squares = chain.add_node("SQUARE", (chain.x,), shape, Attributes())
+    plain = replace(pool, activation="NONE")
+    mean = chain.add_node("AVERAGE_POOL_2D", (squares,), chain.out.shape, plain)
+    root = chain.add("SQRT", mean, last=pool.activation == "NONE")
+    if pool.activation != "NONE":
+        chain.add(pool.activation, root, last=True)
+
+
+def _attributes(op: str) -> Attributes:
+    """Of an elementwise op."""
+    return Activated() if op in ("ADD", "SUB", "MUL", "DIV") else Attributes()
+
+
+_FORMS: Mapping[str, Callable[[_Chain], None]] = MappingProxyType(
+    {
+        "SOFTMAX": _softmax,
+        "LOG_SOFTMAX": _log_softmax,
+        "L2_NORMALIZATION": _l2_normalisation,
+        "MEAN_STDDEV_NORMALIZATION": _mean_stddev,
+        "LOCAL_RESPONSE_NORMALIZATION": _local_response,
+        "L2_POOL_2D": _l2_pool,
+    }
+)
 
 
 def split_sums(graph: Graph) -> tuple[Graph, Outcome]:

@@ -30,6 +30,7 @@ from ..graph import (
     Transpose,
 )
 from ..operators import attributes_of
+from ..ops.running_sum import RunningSum
 
 Values = npt.NDArray[Any]
 Fold = Callable[[Node, Sequence[Values], Tensor], Values]  # the node, its inputs' values, its output without a value
@@ -133,6 +134,34 @@ def _reduction(function: Callable[..., Values]) -> Fold:
         return np.asarray(function(values[0], axis=reduce.axes, keepdims=reduce.keep_dims), values[0].dtype)
 
     return fold
+
+
+def _arg_max(node: Node, values: Sequence[Values], output: Tensor) -> Values:
+    (axis,), x = attributes_of(node, Reduce).axes, values[0]
+    return _first_greatest(x, axis).astype(output.dtype)
+
+
+def _arg_min(node: Node, values: Sequence[Values], output: Tensor) -> Values:
+    (axis,), x = attributes_of(node, Reduce).axes, values[0]
+    return _first_greatest(-x if x.dtype.kind == "f" else np.invert(x), axis).astype(output.dtype)
+
+
+def _first_greatest(x: Values, axis: int) -> Values:
+    """Nothing is greater than NaN in the first place, and NaN elsewhere is greater than nothing."""
+    if x.dtype.kind == "f":
+        first = np.arange(x.shape[axis]).reshape(-1, *(1,) * (x.ndim - 1 - axis)) == 0
+        x = np.where(np.isnan(x), np.where(first, np.inf, -np.inf), x)
+    return np.asarray(np.argmax(x, axis))
+
+
+def _running_sum(node: Node, values: Sequence[Values], output: Tensor) -> Values:
+    (x,), running = values, attributes_of(node, RunningSum)
+    x = np.flip(x, running.axis) if running.reverse else x
+    total = np.cumsum(x, running.axis, dtype=x.dtype)
+    if running.exclusive:
+        total = np.roll(total, 1, running.axis)
+        np.moveaxis(total, running.axis, 0)[0] = 0
+    return np.flip(total, running.axis) if running.reverse else total
 
 
 # Places ---------------------------------------------------------------------------------------------------------------
@@ -309,5 +338,8 @@ FOLDS: Mapping[str, Fold] = MappingProxyType(
         "REDUCE_PROD": _reduction(np.prod),
         "REDUCE_MAX": _reduction(np.max),
         "REDUCE_MIN": _reduction(np.min),
+        "ARG_MAX": _arg_max,
+        "ARG_MIN": _arg_min,
+        "CUMSUM": _running_sum,
     }
 )

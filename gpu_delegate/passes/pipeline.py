@@ -27,6 +27,7 @@ from .decomposition import (
     split_reductions,
     split_sums,
     split_to_slices,
+    split_top,
     unify_moves,
 )
 from .folding import fold_constants
@@ -37,6 +38,7 @@ from .padding import dilate_convolutions, pad_from_concatenation
 from .products import express_products, separate_computed_weights
 from .ranks import align_ranks
 from .recurrent import express_lstm
+from .running_sums import expand_running_sums
 from .simplify import drop_unused, join_moves, remove_identities
 from .steps import quantized_to_steps
 from .verification import verify
@@ -48,11 +50,13 @@ PASSES: tuple[Pass, ...] = (
     express_lstm,
     split_to_slices,
     unify_moves,
+    split_top,
     fold_constants,
     check_integers,
     express_products,
     separate_computed_weights,
     decompose_normalisations,
+    expand_running_sums,
     split_sums,
     split_concatenations,
     join_moves,
@@ -84,11 +88,13 @@ UNFUSED_PASSES: tuple[Pass, ...] = (
     express_lstm,
     split_to_slices,
     unify_moves,
+    split_top,
     fold_constants,
     check_integers,
     express_products,
     separate_computed_weights,
     decompose_normalisations,
+    expand_running_sums,
     split_sums,
     split_concatenations,
     split_activations,

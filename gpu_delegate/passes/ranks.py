@@ -30,6 +30,7 @@ from ..graph import (
 )
 from ..layout import RANK, aligned_shape
 from ..nodes import computed_weights, has_weights, is_elementwise, multiplies_rows
+from ..ops.reduce import is_fold
 from ..rewrite import Outcome, Rewriter
 
 Item = TypeVar("Item")
@@ -198,8 +199,11 @@ def _dimensions(node: Node, inputs: list[Tensor], outputs: list[Tensor]) -> _Dim
 
 def _kept(node: Node, rank: int) -> tuple[int, ...]:
     """Dimensions, counted from the last one, that are not dropped even if their size is 1."""
-    if isinstance(node.attributes, Axis):
-        return (node.attributes.axis - rank,)
+    match node.attributes:
+        case Axis(axis=axis):
+            return (axis - rank,)
+        case Reduce(axes=(axis,)) if not is_fold(node):  # a position of 0 is no value
+            return (axis - rank,)
     if multiplies_rows(node):
         return -2, -1
     return (-1,) if _is_along_last(node) else ()

@@ -24,6 +24,7 @@ from ..graph import (
     Transpose,
 )
 from ..operators import attributes_of
+from ..ops.reduce import is_fold
 from ..rewrite import Outcome, Rewriter
 
 _ALIKE = (
@@ -101,7 +102,7 @@ def is_identity(graph: Graph, node: Node) -> bool:
         return attributes.order == tuple(range(len(attributes.order)))
     if isinstance(attributes, SpaceToBatch | BatchToSpace):
         return attributes.block == (1, 1) and attributes.padding == Padding()
-    if isinstance(attributes, Axes | Reduce):
+    if isinstance(attributes, Axes) or (isinstance(attributes, Reduce) and is_fold(node)):
         return all(tensors[node.inputs[0]].shape[axis] == 1 for axis in attributes.axes)
     return _is_neutral(graph, node) or (isinstance(attributes, Concatenation) and len(node.inputs) == 1)
 

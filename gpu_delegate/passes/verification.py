@@ -28,6 +28,7 @@ from ..graph import (
     TransposeConv2D,
 )
 from ..operators import attributes_of
+from ..ops.extremum import EXTREMA
 from .evaluation import OF_SEVERAL, UNARY_FUNCTIONS
 
 Check = Callable[[Node, list[Shape], Shape], bool]  # a node, its inputs' shapes and its output's: whether they agree
@@ -183,7 +184,7 @@ def _pack(node: Node, inputs: list[Shape], output: Shape) -> bool:
 CHECKS: Mapping[str, Check] = MappingProxyType(
     {
         **dict.fromkeys((*UNARY_FUNCTIONS, *OF_SEVERAL, "LEAKY_RELU", "PRELU", "CAST", "DEQUANTIZE"), _broadcast),
-        **dict.fromkeys(("SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION", "REVERSE_V2"), _broadcast),
+        **dict.fromkeys(("SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION", "REVERSE_V2", "CUMSUM"), _broadcast),
         **dict.fromkeys(("RESHAPE", "EXPAND_DIMS", "SQUEEZE", "DEPTH_TO_SPACE", "SPACE_TO_DEPTH"), _same_count),
         **dict.fromkeys(("CONV_2D", "DEPTHWISE_CONV_2D"), _convolution),
         **dict.fromkeys(("TRANSPOSE_CONV", "Convolution2DTransposeBias"), _transposed),
@@ -191,7 +192,7 @@ CHECKS: Mapping[str, Check] = MappingProxyType(
         **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D"), _pool),
         **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), _resize),
         **dict.fromkeys(
-            ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "REDUCE_ANY", "REDUCE_ALL"), _reduction
+            ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "REDUCE_ANY", "REDUCE_ALL", *EXTREMA), _reduction
         ),
         "CONCATENATION": _concatenation,
         **dict.fromkeys(("PAD", "PADV2", "MIRROR_PAD"), _pad),

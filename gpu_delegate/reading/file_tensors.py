@@ -63,7 +63,7 @@ class FileTensors:
             unusable = f"tensor {index} holds {dtype}, which is not supported"
             self._keep_original(index, values, dtype)
         if is_variable:
-            unusable = f"tensor {index} is a variable, which is not supported"
+            unusable = f"tensor {index} is a variable, whose value stays in TensorFlow Lite from run to run"
             if values.size:
                 raise ModelError(f"tensor {index} is a variable and a constant")
         data = None

@@ -220,16 +220,6 @@ def test_the_verb_shows_the_steps_of_the_cpu(model_file: Path, capsys: pytest.Ca
     assert "--cpu tflite: native is needed here" in capsys.readouterr().err
 
 
-def test_the_verb_lists_ops(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["inspect", "--ops", "--json"]) == 0
-    listed = json.loads(capsys.readouterr().out)
-    assert listed.keys() == OPS.keys()
-    for op, role in (("SOFTMAX", "reduction"), ("SPLIT", "movement"), ("DEQUANTIZE", "elementwise")):
-        assert listed[op] == {"gpu": True, "reason": None, "role": role}, "passes make others of it"
-    assert main(["inspect", "--ops"]) == 0
-    assert "HARD_SWISH" in capsys.readouterr().out
-
-
 def partial_model() -> bytes:
     """Two partitions around two operators that the GPU cannot take; a constant that both sides read."""
     model = ModelBuilder()

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from tests.engine import DEVICES, run
 from tests.native import native_networks
-from tests.op_table import CaseGroup, ops_on_gpu
+from tests.op_table import on_own_kernels, ops_on_gpu
+from texelflow.gpu_delegate.cases.case_group import CaseGroup
 from texelflow.gpu_delegate.cases.op_case import BATCHES, CHANNELS, OpCase, joined_graph
 from texelflow.gpu_delegate.cases.table import cases_of
 from texelflow.gpu_delegate.context import Context
@@ -39,13 +40,14 @@ def group() -> CaseGroup:
 
 
 def test_the_gpu_computes_what_tensorflow_lite_does(context: Context, group: CaseGroup) -> None:
+    reference = on_own_kernels(group)
     with Program(context, compile_graph(group.graph, DEVICES["software"])) as program:
 
         @settings(max_examples=3)
         @given(seed=SEEDS)
         def agrees(seed: int) -> None:
             inputs = group.inputs(seed)
-            assert group.differing(run(program, inputs), group.on_cpu(inputs)) == {}
+            assert group.differing(run(program, inputs), reference.run(inputs)) == {}
 
         agrees()
 
@@ -53,11 +55,12 @@ def test_the_gpu_computes_what_tensorflow_lite_does(context: Context, group: Cas
 def test_the_cpus_own_code_does_too() -> None:
     group = CaseGroup([case for op in ops_on_gpu() for case in list(chosen(op))[-1:]])
     inputs = group.inputs(0)
-    assert group.differing(native_networks({0: group.graph})[0].run(inputs), group.on_cpu(inputs)) == {}
+    found = native_networks({0: group.graph})[0].run(inputs)
+    assert group.differing(found, on_own_kernels(group).run(inputs)) == {}
 
 
 def test_a_wrong_output_is_named(group: CaseGroup) -> None:
-    wanted = group.on_cpu(group.inputs(0))
+    wanted = on_own_kernels(group).run(group.inputs(0))
     found = [values if k != 5 else np.flip(values) for k, values in enumerate(wanted)]
     assert len(group.differing(found, wanted)) == 1
 

@@ -28,8 +28,9 @@ from texelflow.gpu_delegate.reading.reader import SUPPORTED_OPS, read_model
 
 RUN = MappingProxyType({case["id"]: case for case in (*VECTORS, *REFUSED_THERE) if not is_not_yet(case)})
 OTHERS = (
-    "ADD_N", "ATAN2", "BATCH_TO_SPACE_ND", "CEIL", "Convolution2DTransposeBias", "DEPTH_TO_SPACE", "DEQUANTIZE",
-    "EXPAND_DIMS", "L2_NORMALIZATION", "LOGICAL_NOT", "LOGICAL_OR", "LOG_SOFTMAX", "PACK", "REDUCE_ALL", "REDUCE_ANY",
+    "ADD_N", "ARG_MAX", "ARG_MIN", "ATAN2", "BATCH_TO_SPACE_ND", "CEIL", "CUMSUM", "Convolution2DTransposeBias",
+    "DEPTH_TO_SPACE", "DEQUANTIZE", "EXPAND_DIMS", "L2_NORMALIZATION", "L2_POOL_2D", "LOCAL_RESPONSE_NORMALIZATION",
+    "TOPK_V2", "LOGICAL_NOT", "LOGICAL_OR", "LOG_SOFTMAX", "PACK", "REDUCE_ALL", "REDUCE_ANY",
     "RELU_0_TO_1", "REVERSE_V2", "ROUND", "SELECT", "SIGN", "SPACE_TO_BATCH_ND", "SQUEEZE", "UNPACK",
 )  # fmt: skip
 ROWS = MappingProxyType(

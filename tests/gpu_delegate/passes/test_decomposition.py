@@ -7,13 +7,27 @@ import pytest
 
 from tests.graph_writer import Values, run_graph
 from tests.graphs import GraphBuilder
-from texelflow.gpu_delegate.graph import Activated, Axis, Concatenation, Graph, Reduce, Softmax, Split, StridedSlice
+from texelflow.gpu_delegate.graph import (
+    Activated,
+    Axis,
+    Concatenation,
+    Graph,
+    Padding,
+    Pool2D,
+    Reduce,
+    Softmax,
+    Split,
+    StridedSlice,
+)
+from texelflow.gpu_delegate.ops.normalisation import LocalResponse, MeanStddev
+from texelflow.gpu_delegate.ops.top import Top
 from texelflow.gpu_delegate.passes.decomposition import (
     decompose_normalisations,
     split_concatenations,
     split_reductions,
     split_sums,
     split_to_slices,
+    split_top,
     unify_moves,
 )
 from texelflow.gpu_delegate.passes.pipeline import Pass
@@ -132,6 +146,51 @@ def test_l2_normalisation(scale: float) -> None:
     ops = ["SQUARE", "SUM", "SQRT", "MAXIMUM", "DIV"]
     draw: Draw = lambda g: g.node("L2_NORMALIZATION", [g.input(1, 3, 4, 5)], None, Activated())  # noqa: E731
     check(decompose_normalisations, draw, ops, scale, 1e-5)
+
+
+@pytest.mark.parametrize("scale", [0.01, 200.0])
+def test_normalisation_to_mean_and_deviation(scale: float) -> None:
+    """No file has it: what it is is said in NumPy."""
+    g = GraphBuilder()
+    graph = g.graph(g.node("MEAN_STDDEV_NORMALIZATION", [g.input(2, 3, 13)], (2, 3, 13), MeanStddev(1e-8)))
+    changed, _ = decompose_normalisations(graph)
+    verify(changed)
+    assert [node.op for node in changed.nodes] == ["MEAN", "SUB", "SQUARE", "MEAN", "ADD", "RSQRT", "MUL"]
+    x = np.random.default_rng(0).uniform(-scale, scale, (2, 3, 13)).astype(np.float32)
+    x[0, 0] = scale
+    (found,) = run_graph(changed, [x])
+    centred = x - x.mean(axis=2, keepdims=True)
+    wanted = centred / np.sqrt(np.square(centred).mean(axis=2, keepdims=True) + 1e-8)
+    assert np.allclose(found, wanted, atol=2e-5)
+
+
+@pytest.mark.parametrize("activation", ["NONE", "RELU6"])
+def test_pools_of_squares(activation: str) -> None:
+    ops = ["SQUARE", "AVERAGE_POOL_2D", "SQRT", *([activation] if activation != "NONE" else [])]
+    pool = Pool2D(activation, (3, 2), (2, 1), Padding(1, 1, 0, 1))
+    check(
+        decompose_normalisations,
+        lambda g: g.node("L2_POOL_2D", [g.input(1, 5, 6, 3)], (1, 3, 6, 3), pool),
+        ops,
+        9.0,
+    )
+
+
+def test_normalisation_by_neighbours() -> None:
+    local = LocalResponse(2, 1.0, 0.5, 0.75)
+    draw: Draw = lambda g: g.node("LOCAL_RESPONSE_NORMALIZATION", [g.input(1, 3, 4, 9)], None, local)  # noqa: E731
+    check(decompose_normalisations, draw, ["SQUARE", "CONV_2D", "POW", "MUL"])
+
+
+def test_the_greatest_values_and_their_places() -> None:
+    g = GraphBuilder()
+    values, places = g.nodes_outputs("TOPK_V2", [g.input(2, 7)], [(2, 3)] * 2, Top(3))
+    changed, outcome = split_top(g.graph(values, places))
+    assert outcome.applied == 1
+    assert [(node.op, node.outputs) for node in changed.nodes] == [
+        ("TOPK_VALUES", (values,)),
+        ("TOPK_INDICES", (places,)),
+    ]
 
 
 def test_sums_of_many() -> None:

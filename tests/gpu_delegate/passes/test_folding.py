@@ -23,6 +23,7 @@ from texelflow.gpu_delegate.graph import (
     StridedSlice,
     Transpose,
 )
+from texelflow.gpu_delegate.ops.running_sum import RunningSum
 from texelflow.gpu_delegate.passes import evaluation, folding
 from texelflow.gpu_delegate.passes.folding import fold_constants
 
@@ -78,6 +79,18 @@ def gathered(g: GraphBuilder) -> int:
     return g.node("GATHER", [g.random(2, 7, 3), g.constant((6, 0, 0, 2), "int32")], (2, 4, 3), Axis(1))
 
 
+def extremum(op: str, dtype: str = "float32", to: str = "int32") -> Draw:
+    """Along columns of which many are equal, and where not all are numbers."""
+
+    def draw(g: GraphBuilder) -> int:
+        values = g.rng.integers(-2, 2, (2, 9, 3)).astype(dtype)
+        if dtype == "float32":
+            values[0, 0, 0] = values[0, 3, 1] = values[1, :, 2] = np.nan
+        return g.node(op, [g.constant(values, dtype)], (2, 3), Reduce((1,)), to)
+
+    return draw
+
+
 PART = StridedSlice((1, 2, 3, 0), (1, 2, 2, 3), (1, -2, -3, 2))
 CASES: dict[str, Draw] = {
     **{op: unary(op) for op in ("RELU", "RELU6", "RELU_N1_TO_1", "HARD_SWISH", "LOGISTIC", "TANH", "ELU")},
@@ -121,6 +134,10 @@ CASES: dict[str, Draw] = {
     "REDUCE_PROD": move("REDUCE_PROD", Reduce((1, 3), True), 2, 1, 4, 1),
     "REDUCE_MAX": move("REDUCE_MAX", Reduce((0,)), 3, 4, 5, dtype="int32"),
     "REDUCE_MIN": move("REDUCE_MIN", Reduce((2, 3), True), 2, 3, 1, 1),
+    **{op: extremum(op) for op in ("ARG_MAX", "ARG_MIN")},
+    **{f"{op} int32": extremum(op, "int32", "int64") for op in ("ARG_MAX", "ARG_MIN")},
+    "CUMSUM": move("CUMSUM", RunningSum(2), 2, 3, 4, 5),
+    "CUMSUM the other way": move("CUMSUM", RunningSum(1, True, True), 2, 3, 4, 5, dtype="int32"),
     "FILL": lambda g: g.node("FILL", [g.constant((2, 3), "int32"), g.constant(1.5)], (2, 3)),
     "RANGE": lambda g: g.node("RANGE", [g.constant(0.1), g.constant(2.05), g.constant(0.1)], (20,)),
     "RANGE int32": lambda g: g.node(

@@ -244,7 +244,7 @@ def test_keeps_what_the_file_says() -> None:
         (cumulated, "operator 0 (CUMSUM) is not supported; `texelflow inspect --ops` lists the ops that are"),
         (largest, "operator 0 (TOPK_V2) is not supported"),
         (integers, "operator 0 (QUANTIZE): tensor 1 is int16, only float32 is supported"),
-        (branches, "operator 2 (IF) is not supported"),
+        (branches, "operator 2 (IF): runs other subgraphs"),
     ],
 )
 def test_is_refused_by_the_compiler(build: Callable[[], ModelBuilder], said: str) -> None:

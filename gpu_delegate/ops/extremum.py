@@ -1,0 +1,151 @@
+"""ARG_MAX and ARG_MIN: how files say them; their code, which holds the best value so far and its position together.
+
+Of equal values the first one counts. NaN is less, or greater, than everything else. Over channels it is a loop over
+slices, with what it reads computed on the way; over rows, columns or a batch a loop over pixels in memory.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import tflite
+
+from ..code import (
+    ZEROS,
+    AcrossLanes,
+    Arithmetic,
+    Assign,
+    ChooseLanes,
+    Comparison,
+    Declare,
+    Name,
+    Operand,
+    Splat,
+    Value,
+    Vector,
+    to_float,
+)
+from ..expressions import Slice
+from ..graph import Attributes, Graph, Node, Reduce
+from ..operators import EncodedOperator, Operator, attributes_of, integers
+from .record import Emission, Example, FileForm, OpRecord
+from .reduce import loops_over_pixels, reduces_channels, reduces_pixels
+
+if TYPE_CHECKING:
+    from ..emit import Emitter
+
+POSITION_TYPES = ("int32", "int64")
+
+
+@dataclass(frozen=True)
+class Extremum:
+    """What ARG_MAX or ARG_MIN looks for."""
+
+    worst: float
+    operation: Arithmetic
+    best_is: Comparison  # to all others
+    reduction: str  # the op that gives the value itself
+
+
+EXTREMA: Mapping[str, Extremum] = MappingProxyType(
+    {
+        "ARG_MAX": Extremum(-math.inf, "maximum", "at least", "REDUCE_MAX"),
+        "ARG_MIN": Extremum(math.inf, "minimum", "at most", "REDUCE_MIN"),
+    }
+)
+
+
+def read_extremum(operator: Operator) -> Attributes:
+    shape, axes = operator.shape(0), operator.integers(1)
+    if len(axes) != 1 or not -len(shape) <= axes[0] < len(shape):
+        operator.damaged(f"axis {list(axes)} of {len(shape)} dimensions")
+    axis = axes[0] % len(shape)
+    operator.expect((*shape[:axis], *shape[axis + 1 :]))
+    return Reduce((axis,), keep_dims=False)
+
+
+def write_extremum(graph: Graph, node: Node) -> EncodedOperator:
+    (axis,), dtype = attributes_of(node, Reduce).axes, graph.tensors[node.outputs[0]].dtype
+    table = "ArgMaxOptions" if node.op == "ARG_MAX" else "ArgMinOptions"
+    return EncodedOperator(
+        (*node.inputs, integers(axis)), table, {"OutputType": getattr(tflite.TensorType, dtype.upper())}
+    )
+
+
+# Code ---------------------------------------------------------------------------------------------------------------
+
+
+def _update(emitter: "Emitter", node: Node, best: tuple[Name, Name], value: Value, number: Operand) -> None:
+    """Take a value and its number, lane by lane, where it is better than the best so far."""
+    place, most = best
+    before, after = (most, value) if node.op == "ARG_MAX" else (value, most)
+    emitter.add(Assign(place, ChooseLanes("less", before, after, _number(number), place)))
+    emitter.add(Assign(most, ChooseLanes("less", before, after, value, most)))
+
+
+def _number(number: Operand) -> Value:
+    return Splat(float(number)) if isinstance(number, int) else ZEROS + to_float(number)
+
+
+def _best(emitter: "Emitter", node: Node, row: int) -> tuple[Name, Name]:
+    """The registers of one of the thread's pixels: the numbers of the best slices so far, and the best values."""
+    out = node.outputs[0]
+    return emitter.held(out, row, 0), emitter.held(out, row, 1)
+
+
+def start_extremum(emitter: "Emitter", node: Node) -> None:
+    for row in emitter.rows:
+        place, most = _best(emitter, node, row)
+        emitter.add(Declare(place, ZEROS))
+        emitter.add(Declare(most, Splat(EXTREMA[node.op].worst)))
+
+
+def take_slice(emitter: "Emitter", node: Node, at: Slice) -> None:
+    """Compare one slice, lane by lane; lanes past the last channel never win."""
+    channels = emitter.shape(node.inputs[0]).channels
+    for row, value in zip(emitter.rows, emitter.value(node.inputs[0], at), strict=True):
+        (compared,) = emitter.declare([emitter.lanes_or(value, channels, at, EXTREMA[node.op].worst)])
+        _update(emitter, node, _best(emitter, node, row), compared, at.at)
+
+
+def best_of_lanes(emitter: "Emitter", node: Node) -> None:
+    """The first channel that has the best value of all lanes."""
+    kind = EXTREMA[node.op]
+    for row in emitter.rows:
+        place, most = _best(emitter, node, row)
+        (best,) = emitter.declare([AcrossLanes(kind.operation, most)])
+        channels = place * 4.0 + Vector((0.0, 1.0, 2.0, 3.0))
+        found = ChooseLanes(kind.best_is, most, Vector((best,) * 4), channels, Splat(math.inf))
+        emitter.add(Assign(place, Vector((AcrossLanes("minimum", found), 0.0, 0.0, 0.0))))
+
+
+def best_of_pixels(emitter: "Emitter", node: Node, at: Slice) -> Sequence[Value]:
+    """One slice of the positions along rows, columns or a batch."""
+    places = emitter.declare([ZEROS for _ in emitter.rows], "m")
+    values = emitter.declare([Splat(EXTREMA[node.op].worst) for _ in emitter.rows], "m")
+    for row, best in enumerate(zip(places, values, strict=True)):
+        with loops_over_pixels(emitter, node, at, row) as (value, names):
+            _update(emitter, node, best, value, names[0])
+    return places
+
+
+def _fits(graph: Graph, node: Node) -> bool:
+    return reduces_channels(graph, node) or reduces_pixels(graph, node)
+
+
+_EMISSION = Emission(stream=best_of_pixels, start=start_extremum, accumulate=take_slice, finish=best_of_lanes)
+
+RECORDS = tuple(
+    OpRecord(
+        name,
+        "reduction",
+        FileForm(read_extremum, write_extremum, count=(2, 2), out_dtypes=POSITION_TYPES),
+        Example(out=(1, 8, 8), out_dtype="int32", attributes=Reduce((3,))),
+        emission=_EMISSION,
+        fits=_fits,
+        pixelwise=reduces_channels,
+    )
+    for name in EXTREMA
+)

@@ -19,6 +19,7 @@ from ..ops.requantize import Requantize
 from ..quantization import is_quantized, nearest_whole, quantization_of, steps_of
 from ..rewrite import END_OF_INTEGERS, Rewriter
 
+MULTIPLIER_BITS = 12  # of the multiplier of REQUANTIZE: products with halves of sums are exact
 FINE = 2**16  # parts of a step that are rounded to before what is rounded once
 EXACT = Steps(1 - END_OF_INTEGERS, END_OF_INTEGERS - 1)  # limits of whole numbers that are not steps yet
 _ARITHMETIC = ("ADD", "SUB", "MUL", "DIV")
@@ -149,8 +150,11 @@ class QuantizedNode:
         inputs, attributes = self._factors(x, first, power), Requantize(limits or self.limits())
         return [*self.nodes, Node("REQUANTIZE", inputs, self.node.outputs, attributes, self.node.index)]
 
-    def _factors(self, x: int, first: _Factor, power: _Factor) -> tuple[int, int, int]:
-        return x, self.constant("multiplier", first), self.constant("power", power)
+    def _factors(self, x: int, first: _Factor, power: _Factor) -> tuple[int, int, int, int]:
+        """The inputs of REQUANTIZE: the first factor in two parts."""
+        multiplier = _in_parts(np.asarray(first, np.float64), MULTIPLIER_BITS)
+        rest = np.asarray(first, np.float64) - multiplier
+        return x, self.constant("multiplier", multiplier), self.constant("rest", rest), self.constant("power", power)
 
 
 Form = Callable[[QuantizedNode], Sequence[Node]]
@@ -163,6 +167,12 @@ def activation_of(node: Node) -> str:
 
 def _nearest(value: float) -> int:
     return int(nearest_whole(np.array(value)))
+
+
+def _in_parts(values: _Doubles, bits: int) -> _Doubles:
+    """The nearest multiples of so many bits behind the point, or behind the greatest bit of what is more than 1."""
+    exponents = np.maximum(np.frexp(values)[1], 0)
+    return np.asarray(np.rint(values * np.exp2(bits - exponents)) * np.exp2(exponents - bits), np.float64)
 
 
 def _two_factors(multipliers: _Doubles) -> tuple[_Doubles, _Doubles]:

@@ -1,7 +1,7 @@
 """Arithmetic of 8-bit integers goes in; arithmetic of steps, and where the reference kernels round, come out.
 
-ADD, SUB and SQUARED_DIFFERENCE bring their inputs to the greater of the two scales first, and PRELU and its kin have
-two multipliers, one for each side of zero. Comparisons are of real numbers in parts of 1/256.
+ADD and SUB round once, SQUARED_DIFFERENCE its inputs, too. LEAKY_RELU and PRELU have two multipliers, one for each side
+of zero. Comparisons are of real numbers in parts of 1/256.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,10 @@ from types import MappingProxyType
 
 from ..graph import Alpha, Node
 from ..operators import attributes_of
+from ..ops.requantize import AddSteps
+from ..quantization import steps_of
 from .quantized_node import Form, QuantizedNode, activation_of
+from .steps_sums import sum_factors
 
 SQUARED_BITS = 7  # by which SQUARED_DIFFERENCE shifts its inputs
 COMPARED_BITS = 8  # by which comparisons do
@@ -19,19 +22,13 @@ def _scales(node: QuantizedNode) -> tuple[float, float]:
     return node.scale(node.input(0)), node.scale(node.input(1))
 
 
-def _in_scale(node: QuantizedNode, position: int, scale: float) -> int:
-    """An input in steps of another, larger scale."""
-    x, ratio = node.input(position), node.scale(node.input(position)) / scale
-    if ratio == 1:
-        return node.operand(position)
-    return node.add("MUL", node.operand(position), node.constant("ratio", ratio), shape=x.shape)
-
-
 def _added(node: QuantizedNode) -> Sequence[Node]:
-    """ADD, SUB: in fractions of a step, so that there is one rounding."""
-    largest = max(_scales(node))
-    total = node.add(node.node.op, *(_in_scale(node, position, largest) for position in (0, 1)))
-    return node.round(total, largest / node.scale(node.out), node.limits(activation_of(node.node)))
+    """ADD, SUB: one rounding."""
+    limits, sign = node.limits(activation_of(node.node)), 1 if node.node.op == "ADD" else -1
+    ranges = steps_of(node.input(0)), steps_of(node.input(1))
+    found = sum_factors(_scales(node), sign, node.scale(node.out), ranges, limits)
+    attributes = AddSteps(found.factors, found.rests, found.half, limits)
+    return node.finish("ADD_STEPS", node.operand(0), node.operand(1), attributes=attributes)
 
 
 def _multiplied(node: QuantizedNode) -> Sequence[Node]:

@@ -16,6 +16,9 @@ import numpy.typing as npt
 
 from .graph import ABSENT, Activated, Attributes, Graph, Node, Opaque, Pad, SpaceToBatch, Steps, Tensor
 from .nodes import has_role
+from .operators import attributes_of
+from .ops.matrix_product import MatrixProduct
+from .ops.requantize import Requantize
 from .rewrite import END_OF_INTEGERS
 
 _Range = Steps | None  # None: values that may be no whole numbers, or too large
@@ -317,6 +320,13 @@ def _product(graph: Graph, node: Node, inputs: Sequence[_Range]) -> _Range:
     return _exact(0 if found.low >= 0 else -(most**count), most**count)
 
 
+def _matrix_product(graph: Graph, node: Node, inputs: Sequence[_Range]) -> _Range:
+    """Sums of as many products as a matrix of x has columns, or rows."""
+    product = _of_corners(lambda a, b: a * b)(graph, node, inputs)
+    is_adjoint = isinstance(node.attributes, MatrixProduct) and node.attributes.adj_x
+    return _times(product, graph.tensors[node.inputs[0]].shape[-2 if is_adjoint else -1])
+
+
 def _contracted(graph: Graph, node: Node, inputs: Sequence[_Range]) -> _Range:
     """A sum of products with constant weights, whichever part of it comes first, and a constant bias."""
     x, weights = inputs[0], graph.tensors[node.inputs[1]]
@@ -368,6 +378,7 @@ _RULES: Mapping[str, _Rule] = MappingProxyType(
         "FLOOR_DIV": _quotient,
         "FLOOR_MOD": _remainder,
         "POW": _power,
+        "REQUANTIZE": lambda graph, node, inputs: attributes_of(node, Requantize).limits,
         "CAST": _cast,
         **dict.fromkeys(("SELECT", "SELECT_V2"), _chosen),
         "ONE_HOT": _one_hot,
@@ -381,6 +392,7 @@ _RULES: Mapping[str, _Rule] = MappingProxyType(
         "SUM": _total,
         "CUMSUM": _running,
         "REDUCE_PROD": _product,
+        "BATCH_MATMUL": _matrix_product,
         **dict.fromkeys(("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"), _contracted),
         **dict.fromkeys(("TRANSPOSE_CONV", "Convolution2DTransposeBias"), _contracted),
     }

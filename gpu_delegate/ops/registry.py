@@ -14,6 +14,7 @@ from . import (
     elementwise,
     extremum,
     fully_connected,
+    lookup,
     matrix_product,
     normalisation,
     pad,
@@ -56,6 +57,7 @@ _FAMILIES = (
     strided_slice,
     split,
     transpose,
+    lookup,
     blocks,
     depth_to_space,
 )

@@ -33,6 +33,7 @@ from .decomposition import (
 from .folding import fold_constants
 from .grouped import expand_grouped_convolution
 from .integers import check_integers
+from .lookups import express_lookups
 from .merging import merge_following_arithmetic, merge_preceding_arithmetic
 from .padding import dilate_convolutions, pad_from_concatenation
 from .products import express_products, separate_computed_weights
@@ -50,6 +51,7 @@ PASSES: tuple[Pass, ...] = (
     express_lstm,
     split_to_slices,
     unify_moves,
+    express_lookups,
     split_top,
     fold_constants,
     check_integers,
@@ -88,6 +90,7 @@ UNFUSED_PASSES: tuple[Pass, ...] = (
     express_lstm,
     split_to_slices,
     unify_moves,
+    express_lookups,
     split_top,
     fold_constants,
     check_integers,

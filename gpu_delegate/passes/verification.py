@@ -93,6 +93,13 @@ def _broadcast(node: Node, inputs: list[Shape], output: Shape) -> bool:
     return np.broadcast_shapes(*inputs, output) == output
 
 
+def _select(node: Node, inputs: list[Shape], output: Shape) -> bool:
+    """A vector of conditions is one for each map of a batch."""
+    condition, *values = inputs
+    per_map = len(condition) == 1 and condition == output[:1]
+    return _broadcast(node, values if per_map else inputs, output)
+
+
 def _same_count(node: Node, inputs: list[Shape], output: Shape) -> bool:
     return math.prod(inputs[0]) == math.prod(output)
 
@@ -184,6 +191,7 @@ def _pack(node: Node, inputs: list[Shape], output: Shape) -> bool:
 CHECKS: Mapping[str, Check] = MappingProxyType(
     {
         **dict.fromkeys((*UNARY_FUNCTIONS, *OF_SEVERAL, "LEAKY_RELU", "PRELU", "CAST", "DEQUANTIZE"), _broadcast),
+        "SELECT": _select,
         **dict.fromkeys(("SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION", "REVERSE_V2", "CUMSUM"), _broadcast),
         **dict.fromkeys(("RESHAPE", "EXPAND_DIMS", "SQUEEZE", "DEPTH_TO_SPACE", "SPACE_TO_DEPTH"), _same_count),
         **dict.fromkeys(("CONV_2D", "DEPTHWISE_CONV_2D"), _convolution),

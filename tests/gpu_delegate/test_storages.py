@@ -285,6 +285,22 @@ def test_in_the_place_of_an_input_with_other_numbers(context: Context) -> None:
     np.testing.assert_array_equal(on_gpu(context, compiled, inputs)[0], wanted[0])
 
 
+def test_floats_of_bytes_are_made_by_what_reads_them(context: Context) -> None:
+    """Around what ADD skips: half of x is no output of the kernel of x, nor one of its own."""
+    m = WholeSketch(0)
+    x = m.whole(m.conv(m.image(8, 8, 3), 8, (3, 3), padding="SAME"), -128, 127)
+    half = m.binary("MUL", x, m.constant([0.5]))
+    y = m.whole(m.depthwise(x, (3, 3), padding="SAME"), -128, 127)
+    m.output(m.conv(m.whole(m.binary("ADD", half, y), -128, 127), 3, (3, 3), padding="SAME"))
+    graph, inputs = m.graph(), whole_inputs(m.graph())
+    usual, compiled = (compile_graph(graph, SOFTWARE.with_tuning(stores_bytes=way)) for way in (False, True))
+    assert half in usual.stored
+    assert half not in compiled.stored
+    assert len(compiled.kernels) == len(usual.kernels)
+    wanted = Reference(read_model(m.build())).run(inputs)
+    np.testing.assert_array_equal(on_gpu(context, compiled, inputs)[0], wanted[0])
+
+
 @pytest.mark.parametrize("low", [-128, 0, -3])
 def test_memory_and_back(low: int) -> None:
     shape, storage = MapShape(1, 3, 5, 6), Storage(value_bytes=1, low=low)

@@ -18,7 +18,7 @@ from .graph import ABSENT, Activated, Attributes, Graph, Node, Opaque, Pad, Spac
 from .nodes import has_role
 from .operators import attributes_of
 from .ops.matrix_product import MatrixProduct
-from .ops.requantize import Requantize
+from .ops.requantize import AddSteps, HardSwishSteps, Requantize
 from .rewrite import END_OF_INTEGERS
 
 _Range = Steps | None  # None: values that may be no whole numbers, or too large
@@ -379,6 +379,8 @@ _RULES: Mapping[str, _Rule] = MappingProxyType(
         "FLOOR_MOD": _remainder,
         "POW": _power,
         "REQUANTIZE": lambda graph, node, inputs: attributes_of(node, Requantize).limits,
+        "ADD_STEPS": lambda graph, node, inputs: attributes_of(node, AddSteps).limits,
+        "HARD_SWISH_STEPS": lambda graph, node, inputs: attributes_of(node, HardSwishSteps).limits,
         "CAST": _cast,
         **dict.fromkeys(("SELECT", "SELECT_V2"), _chosen),
         "ONE_HOT": _one_hot,

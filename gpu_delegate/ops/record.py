@@ -43,6 +43,7 @@ class FileForm:
     keeps_type: bool = False  # whether outputs have the type of the inputs, or of the first where others may differ
     builtin: str = ""  # the op that is written instead, if it is another one
     version: int = 1  # version to write: the lowest that has everything that the reader accepts
+    is_custom: bool = False  # whether it is written as a custom op, which TensorFlow Lite alone cannot run
 
 
 @dataclass(frozen=True)

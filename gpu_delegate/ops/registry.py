@@ -29,6 +29,7 @@ from . import (
     strided_slice,
     top,
     transpose,
+    unpooling,
     window,
 )
 from .record import OpRecord
@@ -58,6 +59,7 @@ _FAMILIES = (
     split,
     transpose,
     lookup,
+    unpooling,
     blocks,
     depth_to_space,
 )

@@ -14,6 +14,7 @@ from tests.arithmetic_cases import reductions, value_by_value
 from tests.contraction_cases import contractions
 from tests.engine import DEVICES
 from tests.integer_cases import integer_cases
+from tests.lookup_cases import lookup_cases
 from tests.model_builder import CUSTOM_TRANSPOSE
 from tests.move_cases import MOVE_CASES
 from tests.ranking_cases import rankings
@@ -379,6 +380,7 @@ CASES: tuple[OpCase, ...] = (
     *_elementwise(),
     *value_by_value(),
     *integer_cases(),
+    *lookup_cases(),
     *_repeated(),
     *_batches(),
     *_windows(),
@@ -398,6 +400,7 @@ ALIKE = frozenset(
     for case in (
         *value_by_value(),
         *integer_cases(),
+        *lookup_cases(),
         *_batches(),
         *reductions(),
         *contractions(),

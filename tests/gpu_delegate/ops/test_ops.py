@@ -11,6 +11,7 @@ from tests.engine import DEVICES, on_cpu, on_gpu, worst
 from tests.gpu_compilers.glslang import complaints_of_kernels
 from tests.gpu_delegate.test_fusion import check_kernels
 from tests.op_cases import CASES, UNFUSED, devices_for
+from tests.op_table import is_custom
 from tests.portable import needs_validator
 from tests.sketch import OpCase
 from texelflow.gpu_delegate.compile_options import CompileOptions
@@ -70,7 +71,8 @@ def test_what_has_no_kernel_is_refused_by_name(case: OpCase, fuse: bool) -> None
 def test_every_op_that_the_reader_takes_is_in_the_table() -> None:
     in_models = {node.op for case in CASES for node in read_model(case.model()).nodes}
     elsewhere = {"DENSIFY", "SHAPE"}  # in tests/gpu_delegate/reading: test_sparsity.py, test_known_sizes.py
-    assert set(SUPPORTED_OPS) - in_models == elsewhere
+    quantised = {"QUANTIZE"}  # in tests/quantized
+    assert set(SUPPORTED_OPS) - in_models == elsewhere | quantised | {op for op in SUPPORTED_OPS if is_custom(op)}
 
 
 def test_names_of_cases_are_unique() -> None:

@@ -16,6 +16,7 @@ from tests.model_builder import Array
 from tests.move_cases import ints, reshaped, sliced
 from tests.op_cases import CASES
 from tests.sketch import OpCase, Shape, Sketch
+from texelflow.gpu_delegate.ops.registry import OPS
 
 Item = TypeVar("Item")
 CHANNELS = (1, 2, 3, 4, 5, 7, 8, 9, 13, 16)
@@ -111,6 +112,8 @@ class RandomGraph(Sketch):
 
     def keep(self, tensor: int) -> None:
         """A tensor that later ops may read; a large one is cut first."""
+        if not self.total(tensor):
+            return
         if self.total(tensor) > MOST_VALUES:
             sizes = [min(size, 5) for size in self.shape(tensor)]
             most, exact = self.about(tensor), tensor in self.exact
@@ -217,7 +220,7 @@ class RandomGraph(Sketch):
             return super().input(shape, dtype)
         count = int(np.prod(shape))
         found = [x for x in self.made if self.dtype(x) == dtype and count <= self.total(x) <= MOST_VALUES]
-        fresh = dtype != "float32" or case.op in NOT_CONTINUOUS or not found
+        fresh = dtype != "float32" or not found or not _takes_floats_alone(case.op)
         if fresh or self.chance(0.3):
             x = super().input(shape, dtype)
             self.drawn[x] = Drawn(case.low, case.high, dtype != "float32")
@@ -228,6 +231,13 @@ class RandomGraph(Sketch):
         x = reshaped(self, sliced(self, flat, [0], [count]), *shape)
         spread = self.binary("MUL", self.unary("LOGISTIC", x), self.constant(case.high - case.low))
         return self.binary("ADD", spread, self.constant(case.low))
+
+
+def _takes_floats_alone(op: str) -> bool:
+    """Whether what is not the same to the last bit may go into a row of an op."""
+    file = OPS[op].file
+    types = () if file is None else (*file.dtypes, *file.first_dtypes, *file.out_dtypes)
+    return op not in NOT_CONTINUOUS and set(types) == {"float32"}
 
 
 def _fits(shape: Shape, wanted: Shape) -> bool:

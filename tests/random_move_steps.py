@@ -204,7 +204,7 @@ MOVE_STEPS: Mapping[str, Step] = MappingProxyType(
         "PADV2": _moved(_filled, dtypes=NUMBERS),
         "MIRROR_PAD": _moved(_mirrored, dtypes=NUMBERS),
         "CONCATENATION": _moved(_joined),
-        "PACK": _moved(_packed, 1, 2, 3),
+        "PACK": _moved(_packed, 1, 2, 3, dtypes=NUMBERS),
         "UNPACK": _moved(_unpacked, 2, 3, 4),
         "SPLIT": _moved(_split, dtypes=NUMBERS),
         "SPLIT_V": _moved(_split_unevenly, dtypes=NUMBERS),

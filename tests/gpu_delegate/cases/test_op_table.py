@@ -59,6 +59,10 @@ def test_the_cpus_own_code_does_too() -> None:
     assert group.differing(found, on_own_kernels(group).run(inputs)) == {}
 
 
+def test_every_op_is_computed_but_for_those_that_are_known_before() -> None:
+    assert {*SUPPORTED_OPS} - {*ops_on_gpu()} == {op for op in SUPPORTED_OPS if OPS[op].role == "folded"}
+
+
 def test_a_wrong_output_is_named(group: CaseGroup) -> None:
     wanted = on_own_kernels(group).run(group.inputs(0))
     found = [values if k != 5 else np.flip(values) for k, values in enumerate(wanted)]

@@ -30,6 +30,7 @@ from ..code import (
 from ..expressions import Slice
 from ..graph import Attributes, Graph, Node, Reduce
 from ..operators import EncodedOperator, Operator, attributes_of, integers
+from .elementwise import NUMBERS
 from .record import Emission, Example, FileForm, OpRecord
 from .reduce import loops_over_pixels, reduces_channels, reduces_pixels
 
@@ -141,7 +142,7 @@ RECORDS = tuple(
     OpRecord(
         name,
         "reduction",
-        FileForm(read_extremum, write_extremum, count=(2, 2), out_dtypes=POSITION_TYPES),
+        FileForm(read_extremum, write_extremum, count=(2, 2), dtypes=NUMBERS, out_dtypes=POSITION_TYPES),
         Example(out=(1, 8, 8), out_dtype="int32", attributes=Reduce((3,))),
         emission=_EMISSION,
         fits=_fits,

@@ -266,7 +266,7 @@ def _write_softmax(writing: _Writing, node: Node) -> None:
 def _write_pool(writing: _Writing, node: Node) -> None:
     """With padding as SAME gives it, or none."""
     pool = attributes_of(node, Pool2D)
-    options = {"kernel": pool.kernel, "stride": pool.stride, "activation": pool.activation}
+    options: dict[str, Any] = {"kernel": pool.kernel, "stride": pool.stride, "activation": pool.activation}
     padding = "VALID" if pool.padding == Padding() else "SAME"
     writing.op(node, node.op, writing.operands(node), padding=padding, **options)
 

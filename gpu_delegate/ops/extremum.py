@@ -118,7 +118,7 @@ def best_of_lanes(emitter: "Emitter", node: Node) -> None:
         place, most = _best(emitter, node, row)
         (best,) = emitter.declare([AcrossLanes(kind.operation, most)])
         channels = place * 4.0 + Vector((0.0, 1.0, 2.0, 3.0))
-        found = ChooseLanes(kind.best_is, most, Vector((best,) * 4), channels, Splat(math.inf))
+        found = emitter.declare([ChooseLanes(kind.best_is, most, Vector((best,) * 4), channels, Splat(math.inf))])[0]
         emitter.add(Assign(place, Vector((AcrossLanes("minimum", found), 0.0, 0.0, 0.0))))
 
 
@@ -136,6 +136,11 @@ def _fits(graph: Graph, node: Node) -> bool:
     return reduces_channels(graph, node) or reduces_pixels(graph, node)
 
 
+def _text_taps(graph: Graph, node: Node) -> int:
+    """Statements for a pixel."""
+    return 7
+
+
 _EMISSION = Emission(stream=best_of_pixels, start=start_extremum, accumulate=take_slice, finish=best_of_lanes)
 
 RECORDS = tuple(
@@ -147,6 +152,7 @@ RECORDS = tuple(
         emission=_EMISSION,
         fits=_fits,
         pixelwise=reduces_channels,
+        text_taps=_text_taps,
     )
     for name in EXTREMA
 )

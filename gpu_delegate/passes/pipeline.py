@@ -30,6 +30,7 @@ from .decomposition import (
     split_top,
     unify_moves,
 )
+from .extrema import share_long_extrema
 from .folding import fold_constants
 from .grouped import expand_grouped_convolution
 from .integers import check_integers
@@ -67,6 +68,7 @@ PASSES: tuple[Pass, ...] = (
     merge_preceding_arithmetic,
     split_activations,
     align_ranks,
+    share_long_extrema,
     split_reductions,
     remove_identities,
     expand_depthwise_multiplier,

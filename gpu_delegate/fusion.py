@@ -92,7 +92,7 @@ class _Grouper:
         if node.outputs[0] in self.through or node.outputs[0] in self.views.nodes:
             self.precedence.place(frozenset({number}))
             return
-        for groups in self._choices(node) if self.fuse else ():
+        for groups in self._choices(node) if self.fuse and not self._is_for_its_reader(node) else ():
             try:
                 self._set(self._joined(groups, number))
                 return
@@ -105,6 +105,20 @@ class _Grouper:
             raise UnsupportedError(
                 f"{node.op} (operator {node.index}, {name}) does not run on the {where}: {reason}"
             ) from None
+
+    def _is_for_its_reader(self, node: Node) -> bool:
+        """Whether a node makes floats of bytes that are in memory anyway: what reads it may have it in its kernel.
+
+        In the kernel of what it reads it would be a second output, and four times as large.
+        """
+        out = node.outputs[0]
+        readers = self.readers.get(out, ())
+        if not is_elementwise(node) or len(readers) != 1 or not is_elementwise(self.nodes[readers[0]]):
+            return False
+        if out in self.outputs or self.storages[out].is_bytes:
+            return False
+        runtime = [tensor for tensor in node.inputs if not self.graph.tensors[tensor].is_constant]
+        return all(self.storages[tensor].is_bytes and len(self.readers[tensor]) > 1 for tensor in runtime)
 
     def _choices(self, node: Node) -> list[list[_Group]]:
         """Groups that the node could join: first those of all its pixel-by-pixel inputs together, then each alone."""

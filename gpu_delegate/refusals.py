@@ -18,6 +18,7 @@ from .fusion import group_nodes
 from .graph import ABSENT, Graph, Node, Opaque, Tensor, constant_location
 from .operators import NO_RULE
 from .packing import in_file_type
+from .passes.evaluation import OF_SHAPES
 from .passes.folding import computed_constants, fold_constants
 from .passes.pipeline import PASSES, run_passes
 from .passes.steps import quantized_to_steps
@@ -97,7 +98,7 @@ def _known_tensors(graph: Graph) -> dict[int, Tensor]:
     """What known nodes compute of constants and shapes alone, in the types of the file."""
     nodes, tensors = list[Node](), {number for number, tensor in graph.tensors.items() if tensor.is_constant}
     for node in graph.nodes:
-        known = node.op == "SHAPE" or all(index in tensors for index in node.inputs if index != ABSENT)
+        known = node.op in OF_SHAPES or all(index in tensors for index in node.inputs if index != ABSENT)
         if known and not isinstance(node.attributes, Opaque) and _has_form(graph, node):
             nodes.append(node)
             tensors.update(node.outputs)

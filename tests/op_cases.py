@@ -14,6 +14,7 @@ from tests.arithmetic_cases import reductions, value_by_value
 from tests.contraction_cases import contractions
 from tests.engine import DEVICES
 from tests.integer_cases import integer_cases
+from tests.lookup_cases import lookup_cases
 from tests.model_builder import CUSTOM_TRANSPOSE
 from tests.move_cases import MOVE_CASES
 from tests.ranking_cases import rankings
@@ -379,6 +380,7 @@ CASES: tuple[OpCase, ...] = (
     *_elementwise(),
     *value_by_value(),
     *integer_cases(),
+    *lookup_cases(),
     *_repeated(),
     *_batches(),
     *_windows(),
@@ -398,6 +400,7 @@ ALIKE = frozenset(
     for case in (
         *value_by_value(),
         *integer_cases(),
+        *lookup_cases(),
         *_batches(),
         *reductions(),
         *contractions(),
@@ -407,7 +410,8 @@ ALIKE = frozenset(
 
 
 def devices_for(case: OpCase) -> list[str]:
-    """All of them; of the many rows that are alike each takes one of the others beside software, in turn."""
+    """All of them for several ops together; rows of one op take two of them beside software, in turn, or one."""
     others = [name for name in (*DEVICES, UNFUSED) if name != "software"]
-    chosen = [others[zlib.crc32(case.name.encode()) % len(others)]] if case.name in ALIKE else others
-    return ["software", *chosen]
+    first = zlib.crc32(case.name.encode()) % len(others)
+    count = 1 if case.name in ALIKE else 4 if case.op in ("fused", "moved") else 2
+    return ["software", *(others * 2)[first : first + count]]

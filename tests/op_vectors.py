@@ -45,9 +45,6 @@ CUSTOM = frozenset(  # that TensorFlow Lite has no kernels of
 # What the engine refuses as yet: whole ops of the vectors, or single ones. A test fails once one of them runs.
 NOT_YET = frozenset(
     {
-        *CUSTOM,
-        "cl/fully_connected.FullyConnectedInt8Test",
-        *("ONE_HOT", "QUANTIZE_AND_DEQUANTIZE"),
         *("cl/reduce.ReduceSumChannelsIntTest", "cl/reduce.ReduceProductChannelsUIntTest"),  # inexact from 2^24 on
     }
 )

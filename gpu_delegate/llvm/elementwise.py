@@ -13,8 +13,8 @@ from ..graph import Alpha, Attributes
 from ..ops.cast import Cast
 from ..ops.division import divides_integers
 from ..ops.elementwise import Gelu
-from ..ops.requantize import Requantize
 from .ir import Function, Register
+from .steps_code import add_steps, hard_swish_steps, requantize, round_to_steps
 from .vector_math import FloatMath, math_of
 
 SQRT_HALF = 0.7071067812
@@ -100,17 +100,6 @@ def _cast(m: FloatMath, attributes: Attributes, x: Register) -> Register:
     return m.call("trunc", x) if attributes.cuts_off else x
 
 
-def _requantize(m: FloatMath, attributes: Attributes, x: Register, multiplier: Register, power: Register) -> Register:
-    assert isinstance(attributes, Requantize)
-    rounded = m.round_away(m.mul(_round_up(m, m.mul(x, multiplier)), power))
-    return m.clamp(rounded, float(attributes.limits.low), float(attributes.limits.high))
-
-
-def _round_up(m: FloatMath, x: Register) -> Register:
-    whole = m.call("floor", x)
-    return m.add(whole, m.call("floor", m.mul(m.sub(x, whole), 2.0)))
-
-
 def _select(m: FloatMath, _: Attributes, condition: Register, value: Register, other: Register) -> Register:
     return m.choose(m.compare("une", condition, 0.0), value, other)
 
@@ -180,7 +169,10 @@ _CODE: Mapping[str, Code] = MappingProxyType(
         "LOGICAL_OR": lambda m, _, x, y: m.larger(y, x),
         "LOGICAL_NOT": lambda m, _, x: m.sub(1.0, x),
         "CAST": _cast,
-        "REQUANTIZE": _requantize,
+        "REQUANTIZE": requantize,
+        "ROUND_TO_STEPS": round_to_steps,
+        "ADD_STEPS": add_steps,
+        "HARD_SWISH_STEPS": hard_swish_steps,
         "SELECT": _select,
         "SELECT_V2": _select,
     }

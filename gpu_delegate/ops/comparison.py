@@ -24,15 +24,13 @@ def _expect_one_type(operator: Operator, dtypes: list[str]) -> None:
 
 
 def read_select(operator: Operator) -> Attributes:
-    """SELECT does not broadcast: its condition has the operands' shape, or is one value."""
+    """SELECT does not broadcast: its condition has the operands' shape, is one value, or one for each of a batch."""
     _expect_one_type(operator, [tensor.dtype for tensor in (*operator.inputs[1:], operator.outputs[0]) if tensor])
     condition, first, second = (operator.shape(i) for i in range(3))
     if first != second:
         operator.damaged(f"a choice between shapes {list(first)} and {list(second)}")
-    if condition not in (first, (), first[:1]):
+    if condition not in (first, (), (1,), first[:1]):
         operator.damaged(f"a condition of shape {list(condition)} for shape {list(first)}")
-    if condition not in (first, (), (1,)):
-        operator.unsupported("a condition for each picture of a batch")
     operator.expect(first)
     return Attributes()
 

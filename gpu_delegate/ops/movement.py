@@ -30,7 +30,7 @@ MOVED_TYPES = ("float32", "int32", "int64", "bool")
 def of_any_type(form: FileForm) -> FileForm:
     """The form of an op that moves values as they are, whatever their type."""
     first = MOVED_TYPES if form.dtypes == ("int32",) else ()  # indices follow
-    dtypes = form.dtypes if first else MOVED_TYPES
+    dtypes = ("int32", "int64") if first else MOVED_TYPES
     return replace(form, dtypes=dtypes, first_dtypes=first, out_dtypes=MOVED_TYPES, keeps_type=True)
 
 

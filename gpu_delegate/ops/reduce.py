@@ -231,16 +231,16 @@ def fold_lanes(emitter: "Emitter", node: Node) -> None:
 
 
 _EMISSION = Emission(stream=fold_pixels, start=start_fold, accumulate=fold_slice, finish=fold_lanes)
-_FLOATS = FileForm(read_reduction, write_reduction, count=(2, 2))
-_NUMERIC = with_integers(_FLOATS)
-_TRUTHS = replace(_FLOATS, dtypes=("bool",), out_dtypes=("bool",))
+_NUMBERS = FileForm(read_reduction, write_reduction, count=(2, 2))
+_INTEGERS_TOO = with_integers(_NUMBERS)
+_TRUTHS = replace(_NUMBERS, dtypes=("bool",), out_dtypes=("bool",))
 _OVER_PIXELS = Example(out=(1, 1, 1, 8), attributes=Reduce((1, 2), True))
 
 RECORDS = tuple(
     OpRecord(
         name,
         "reduction",
-        _TRUTHS if truths else _FLOATS if name == "MEAN" else _NUMERIC,
+        _TRUTHS if truths else _NUMBERS if name == "MEAN" else _INTEGERS_TOO,
         replace(_OVER_PIXELS, dtype="bool", out_dtype="bool") if truths else _OVER_PIXELS,
         emission=_EMISSION,
         fits=_fits,

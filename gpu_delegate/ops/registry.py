@@ -14,6 +14,7 @@ from . import (
     elementwise,
     extremum,
     fully_connected,
+    lookup,
     matrix_product,
     normalisation,
     pad,
@@ -28,6 +29,7 @@ from . import (
     strided_slice,
     top,
     transpose,
+    unpooling,
     window,
 )
 from .record import OpRecord
@@ -56,6 +58,8 @@ _FAMILIES = (
     strided_slice,
     split,
     transpose,
+    lookup,
+    unpooling,
     blocks,
     depth_to_space,
 )

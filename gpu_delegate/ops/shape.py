@@ -1,15 +1,57 @@
-"""SHAPE: how files say it; sizes are known, so a pass replaces it by its value."""
+"""SHAPE, RANK, ZEROS_LIKE, RANGE, FILL: how files say them; sizes are known, and passes put values in their places."""
+
+import math
 
 import tflite
 
-from ..graph import Attributes, Graph, Node
-from ..operators import EncodedOperator, Operator
+from ..graph import Attributes, Graph, Node, Shape
+from ..operators import EncodedOperator, Operator, integers
+from .elementwise import read_plain, with_integers, write_plain
+from .movement import MOVED_TYPES
 from .record import Example, FileForm, OpRecord
 
 
 def read_shape(operator: Operator) -> Attributes:
     operator.expect((len(operator.shape(0)),))
     return Attributes()
+
+
+def read_rank(operator: Operator) -> Attributes:
+    operator.shape(0)
+    operator.expect(())
+    return Attributes()
+
+
+def read_range(operator: Operator) -> Attributes:
+    """How many values there are is known if all inputs are constants."""
+    values = [tensor.data for tensor in operator.inputs if tensor is not None and tensor.data is not None]
+    if len(values) < len(operator.inputs):
+        operator.unsupported("dynamic shapes: an input is not a constant")
+    if any(value.size != 1 for value in values):
+        operator.damaged("its inputs are not one value each")
+    start, limit, step = (float(value.ravel()[0]) for value in values)
+    count = math.ceil((limit - start) / step) if step and math.isfinite((limit - start) / step) else -1
+    if count < 1:
+        operator.damaged(f"values from {start:g} to {limit:g} in steps of {step:g}")
+    _expect_size(operator, (count,))
+    return Attributes()
+
+
+def read_fill(operator: Operator) -> Attributes:
+    if math.prod(operator.shape(1)) != 1:
+        operator.damaged(f"a value of shape {list(operator.shape(1))}")
+    _expect_size(operator, operator.integers(0))
+    return Attributes()
+
+
+def _expect_size(operator: Operator, shape: Shape) -> None:
+    """Files may leave it to TensorFlow Lite to work out how many values there are."""
+    if operator.outputs[0].shape != shape:
+        operator.unsupported(f"dynamic shapes: it makes {list(shape)}, the file says {list(operator.outputs[0].shape)}")
+
+
+def write_fill(graph: Graph, node: Node) -> EncodedOperator:
+    return EncodedOperator((integers(*graph.tensors[node.outputs[0]].shape), node.inputs[-1]))
 
 
 def write_shape(graph: Graph, node: Node) -> EncodedOperator:
@@ -23,5 +65,24 @@ RECORDS = (
         "folded",
         FileForm(read_shape, write_shape, dtypes=(), out_dtypes=("int32", "int64")),
         Example(out=(4,), out_dtype="int32"),
+    ),
+    OpRecord(
+        "RANK",
+        "folded",
+        FileForm(read_rank, write_plain, dtypes=(), out_dtypes=("int32",)),
+        Example(out=(), out_dtype="int32"),
+    ),
+    OpRecord("ZEROS_LIKE", "folded", with_integers(FileForm(read_plain, write_plain))),
+    OpRecord(
+        "RANGE",
+        "folded",
+        with_integers(FileForm(read_range, write_plain, (0, 1, 2), (3, 3))),
+        Example(shapes=(), out=(1,), constants=((), (), ())),
+    ),
+    OpRecord(
+        "FILL",
+        "movement",
+        FileForm(read_fill, write_fill, (1,), (2, 2), dtypes=MOVED_TYPES, out_dtypes=MOVED_TYPES, keeps_type=True),
+        Example(shapes=((),), out=(1, 4, 3, 5)),
     ),
 )

@@ -1,8 +1,8 @@
-"""TRANSPOSE, TILE, BROADCAST_TO and GATHER: how files say them, and where their values come from."""
+"""TRANSPOSE, TILE and BROADCAST_TO: how files say them, and where their values come from."""
 
 import numpy as np
 
-from ..graph import Attributes, Axis, Graph, Node, Repeat, Transpose
+from ..graph import Attributes, Graph, Node, Repeat, Transpose
 from ..indices import Index
 from ..operators import EncodedOperator, Operator, attributes_of, integers
 from .movement import MOVE, of_any_type, shape_in
@@ -49,45 +49,6 @@ def read_broadcast_to(operator: Operator) -> Attributes:
 def write_broadcast_to(graph: Graph, node: Node) -> EncodedOperator:
     shape = graph.tensors[node.outputs[0]].shape
     return EncodedOperator((*node.inputs, integers(*shape)), "BroadcastToOptions")
-
-
-def read_gather(operator: Operator) -> Attributes:
-    options, shape, indices = operator.options("GatherOptions"), operator.shape(0), operator.shape(1)
-    axis = options.Axis()
-    if not -len(shape) <= axis < len(shape):
-        operator.damaged(f"axis {axis} of {len(shape)} dimensions")
-    if options.BatchDims():
-        operator.unsupported("batch dimensions")
-    axis %= len(shape)
-    operator.expect((*shape[:axis], *indices, *shape[axis + 1 :]))
-    if len(indices) > 1:
-        operator.unsupported(f"indices of {len(indices)} dimensions")
-    _check_indices(operator, shape[axis])
-    return Axis(axis)
-
-
-def _check_indices(operator: Operator, size: int) -> None:
-    """What is computed is clamped; TensorFlow Lite refuses to run then."""
-    given = operator.inputs[1]
-    values = None if given is None or given.data is None else given.data.astype(np.int64)
-    if values is not None and (values.min(initial=0) < 0 or values.max(initial=0) >= size):
-        operator.damaged(f"indices outside of 0 ... {size - 1}")
-
-
-def write_gather(graph: Graph, node: Node) -> EncodedOperator:
-    return EncodedOperator(node.inputs, "GatherOptions", {"Axis": attributes_of(node, Axis).axis})
-
-
-def _gathered(graph: Graph, node: Node, at: Coordinates) -> tuple[Origin, ...]:
-    return (Origin(0, at),)
-
-
-def _gathers_no_channel(graph: Graph, node: Node) -> bool:
-    return attributes_of(node, Axis).axis != 3
-
-
-def _gather_axis(node: Node) -> int | None:
-    return attributes_of(node, Axis).axis
 
 
 def _transposed(graph: Graph, node: Node, at: Coordinates) -> tuple[Origin, ...]:
@@ -142,13 +103,5 @@ RECORDS = (
         Example(shapes=((1, 8, 1, 8),), attributes=Attributes()),
         emission=MOVE,
         movement=Movement(_broadcast, _broadcasts_no_channel),
-    ),
-    OpRecord(
-        "GATHER",
-        "movement",
-        of_any_type(FileForm(read_gather, write_gather, (0, 1), (2, 2), dtypes=("int32",))),
-        Example(constants=((8,),), constant_dtype="int32", attributes=Axis(1)),
-        emission=MOVE,
-        movement=Movement(_gathered, _gathers_no_channel, lookup=_gather_axis),
     ),
 )

@@ -30,6 +30,7 @@ from ..graph import (
     Transpose,
 )
 from ..operators import attributes_of
+from ..ops.lookup import BatchGather
 from ..ops.running_sum import RunningSum
 
 Values = npt.NDArray[Any]
@@ -41,8 +42,8 @@ _MOVED = _COMPUTED | {"float16"}
 
 def fold_value(node: Node, inputs: Sequence[Tensor], output: Tensor) -> Values:
     """The output's value in its shape and type, in C order. Raises ValueError where it cannot be computed."""
-    if node.op == "SHAPE":
-        return np.array(inputs[0].shape, output.dtype).reshape(output.shape)
+    if node.op in OF_SHAPES:
+        return np.asarray(OF_SHAPES[node.op](inputs[0].shape), output.dtype).reshape(output.shape)
     values = [tensor.data for tensor in inputs if tensor.data is not None]
     allowed = _MOVED if node.op in MOVES else _COMPUTED
     for value in values:
@@ -111,6 +112,14 @@ def _hard_swish(x: Values) -> Values:
 def _leaky_relu(node: Node, values: Sequence[Values], output: Tensor) -> Values:
     (x,) = values
     return np.where(x > 0, x, x * np.float32(attributes_of(node, Alpha).alpha))
+
+
+def _select(node: Node, values: Sequence[Values], output: Tensor) -> Values:
+    """A vector of conditions is one for each map of a batch."""
+    condition, value, other = values
+    if condition.ndim == 1:
+        condition = condition.reshape(-1, *(1,) * (len(output.shape) - 1))
+    return np.where(np.broadcast_to(condition, output.shape), value, other)
 
 
 def _cast(node: Node, values: Sequence[Values], output: Tensor) -> Values:
@@ -221,6 +230,8 @@ def _tile(node: Node, values: Sequence[Values], output: Tensor) -> Values:
 
 def _gather(node: Node, values: Sequence[Values], output: Tensor) -> Values:
     x, indices = values
+    if isinstance(node.attributes, BatchGather):
+        raise ValueError("maps of a batch with indices of their own")
     axis = attributes_of(node, Axis).axis
     _expect_size(x.size // x.shape[axis] * indices.size, output)
     if indices.size and not 0 <= indices.min() <= indices.max() < x.shape[axis]:
@@ -237,7 +248,7 @@ def _broadcast(node: Node, values: Sequence[Values], output: Tensor) -> Values:
 
 
 def _fill(node: Node, values: Sequence[Values], output: Tensor) -> Values:
-    return np.broadcast_to(values[1].reshape(()), output.shape)
+    return np.broadcast_to(values[-1].reshape(()), output.shape)
 
 
 def _range(node: Node, values: Sequence[Values], output: Tensor) -> Values:
@@ -297,9 +308,13 @@ OF_SEVERAL: Mapping[str, Callable[..., Values]] = MappingProxyType(
         "GREATER_EQUAL": np.greater_equal,
         "LOGICAL_AND": np.logical_and,
         "LOGICAL_OR": np.logical_or,
-        "SELECT": np.where,
         "SELECT_V2": np.where,
     }
+)
+
+# Ops whose values follow from the shape of their input, whatever is in it.
+OF_SHAPES: Mapping[str, Callable[[Shape], Values]] = MappingProxyType(
+    {"SHAPE": np.array, "RANK": lambda shape: np.array(len(shape)), "ZEROS_LIKE": np.zeros}
 )
 
 # Ops that leave the bits of values as they are, or that read them in a way of their own: any type, quantised or not.
@@ -334,6 +349,7 @@ FOLDS: Mapping[str, Fold] = MappingProxyType(
         **MOVES,
         **{op: _elementwise(function) for op, function in {**UNARY_FUNCTIONS, **OF_SEVERAL}.items()},
         "LEAKY_RELU": _leaky_relu,
+        "SELECT": _select,
         "SUM": _reduction(np.sum),
         "REDUCE_PROD": _reduction(np.prod),
         "REDUCE_MAX": _reduction(np.max),

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..graph import ABSENT, Graph, Node, Tensor, constant_location
 from ..rewrite import Outcome, Rewriter
-from .evaluation import FOLDS, Values, fold_value
+from .evaluation import FOLDS, OF_SHAPES, Values, fold_value
 
 MOST_FOLDED_BYTES = 1 << 30  # of all constants that are computed, before those that only others read are dropped
 
@@ -49,7 +49,7 @@ def computed_constants(graph: Graph, decline: Callable[[str], None]) -> Mapping[
 
 def _is_constant(node: Node, inputs: list[Tensor]) -> bool:
     """Whether the value of a node is known without the model's inputs."""
-    if node.op == "SHAPE":
+    if node.op in OF_SHAPES:
         return True
     return node.op in FOLDS and bool(inputs) and all(tensor.is_constant for tensor in inputs)
 

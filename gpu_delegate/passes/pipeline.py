@@ -21,6 +21,7 @@ from .convolutions import (
     split_activations,
     transpose_convolution_to_depth,
 )
+from .custom_ops import express_custom_ops
 from .decomposition import (
     decompose_normalisations,
     split_concatenations,
@@ -34,6 +35,7 @@ from .extrema import share_long_extrema
 from .folding import fold_constants
 from .grouped import expand_grouped_convolution
 from .integers import check_integers
+from .lookups import express_lookups
 from .merging import merge_following_arithmetic, merge_preceding_arithmetic
 from .padding import dilate_convolutions, pad_from_concatenation
 from .products import express_products, separate_computed_weights
@@ -51,6 +53,8 @@ PASSES: tuple[Pass, ...] = (
     express_lstm,
     split_to_slices,
     unify_moves,
+    express_custom_ops,
+    express_lookups,
     fold_constants,
     check_integers,
     split_top,
@@ -90,6 +94,8 @@ UNFUSED_PASSES: tuple[Pass, ...] = (
     express_lstm,
     split_to_slices,
     unify_moves,
+    express_custom_ops,
+    express_lookups,
     fold_constants,
     check_integers,
     split_top,

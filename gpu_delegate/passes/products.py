@@ -17,13 +17,13 @@ from ..graph import (
     DepthwiseConv2D,
     Graph,
     Node,
-    StridedSlice,
     Tensor,
     Transpose,
 )
 from ..operators import attributes_of
 from ..ops.matrix_product import MatrixProduct
 from ..rewrite import Outcome, Rewriter, float_data
+from .grouped import part_along
 
 _COMPUTED = MappingProxyType(
     {
@@ -165,18 +165,9 @@ def _grouped(edit: Rewriter, node: Node, x: Tensor, weights: Tensor, out: Tensor
     outputs, nodes, parts = weights.shape[0] // groups, list[Node](), list[int]()
     linear = replace(attributes, activation="NONE")
     for group in range(groups):
-        source = _part(edit, nodes, x, 3, group * depth, depth)
-        own = _part(edit, nodes, weights, 0, group * outputs, outputs)
+        source = part_along(edit, nodes, x, 3, group * depth, depth)
+        own = part_along(edit, nodes, weights, 0, group * outputs, outputs)
         parts.append(edit.new_tensor(f"{out.name}:{group}", (*out.shape[:3], outputs)))
         nodes.append(replace(node, inputs=(source, own), outputs=(parts[-1],), attributes=linear))
     joined = Concatenation(attributes.activation, axis=3)
     return [*nodes, Node("CONCATENATION", tuple(parts), node.outputs, joined, node.index)]
-
-
-def _part(edit: Rewriter, nodes: list[Node], x: Tensor, axis: int, first: int, count: int) -> int:
-    """Some places along a dimension of a tensor."""
-    begin = tuple(first if k == axis else 0 for k in range(len(x.shape)))
-    sizes = tuple(count if k == axis else size for k, size in enumerate(x.shape))
-    number = edit.new_tensor(f"{x.name}:from {first}", sizes, x.dtype)
-    nodes.append(Node("STRIDED_SLICE", (x.index,), (number,), StridedSlice(begin, sizes, (1,) * len(sizes))))
-    return number

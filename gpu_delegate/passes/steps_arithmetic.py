@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from ..graph import Alpha, Node
 from ..operators import attributes_of
+from ..ops.requantize import SUM_BITS, AddSteps, fixed_point
 from .quantized_node import Form, QuantizedNode, activation_of
 
 SQUARED_BITS = 7  # by which SQUARED_DIFFERENCE shifts its inputs
@@ -19,19 +20,15 @@ def _scales(node: QuantizedNode) -> tuple[float, float]:
     return node.scale(node.input(0)), node.scale(node.input(1))
 
 
-def _in_scale(node: QuantizedNode, position: int, scale: float) -> int:
-    """An input in steps of another, larger scale."""
-    x, ratio = node.input(position), node.scale(node.input(position)) / scale
-    if ratio == 1:
-        return node.operand(position)
-    return node.add("MUL", node.operand(position), node.constant("ratio", ratio), shape=x.shape)
-
-
 def _added(node: QuantizedNode) -> Sequence[Node]:
-    """ADD, SUB: in fractions of a step, so that there is one rounding."""
-    largest = max(_scales(node))
-    total = node.add(node.node.op, *(_in_scale(node, position, largest) for position in (0, 1)))
-    return node.round(total, largest / node.scale(node.out), node.limits(activation_of(node.node)))
+    """ADD, SUB: in fractions of a step, so that what is rounded first decides little."""
+    twice, scale = 2 * max(_scales(node)), node.scale(node.out)
+    first, second = (fixed_point(each / twice) for each in _scales(node))
+    of_sum = fixed_point(twice / 2**SUM_BITS / scale)
+    if of_sum.shift < 0:
+        node.refuse(f"a scale of {scale} for a sum of scales up to {twice / 2}")
+    attributes = AddSteps((first, second), of_sum, node.node.op == "SUB", node.limits(activation_of(node.node)))
+    return node.finish("ADD_STEPS", node.operand(0), node.operand(1), attributes=attributes)
 
 
 def _multiplied(node: QuantizedNode) -> Sequence[Node]:

@@ -19,7 +19,7 @@ from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device
 from texelflow.gpu_delegate.gl_buffers import read_buffer
 from texelflow.gpu_delegate.graph import Graph, Steps
-from texelflow.gpu_delegate.layout import PHWC4, PHWC4_HALVES, PLAIN, MapShape, Storage, shape_of
+from texelflow.gpu_delegate.layout import PHWC4, PLAIN, MapShape, Storage, shape_of
 from texelflow.gpu_delegate.limits import ES_LIMITS
 from texelflow.gpu_delegate.llvm.compiler import native_target
 from texelflow.gpu_delegate.llvm.program import compile_native
@@ -146,19 +146,15 @@ def test_every_number_survives_and_others_saturate(context: Context, low: int, d
         assert low <= found.min() <= found.max() <= high
 
 
-def test_bytes_halves_and_floats_in_one_kernel(context: Context) -> None:
-    m = WholeSketch(0)
-    whole = m.whole(m.unary("NEG", m.image(5, 6, 7)), -20, 20)
-    quarters = m.binary("MUL", whole, m.constant([0.25]))
-    m.output(m.unary("NEG", m.whole(m.binary("ADD", quarters, whole), -20, 20)))
-    graph = m.graph()
-    device = SOFTWARE.with_tuning(inputs_fetch="storage")
-    plans = [compile_graph(graph, device, replace(UNFUSED, precision=p)) for p in ("fp32", "fp16")]
-    assert plans[1].storages[quarters] == PHWC4_HALVES
-    assert all(plan.storages[whole] == Storage(value_bytes=1, low=-20) for plan in plans)
-    assert any("from_halves(in0" in k.source and "from_bytes(in1" in k.source for k in plans[1].kernels)
-    floats, halves = (on_gpu(context, plan, whole_inputs(graph))[0] for plan in plans)
-    np.testing.assert_array_equal(halves, floats)
+def test_halves_are_for_networks_of_floats() -> None:
+    """Sums of whole numbers are beyond them, and bytes take less."""
+    graph, device = every_way(5, 1).graph(), HARDWARE.with_limits(half_arithmetic="mediump")
+    exact = compile_graph(graph, HARDWARE)
+    for precision in ("fp16", "fp16-arithmetic"):
+        compiled = compile_graph(graph, device, CompileOptions(precision=precision))
+        assert compiled.precision == "fp32"
+        assert compiled.storages == exact.storages
+        assert [kernel.source for kernel in compiled.kernels] == [kernel.source for kernel in exact.kernels]
 
 
 class TestWhatIsStoredSo:
@@ -281,6 +277,22 @@ def test_in_the_place_of_an_input_with_other_numbers(context: Context) -> None:
     assert compiled.in_place == {y: x}
     assert [compiled.storages[t].low for t in (x, y)] == [-128, -100]
     inputs = whole_inputs(graph)
+    wanted = Reference(read_model(m.build())).run(inputs)
+    np.testing.assert_array_equal(on_gpu(context, compiled, inputs)[0], wanted[0])
+
+
+def test_floats_of_bytes_are_made_by_what_reads_them(context: Context) -> None:
+    """Around what ADD skips: half of x is no output of the kernel of x, nor one of its own."""
+    m = WholeSketch(0)
+    x = m.whole(m.conv(m.image(8, 8, 3), 8, (3, 3), padding="SAME"), -128, 127)
+    half = m.binary("MUL", x, m.constant([0.5]))
+    y = m.whole(m.depthwise(x, (3, 3), padding="SAME"), -128, 127)
+    m.output(m.conv(m.whole(m.binary("ADD", half, y), -128, 127), 3, (3, 3), padding="SAME"))
+    graph, inputs = m.graph(), whole_inputs(m.graph())
+    usual, compiled = (compile_graph(graph, SOFTWARE.with_tuning(stores_bytes=way)) for way in (False, True))
+    assert half in usual.stored
+    assert half not in compiled.stored
+    assert len(compiled.kernels) == len(usual.kernels)
     wanted = Reference(read_model(m.build())).run(inputs)
     np.testing.assert_array_equal(on_gpu(context, compiled, inputs)[0], wanted[0])
 

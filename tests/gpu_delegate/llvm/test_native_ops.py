@@ -8,6 +8,7 @@ import pytest
 from tests.contraction_cases import contractions
 from tests.engine import on_cpu, worst
 from tests.integer_cases import integer_cases
+from tests.lookup_cases import lookup_cases
 from tests.native import native_networks
 from tests.op_cases import CASES
 from tests.op_vectors import (
@@ -36,7 +37,7 @@ OTHERS = (
 ROWS = MappingProxyType(
     {op: next(case for case in CASES if case.op == op and not case.refused) for op in OTHERS}
     | {case.name: case for case in contractions() if not case.refused}
-    | {case.name: case for case in integer_cases()}
+    | {case.name: case for case in (*integer_cases(), *lookup_cases())}
 )
 
 

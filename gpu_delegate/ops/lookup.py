@@ -1,0 +1,240 @@
+"""GATHER, GATHER_ND, EMBEDDING_LOOKUP, ONE_HOT, SCATTER_ND and ops on parts that are not the same for all: how files
+say them.
+
+Indices are constants or computed. A pass says all of them by GATHER along one dimension with a vector of indices, by
+comparisons and products of matrices; only that GATHER has a kernel. TensorFlow Lite refuses to run where an index is
+out of range, or reads anything; here such an index is the nearest in range, or nothing is stored.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..graph import Attributes, Axis, Graph, Node
+from ..operators import EncodedOperator, Operator, attributes_of, integers
+from .movement import MOVE, MOVED_TYPES, of_any_type
+from .record import Coordinates, Example, FileForm, Movement, OpRecord, Origin
+
+INDEX_TYPES = ("int32", "int64")
+
+
+@dataclass(frozen=True)
+class BatchGather(Axis):
+    """GATHER: inputs (x, indices); the first dimensions of both, if any, are the same maps of a batch."""
+
+    batch_dims: int = 0
+
+
+@dataclass(frozen=True)
+class ReverseSequence(Attributes):
+    """REVERSE_SEQUENCE: inputs (x, lengths); the first values along a dimension are reversed, as many as each says."""
+
+    sequence: int = 1  # the dimension along which values are reversed
+    batch: int = 0  # that along which lengths change
+
+
+@dataclass(frozen=True)
+class UpdateSlice(Attributes):
+    """DYNAMIC_UPDATE_SLICE: inputs (x, update); the update takes the place of what it lies on."""
+
+    starts: tuple[int, ...] = ()
+
+
+def _axis_of(operator: Operator, axis: int, rank: int) -> int:
+    if not -rank <= axis < rank:
+        operator.damaged(f"axis {axis} of {rank} dimensions")
+    return axis % rank
+
+
+def read_gather(operator: Operator) -> Attributes:
+    options, shape, indices = operator.options("GatherOptions"), operator.shape(0), operator.shape(1)
+    axis, batch = _axis_of(operator, options.Axis(), len(shape)), options.BatchDims()
+    batch += len(indices) if batch < 0 else 0
+    if not 0 <= batch <= min(axis, len(indices)) or shape[:batch] != indices[:batch]:
+        operator.damaged(f"{batch} common dimensions of {list(shape)} and {list(indices)}, axis {axis}")
+    operator.expect((*shape[:axis], *indices[batch:], *shape[axis + 1 :]))
+    _check_indices(operator, 1, (shape[axis],))
+    return BatchGather(axis, batch) if batch else Axis(axis)
+
+
+def read_gather_nd(operator: Operator) -> Attributes:
+    shape, indices = operator.shape(0), operator.shape(1)
+    if not indices or not 0 < indices[-1] <= len(shape):
+        operator.damaged(f"indices of shape {list(indices)} into {list(shape)}")
+    operator.expect((*indices[:-1], *shape[indices[-1] :]))
+    _check_indices(operator, 1, shape[: indices[-1]])
+    return Attributes()
+
+
+def read_embedding_lookup(operator: Operator) -> Attributes:
+    indices, shape = operator.shape(0, rank=1), operator.shape(1)
+    if len(shape) < 2:
+        operator.damaged(f"values of shape {list(shape)}")
+    operator.expect((*indices, *shape[1:]))
+    _check_indices(operator, 0, shape[:1])
+    return Attributes()
+
+
+def read_one_hot(operator: Operator) -> Attributes:
+    """The axis is that of the output; -1 is the last."""
+    indices, depth = operator.shape(0), operator.integers(1)
+    if len(depth) != 1 or depth[0] < 1 or any(operator.shape(i) not in ((), (1,)) for i in (2, 3)):
+        operator.damaged(f"a depth of {list(depth)} and values of {[list(operator.shape(i)) for i in (2, 3)]}")
+    if len({tensor.dtype for tensor in (*operator.inputs[2:4], *operator.outputs) if tensor}) > 1:
+        operator.damaged("values of several types")
+    axis = _axis_of(operator, operator.options("OneHotOptions").Axis(), len(indices) + 1)
+    operator.expect((*indices[:axis], *depth, *indices[axis:]))
+    return Axis(axis)
+
+
+def read_scatter_nd(operator: Operator) -> Attributes:
+    indices, updates, shape = operator.shape(0), operator.shape(1), operator.integers(2)
+    if not indices or not 0 < indices[-1] <= len(shape) or updates != (*indices[:-1], *shape[indices[-1] :]):
+        operator.damaged(f"values of shape {list(updates)} at indices of shape {list(indices)} of {list(shape)}")
+    operator.expect(shape)
+    _check_indices(operator, 0, shape[: indices[-1]])
+    return Attributes()
+
+
+def read_reverse_sequence(operator: Operator) -> Attributes:
+    options, shape, lengths = operator.options("ReverseSequenceOptions"), operator.shape(0), operator.shape(1)
+    sequence, batch = options.SeqDim(), options.BatchDim()
+    if not (0 <= sequence < len(shape) and 0 <= batch < len(shape)) or sequence == batch or lengths != (shape[batch],):
+        operator.damaged(f"lengths of shape {list(lengths)} for dimensions {batch} and {sequence} of {list(shape)}")
+    operator.expect(shape)
+    _check_indices(operator, 1, (shape[sequence] + 1,))
+    return ReverseSequence(sequence, batch)
+
+
+def read_update_slice(operator: Operator) -> Attributes:
+    """A start that would let the update lie outside is the nearest that does not."""
+    shape, update, starts = operator.shape(0), operator.shape(1), operator.integers(2)
+    if not len(shape) == len(update) == len(starts) or any(a > b for a, b in zip(update, shape, strict=True)):
+        operator.damaged(f"an update of shape {list(update)} at {list(starts)} of {list(shape)}")
+    operator.expect(shape)
+    limits = (whole - size for whole, size in zip(shape, update, strict=True))
+    return UpdateSlice(tuple(min(max(start, 0), most) for start, most in zip(starts, limits, strict=True)))
+
+
+def _check_indices(operator: Operator, position: int, sizes: tuple[int, ...]) -> None:
+    """Constant ones; of several sizes, one for each place along the last dimension."""
+    given = operator.inputs[position]
+    if given is not None and given.data is not None and given.data.size:
+        values = given.data.astype(np.int64).reshape(-1, len(sizes))
+        if (values < 0).any() or (values >= sizes).any():
+            operator.damaged(f"indices outside of 0 ... {', '.join(str(size - 1) for size in sizes)}")
+
+
+def write_gather(graph: Graph, node: Node) -> EncodedOperator:
+    gather = attributes_of(node, Axis)
+    batch = gather.batch_dims if isinstance(gather, BatchGather) else 0
+    return EncodedOperator(node.inputs, "GatherOptions", {"Axis": gather.axis, "BatchDims": batch})
+
+
+def write_gather_nd(graph: Graph, node: Node) -> EncodedOperator:
+    return EncodedOperator(node.inputs, "GatherNdOptions")
+
+
+def write_embedding_lookup(graph: Graph, node: Node) -> EncodedOperator:
+    return EncodedOperator(node.inputs)
+
+
+def write_one_hot(graph: Graph, node: Node) -> EncodedOperator:
+    axis, (indices, on, off) = attributes_of(node, Axis).axis, node.inputs
+    depth = np.array(graph.tensors[node.outputs[0]].shape[axis], np.int32)
+    return EncodedOperator((indices, depth, on, off), "OneHotOptions", {"Axis": axis})
+
+
+def write_scatter_nd(graph: Graph, node: Node) -> EncodedOperator:
+    return EncodedOperator((*node.inputs, integers(*graph.tensors[node.outputs[0]].shape)), "ScatterNdOptions")
+
+
+def write_reverse_sequence(graph: Graph, node: Node) -> EncodedOperator:
+    reverse = attributes_of(node, ReverseSequence)
+    options = {"SeqDim": reverse.sequence, "BatchDim": reverse.batch}
+    return EncodedOperator(node.inputs, "ReverseSequenceOptions", options)
+
+
+def write_update_slice(graph: Graph, node: Node) -> EncodedOperator:
+    return EncodedOperator((*node.inputs, integers(*attributes_of(node, UpdateSlice).starts)))
+
+
+def _gathered(graph: Graph, node: Node, at: Coordinates) -> tuple[Origin, ...]:
+    return (Origin(0, at),)
+
+
+def _gathers_no_channel(graph: Graph, node: Node) -> bool:
+    return attributes_of(node, Axis).axis != 3
+
+
+def _gather_axis(node: Node) -> int | None:
+    return attributes_of(node, Axis).axis
+
+
+_LOOKED_UP = of_any_type(FileForm(read_gather, write_gather, (0, 1), (2, 2), dtypes=("int32",)))
+_VALUES = tuple(dtype for dtype in MOVED_TYPES if dtype != "bool")
+
+RECORDS = (
+    OpRecord(
+        "GATHER",
+        "movement",
+        _LOOKED_UP,
+        Example(constants=((8,),), constant_dtype="int32", attributes=Axis(1)),
+        emission=MOVE,
+        movement=Movement(_gathered, _gathers_no_channel, lookup=_gather_axis),
+    ),
+    OpRecord(
+        "GATHER_ND",
+        "movement",
+        of_any_type(FileForm(read_gather_nd, write_gather_nd, (0, 1), (2, 2), dtypes=("int32",))),
+        Example(out=(8, 8), constants=((2,),), constant_dtype="int32"),
+    ),
+    OpRecord(
+        "EMBEDDING_LOOKUP",
+        "movement",
+        FileForm(read_embedding_lookup, write_embedding_lookup, (0, 1), (2, 2), first_dtypes=("int32",)),
+        Example(shapes=((5,), (7, 8)), out=(5, 8)),
+    ),
+    OpRecord(
+        "ONE_HOT",
+        "movement",
+        FileForm(
+            read_one_hot,
+            write_one_hot,
+            (0, 2, 3),
+            (4, 4),
+            dtypes=MOVED_TYPES,
+            first_dtypes=INDEX_TYPES,
+            out_dtypes=MOVED_TYPES,
+        ),
+        Example(shapes=((5,),), out=(5, 3), constants=((), ()), attributes=Axis(1)),
+    ),
+    OpRecord(
+        "SCATTER_ND",
+        "reduction",
+        FileForm(
+            read_scatter_nd,
+            write_scatter_nd,
+            (0, 1),
+            (3, 3),
+            dtypes=_VALUES,
+            first_dtypes=("int32",),
+            out_dtypes=_VALUES,
+        ),
+        Example(shapes=((5, 1), (5, 8)), out=(7, 8)),
+    ),
+    OpRecord(
+        "REVERSE_SEQUENCE",
+        "movement",
+        of_any_type(FileForm(read_reverse_sequence, write_reverse_sequence, (0, 1), (2, 2), dtypes=("int32",))),
+        Example(
+            shapes=((3, 8, 8),), out=(3, 8, 8), constants=((3,),), constant_dtype="int32", attributes=ReverseSequence()
+        ),
+    ),
+    OpRecord(
+        "DYNAMIC_UPDATE_SLICE",
+        "movement",
+        of_any_type(FileForm(read_update_slice, write_update_slice, (0, 1), (3, 3))),
+        Example(shapes=((1, 8, 8, 8), (1, 3, 2, 5)), attributes=UpdateSlice((0, 5, 1, 2))),
+    ),
+)

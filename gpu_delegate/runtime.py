@@ -185,6 +185,11 @@ class Program:
                 gl.glMemoryBarrier(step.barrier)
             gl.glDispatchCompute(*step.grid)
 
+    def run_step(self, number: int) -> None:
+        """One dispatch, on what its inputs have been given."""
+        self._gl.glMemoryBarrier(opengl.ALL_BARRIER_BITS)
+        self._dispatch(self._steps[number])
+
     def _repeatable(self, number: int) -> _Step:
         """The step, with another place for an output that lies where the same step reads."""
         step, kernel = self._steps[number], self.compiled.kernels[number]

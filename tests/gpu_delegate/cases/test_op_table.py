@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.engine import DEVICES, run
 from tests.native import native_networks
-from tests.op_table import on_own_kernels, ops_on_gpu
+from tests.op_table import is_custom, on_own_kernels, ops_on_gpu
 from texelflow.gpu_delegate.cases.case_group import CaseGroup
 from texelflow.gpu_delegate.cases.op_case import BATCHES, CHANNELS, OpCase, joined_graph
 from texelflow.gpu_delegate.cases.table import cases_of
@@ -59,6 +59,11 @@ def test_the_cpus_own_code_does_too() -> None:
     assert group.differing(found, on_own_kernels(group).run(inputs)) == {}
 
 
+def test_every_op_is_computed_or_known_before_or_unknown_to_tensorflow_lite() -> None:
+    left = {*SUPPORTED_OPS} - {*ops_on_gpu()}
+    assert left == {op for op in left if OPS[op].role == "folded" or is_custom(op)}
+
+
 def test_a_wrong_output_is_named(group: CaseGroup) -> None:
     wanted = on_own_kernels(group).run(group.inputs(0))
     found = [values if k != 5 else np.flip(values) for k, values in enumerate(wanted)]
@@ -72,7 +77,9 @@ def test_every_case_is_a_valid_model() -> None:
         graph = joined_graph([case.graph() for case in cases])
         read = read_model(write_model(graph))
         assert not read.opaque, op
-        assert [node.op for node in read.nodes].count(OPS[op].file.builtin or op) >= len(cases) * (op != "DENSIFY"), op
+        file = OPS[op].file
+        assert file
+        assert [node.op for node in read.nodes].count(file.builtin or op) >= len(cases) * (op != "DENSIFY"), op
 
 
 def test_names_are_unique() -> None:

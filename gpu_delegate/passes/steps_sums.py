@@ -60,7 +60,7 @@ def sum_factors(scales: _Pair, sign: int, out: float, ranges: tuple[Steps, Steps
     inside = (sums > limits.low - 1) & (sums < limits.high + 1)
     near = np.nonzero((np.abs(np.abs(sums - np.trunc(sums)) - 0.5) < NEAR) & inside)
     x, y = x[near[0]], y[near[1]]
-    right = _reference(x.astype(np.int64), y.astype(np.int64), scales, sign, out)
+    right = reference_sums(x.astype(np.int64), y.astype(np.int64), scales, sign, out)
     best, fewest = wanted, len(x) + 1
     for candidate in _around(wanted):
         wrong = int(np.count_nonzero(candidate.sums(x, y) != right))
@@ -79,7 +79,7 @@ def _around(middle: SumFactors) -> Iterator[SumFactors]:
         yield SumFactors(real, 0.5 + half * NUDGE)
 
 
-def _reference(x: _Integers, y: _Integers, scales: _Pair, sign: int, out: float) -> _Integers:
+def reference_sums(x: _Integers, y: _Integers, scales: _Pair, sign: int, out: float) -> _Integers:
     """The sums as TensorFlow Lite rounds them."""
     twice = 2 * max(scales)
     one, other = (_scaled(v << SHIFT, scale / twice) for v, scale in zip((x, y), scales, strict=True))

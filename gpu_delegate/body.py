@@ -26,6 +26,7 @@ from .limits import Limits
 from .moves import knows_lanes
 from .nodes import (
     computed_weights,
+    groups_of_channels,
     has_kernel,
     has_role,
     is_channel_reduction,
@@ -244,7 +245,8 @@ class Loops:
     def _accumulate(self, node: Node) -> None:
         """A loop over the slices of a node's input, each of which adds to all that the node gives."""
         source, out = node.inputs[0], node.outputs[0]
-        self._root(self._shape(source).slices, Accumulate(node), source)
+        slices = self._shape(source).slices // groups_of_channels(self.graph, node)
+        self._root(slices, Accumulate(node), source)
         self._held[out] = self._shape(out).slices
 
     def _is_repeated(self, operand: int, node: Node) -> bool:
@@ -344,6 +346,7 @@ class Loops:
         self._check_repeats()
         limits, tuning = self.device.limits, self.device.tuning
         live, split = self._most_live_slices(), self._can_split()
+        self._check_groups(split)
         if live > tuning.held_slices and not split and len(self._nodes) > 1:  # a single node cannot be split further
             raise Decline(f"{live} slices in registers, {tuning.held_slices} are allowed")
         if split and (times := self._window_repeats()) > tuning.window_repeats:
@@ -356,6 +359,11 @@ class Loops:
             self.graph, self._nodes, self._domain, tuple(self._phases), frozenset(self._held),
             tuple(self._inputs), outputs, split, self._producers, self._through,
         )  # fmt: skip
+
+    def _check_groups(self, split: bool) -> None:
+        """Each thread has output slices of one group of channels, and of no other value."""
+        if not split and any(groups_of_channels(self.graph, node) > 1 for node in self._contractions):
+            raise Decline("groups of channels and other loops")
 
     def _check_repeats(self) -> None:
         """A value that several loops evaluate must depend on inputs and registers through elementwise ops only."""

@@ -76,6 +76,15 @@ class Pool2D(Activated):
 
 
 @dataclass(frozen=True)
+class Unpool2D(Attributes):
+    """MaxUnpooling2D: inputs (x, indices); where in its window each value lies. Sizes as of the pool that it undoes."""
+
+    kernel: Size2 = (1, 1)
+    stride: Size2 = (1, 1)
+    padding: Padding = Padding()
+
+
+@dataclass(frozen=True)
 class Resize(Attributes):
     """RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR: input (x,); the size is that of the output tensor."""
 

@@ -91,6 +91,8 @@ def lower_with(
 ) -> LoweredGraph[K]:
     """The same for any target, which is given a device within its limits, and how tensors are stored."""
     fuse, precision = options.fuse, options.precision
+    if precision != "fp16-arithmetic":
+        device = device.with_limits(half_arithmetic="")
     device = (device.for_graph(graph_signature(graph, precision)) if fuse else device).fitted()
     groups = group_nodes(graph, device, fuse, precision, options.memory.uses_views)
     signatures = [signature_of(body, precision) for body in groups.bodies]

@@ -43,6 +43,11 @@ def computed_weights(node: Node) -> tuple[int, ...]:
     return tuple(node.inputs[position] for position in record_of(node).from_memory)
 
 
+def groups_of_channels(graph: Graph, node: Node) -> int:
+    """Groups of whole slices of which a contraction reads one for each output slice; 1 where it reads all."""
+    return record_of(node).groups(graph, node)
+
+
 def multiplies_rows(node: Node) -> bool:
     """Whether the node multiplies matrices, whose rows are pixels in a row: those share what is read of the other."""
     return record_of(node).multiplies_rows

@@ -118,6 +118,7 @@ class EncodedOperator:
     inputs: tuple[int | npt.NDArray[Any], ...]  # tensors of the graph, or arrays that become constants
     table: str = ""  # the class of its options, such as "Conv2DOptions"; none where the op has no options
     options: Mapping[str, Any] = field(default_factory=dict)  # by the names of the schema's fields; a tuple is a vector
+    custom_options: bytes = b""
 
 
 def integers(*values: int) -> npt.NDArray[np.int32]:

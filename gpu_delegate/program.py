@@ -86,12 +86,12 @@ def compile_graph(source: Graph, device: Device, options: CompileOptions = COMPI
     """
     memory = MemoryOptions("naive") if options.keep_all else options.memory
     assert memory.strategy, "asked for first: an unknown name is an error before anything is done"
-    if options.precision != "fp16-arithmetic":
-        device = device.with_limits(half_arithmetic="")
-    elif not device.limits.half_arithmetic:
+    if options.precision == "fp16-arithmetic" and not device.limits.half_arithmetic:
         raise DeviceError("this device has no half-precision arithmetic for OpenGL; use fp16, which stores halves")
     device = device.fitted()
     graph, reports = rewrite_graph(source, options.fuse)
+    if any(tensor.steps for tensor in graph.tensors.values()):  # sums of steps are exact in float32 alone
+        options = replace(options, precision="fp32")
     lowered = lower(graph, device, replace(options, memory=memory))
     graph = lowered.graph
     placed = place_tensors(source.name, lowered, memory, device.offset_alignment_bytes)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import UnsupportedError
-from .graph import Quantization, Steps, Tensor
+from .graph import Graph, Quantization, Steps, Tensor
 
 FloatArray = npt.NDArray[np.float32]
 BYTE_DTYPES = ("int8", "uint8")
@@ -19,6 +19,11 @@ BYTE_DTYPES = ("int8", "uint8")
 def is_quantized(tensor: Tensor) -> bool:
     """Whether a tensor's bytes stand for real numbers."""
     return tensor.dtype in BYTE_DTYPES and tensor.quantization is not None
+
+
+def has_quantized(graph: Graph) -> bool:
+    """Whether bytes of a graph stand for real numbers."""
+    return any(is_quantized(tensor) for tensor in graph.tensors.values())
 
 
 def quantization_of(tensor: Tensor) -> Quantization:

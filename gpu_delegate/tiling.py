@@ -10,6 +10,7 @@ from .device import Device, Tuning
 from .layout import MapShape, ceil_div, shape_of
 from .nodes import (
     computed_weights,
+    groups_of_channels,
     has_role,
     has_weights,
     is_contraction,
@@ -121,11 +122,11 @@ def _tiles(bodies: Sequence[Body], tuning: Tuning) -> list[Tile]:
 
 
 def weight_count(body: Body) -> int:
-    """Weights that a body would hold as literals."""
+    """Weights that a body would hold as literals: none of groups, of which each thread has others."""
     return sum(
         int(tensor.data.size)
         for node in body.nodes
-        if has_weights(node)
+        if has_weights(node) and groups_of_channels(body.graph, node) == 1
         if (tensor := body.graph.tensors[node.inputs[1]]).data is not None
     )
 
@@ -254,7 +255,9 @@ def _even_slices(body: Body, baked: bool, tuning: Tuning) -> list[int]:
     if any(has_role(node, "window") for node in body.nodes):
         least = ceil_div(slices, tuning.window_slices or most)
         threads = range(least, max(least, tuning.window_repeats) + 1)
-    return sorted({ceil_div(slices, count) for count in threads}, reverse=True)
+    counts = {ceil_div(slices, count) for count in threads}
+    own = slices_of_group(body)
+    return sorted((count for count in counts if own == slices or own % count == 0), reverse=True)
 
 
 def _most_rows(body: Body, baked: bool, z_slices: int, tuning: Tuning) -> int:
@@ -311,7 +314,16 @@ def _z_slices(body: Body, baked: bool, tuning: Tuning) -> int:
     slices = shape_of(body.graph.tensors[body.outputs[0]]).slices
     if not any(is_contraction(node) for node in body.nodes):
         return 0 if _writes_slices(body) else 1
+    if (own := slices_of_group(body)) < slices:
+        return max(count for count in range(1, min(own, tuning.thread_slices) + 1) if own % count == 0)
     return 0 if baked else thread_slices(slices, tuning)
+
+
+def slices_of_group(body: Body) -> int:
+    """Output slices that are computed from the same channels: as many, or a part of them, are one thread's."""
+    slices = shape_of(body.graph.tensors[body.outputs[0]]).slices
+    contractions = (node for node in body.nodes if is_contraction(node))
+    return slices // max((groups_of_channels(body.graph, node) for node in contractions), default=1)
 
 
 def _shares_loads(body: Body) -> bool:

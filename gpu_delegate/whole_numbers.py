@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .graph import ABSENT, Activated, Attributes, Graph, Node, Opaque, Pad, SpaceToBatch, Steps, Tensor
+from .graph import ABSENT, Activated, Attributes, Graph, Node, Opaque, Pad, Pool2D, SpaceToBatch, Steps, Tensor
 from .nodes import has_role
-from .operators import attributes_of
 from .ops.matrix_product import MatrixProduct
-from .ops.requantize import AddSteps, HardSwishSteps, Requantize
+from .ops.requantize import AddSteps, HardSwishSteps, Requantize, RoundToSteps
 from .rewrite import END_OF_INTEGERS
 
 _Range = Steps | None  # None: values that may be no whole numbers, or too large
@@ -97,7 +96,7 @@ def _union(ranges: Iterable[_Range]) -> _Range:
 def _made(graph: Graph, node: Node, inputs: Sequence[_Range], place: int) -> _Range:
     """What a node makes of values in these ranges, its fused activation included."""
     rule = _RULES.get(node.op, _moved if has_role(node, "movement") else None)
-    rule = _positions if place and node.op == "TOPK_V2" else rule
+    rule = _SECOND.get(node.op, rule) if place else rule
     out = graph.tensors[node.outputs[place]]
     if rule is None or out.dtype not in ("float32", "int32", "int64", "bool"):  # integers of others have a scale
         return None
@@ -278,6 +277,13 @@ def _positions(graph: Graph, node: Node, inputs: Sequence[_Range]) -> _Range:
     return Steps(0, max(0, max(graph.tensors[node.inputs[0]].shape, default=1) - 1))
 
 
+def _places_in_window(graph: Graph, node: Node, inputs: Sequence[_Range]) -> _Range:
+    """The numbers of places in a window; floats have more than whole numbers."""
+    pool, out = node.attributes, graph.tensors[node.outputs[-1]]
+    is_whole = node.op == "MAX_POOL_PLACE" or out.dtype != "float32"
+    return Steps(0, math.prod(pool.kernel) - 1) if isinstance(pool, Pool2D) and is_whole else None
+
+
 def _sizes(graph: Graph, node: Node, inputs: Sequence[_Range]) -> _Range:
     shape = graph.tensors[node.inputs[0]].shape
     return _exact(min(shape, default=0), max(shape, default=0))
@@ -353,14 +359,23 @@ def _bounds_of_products(
     return above * low + below * high, above * high + below * low
 
 
+def _limited_to_steps(graph: Graph, node: Node, inputs: Sequence[_Range]) -> _Range:
+    assert isinstance(node.attributes, Requantize | RoundToSteps | AddSteps | HardSwishSteps)
+    return node.attributes.limits
+
+
 _LOOKING_UP = frozenset({"GATHER", "GATHER_ND", "REVERSE_SEQUENCE", "EMBEDDING_LOOKUP"})  # data, and where it is
+
+_SECOND: Mapping[str, _Rule] = MappingProxyType(  # of further outputs than the first
+    {"TOPK_V2": _positions, "MaxPoolingWithArgmax2D": _places_in_window}
+)
 
 _RULES: Mapping[str, _Rule] = MappingProxyType(
     {
         **{op: _limited(*limits) for op, limits in _LIMITS.items()},
         **dict.fromkeys(("CEIL", "FLOOR", "ROUND"), _rounded),
-        **dict.fromkeys(("REDUCE_MAX", "REDUCE_MIN", "MAX_POOL_2D"), _kept),
-        **dict.fromkeys(("RESIZE_NEAREST_NEIGHBOR", "REVERSE_SEQUENCE", "TOPK_V2"), _kept),
+        **dict.fromkeys(("REDUCE_MAX", "REDUCE_MIN", "MAX_POOL_2D", "MaxPoolingWithArgmax2D"), _kept),
+        **dict.fromkeys(("RESIZE_NEAREST_NEIGHBOR", "REVERSE_SEQUENCE", "TOPK_V2", "TOPK_VALUES"), _kept),
         **dict.fromkeys(("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"), _truths),
         **dict.fromkeys(("LOGICAL_AND", "LOGICAL_OR", "LOGICAL_NOT", "REDUCE_ANY", "REDUCE_ALL"), _truths),
         "ABS": _of_one(abs),
@@ -378,9 +393,7 @@ _RULES: Mapping[str, _Rule] = MappingProxyType(
         "FLOOR_DIV": _quotient,
         "FLOOR_MOD": _remainder,
         "POW": _power,
-        "REQUANTIZE": lambda graph, node, inputs: attributes_of(node, Requantize).limits,
-        "ADD_STEPS": lambda graph, node, inputs: attributes_of(node, AddSteps).limits,
-        "HARD_SWISH_STEPS": lambda graph, node, inputs: attributes_of(node, HardSwishSteps).limits,
+        **dict.fromkeys(("REQUANTIZE", "ROUND_TO_STEPS", "ADD_STEPS", "HARD_SWISH_STEPS"), _limited_to_steps),
         "CAST": _cast,
         **dict.fromkeys(("SELECT", "SELECT_V2"), _chosen),
         "ONE_HOT": _one_hot,
@@ -388,7 +401,8 @@ _RULES: Mapping[str, _Rule] = MappingProxyType(
         "SCATTER_ND": _scattered,
         "FILL": lambda graph, node, inputs: inputs[-1],
         "ZEROS_LIKE": lambda graph, node, inputs: _ZERO,
-        **dict.fromkeys(("ARG_MAX", "ARG_MIN"), _positions),
+        **dict.fromkeys(("ARG_MAX", "ARG_MIN", "TOPK_INDICES"), _positions),
+        "MAX_POOL_PLACE": _places_in_window,
         "SHAPE": _sizes,
         "RANK": _rank,
         "SUM": _total,

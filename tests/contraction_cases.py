@@ -34,6 +34,8 @@ def contractions() -> Iterator[OpCase]:
     for batch in (1, 3):
         yield OpCase("CONV_2D", f"computed weights and biases, batch {batch}", lambda m, b=batch: _convolutions(m, b))
         yield OpCase("DEPTHWISE_CONV_2D", f"computed weights, batch {batch}", lambda m, b=batch: _depthwise(m, b))
+    yield OpCase("CONV_2D", "groups that are whole slices", _groups)
+    yield OpCase("CONV_2D", "groups that are whole slices, batch 3", lambda m: _group(m, 24, 40, 2, batch=3))
     yield OpCase("TRANSPOSE_CONV", "computed weights and biases", _transposed)
     yield OpCase("LSTM", "7 to 5 units, 1 and 3 rows", lambda m: (*_lstm(m, 1, 7, 5), *_lstm(m, 3, 7, 5)))
     yield OpCase("LSTM", "computed weights, all outputs", lambda m: _lstm(m, 2, 3, 5, computed=True))
@@ -120,7 +122,7 @@ def _ranks(m: Sketch) -> tuple[int, ...]:
 def _window(m: Sketch, op: str, x: int, weights: Shape, channels: int, bias: bool, **options: Any) -> int:
     """A convolution whose weights are an input, and whose bias may be one."""
     settings: dict[str, Any] = {"stride": (1, 1), "dilation": (1, 1), "padding": "SAME"} | options
-    shape = (m.shape(x)[0], *slid(m.shape(x)[1:3], weights[1:3], **settings), channels)
+    shape = (m.shape(x)[0], *slid(m.shape(x)[1:3], (weights[1], weights[2]), **settings), channels)
     own = m.input((channels,)) if bias else m.random(channels)
     return m.op(op, [x, m.input(weights), own], shape, **settings)
 
@@ -140,6 +142,17 @@ def _convolutions(m: Sketch, batch: int) -> tuple[int, ...]:
         row((3, 6), (2, 2), dilation=(2, 1), activation="RELU6"),
         _window(m, "CONV_2D", grouped, (9, 2, 1, 2), 9, True, activation="RELU"),
     )
+
+
+def _group(m: Sketch, source: int, target: int, groups: int, batch: int = 1, **options: Any) -> int:
+    x = m.unary("RELU", m.image(5, 7, source, batch))
+    return m.unary("TANH", m.conv(x, target, (3, 2), groups=groups, activation="RELU6", **options))
+
+
+def _groups(m: Sketch) -> tuple[int, ...]:
+    """Of one slice each and of several, as many for outputs as for inputs or not."""
+    sides = ((8, 8, 2), (24, 8, 2), (16, 48, 2), (24, 36, 3), (64, 64, 16))
+    return *(_group(m, *each) for each in sides), _group(m, 16, 24, 2, stride=(2, 1), bias=False)
 
 
 def _depthwise(m: Sketch, batch: int) -> tuple[int, ...]:

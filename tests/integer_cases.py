@@ -1,6 +1,7 @@
 """Rows of the table of op cases for ops on int32, of which many make one model: results are exact."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from tests.sketch import OpCase, Shape, Sketch
@@ -15,6 +16,8 @@ def integer_cases() -> Iterator[OpCase]:
     for shape in ((1, 3, 5, 13), (3, 2, 3, 4)):
         yield _row("ADD", f"int32 {_text(shape)}: sums and extremes", _sums, shape)
     yield _row("SELECT", "int32 3x2x5x3: comparisons and choices", _choices, (3, 2, 5, 3))
+    for axes in ((3,), (1, 2)):
+        yield _row("SUM", f"int32 over {axes}", partial(_folded, axes=axes), (3, 4, 5, 5))
     yield _row("MUL", "int32 up to 2^24", _large, (2, 3, 5))
     yield _row("CAST", "uint8 and int8 without a scale", _bytes, (1, 3, 5, 3))
 
@@ -75,6 +78,13 @@ def _choices(m: Sketch, shape: Shape) -> tuple[int, ...]:
     chosen = [m.op(op, [truths[4], x, y], shape, "int32") for op in ("SELECT", "SELECT_V2")]
     bits = m.op("SELECT_V2", [truths[0], truths[2], truths[5]], shape, "bool")
     return (*truths, same, *chosen, bits, cast(m, same, "int32"), cast(m, chosen[0], "float32"))
+
+
+def _folded(m: Sketch, shape: Shape, axes: tuple[int, ...]) -> tuple[int, ...]:
+    """Products of few small numbers, and of more with a zero among them."""
+    x, small = whole(m, m.input(shape)), whole(m, m.input(shape[1:]), -1, 1)
+    found = [m.reduce(op, x, axes, dtype="int32") for op in ("SUM", "REDUCE_MAX", "REDUCE_MIN")]
+    return (*found, m.reduce("REDUCE_PROD", small, axes[:1] if len(axes) > 1 else (2,), dtype="int32"))
 
 
 def _large(m: Sketch, shape: Shape) -> tuple[int, ...]:

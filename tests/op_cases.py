@@ -410,7 +410,8 @@ ALIKE = frozenset(
 
 
 def devices_for(case: OpCase) -> list[str]:
-    """All of them; of the many rows that are alike each takes one of the others beside software, in turn."""
+    """All of them for several ops together; rows of one op take two of them beside software, in turn, or one."""
     others = [name for name in (*DEVICES, UNFUSED) if name != "software"]
-    chosen = [others[zlib.crc32(case.name.encode()) % len(others)]] if case.name in ALIKE else others
-    return ["software", *chosen]
+    first = zlib.crc32(case.name.encode()) % len(others)
+    count = 1 if case.name in ALIKE else 4 if case.op in ("fused", "moved") else 2
+    return ["software", *(others * 2)[first : first + count]]

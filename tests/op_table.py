@@ -17,7 +17,7 @@ from texelflow.gpu_delegate.cases.table import cases_of
 from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.context import Context, open_context
 from texelflow.gpu_delegate.cpu.reference import Reference
-from texelflow.gpu_delegate.ops.registry import SUPPORTED_OPS
+from texelflow.gpu_delegate.ops.registry import OPS, SUPPORTED_OPS
 from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.runtime import Program
 from texelflow.gpu_delegate.support import unsupported_reason
@@ -29,8 +29,14 @@ def on_own_kernels(group: CaseGroup) -> Reference:
 
 
 def ops_on_gpu() -> tuple[str, ...]:
-    """Those that have a kernel, or that passes say by others that have."""
-    return tuple(op for op in SUPPORTED_OPS if cases_of(op) and unsupported_reason(op) is None)
+    """Those that have a kernel, or that passes say by others that have; custom ones TensorFlow Lite has not."""
+    return tuple(op for op in SUPPORTED_OPS if cases_of(op) and unsupported_reason(op) is None and not is_custom(op))
+
+
+def is_custom(op: str) -> bool:
+    """Whether TensorFlow Lite alone cannot run it."""
+    form = OPS[op].file
+    return form is not None and form.is_custom
 
 
 def main(arguments: Sequence[str]) -> int:

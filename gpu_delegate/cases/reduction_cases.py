@@ -5,6 +5,9 @@ from itertools import product
 from types import MappingProxyType
 
 from ..graph import Attributes, Reduce, Shape, Softmax
+from ..ops.normalisation import LocalResponse
+from ..ops.running_sum import RunningSum
+from ..ops.top import Top
 from .op_case import CHANNELS, LARGE, MAPS, OpCase, case_of, size_text
 
 _AXES = ((0,), (1,), (2,), (0, 2), (1, 3), (0, 1, 2), (1, 2, 3), (0, 1, 2, 3))
@@ -43,11 +46,37 @@ def _normalisations(op: str) -> Iterator[OpCase]:
         yield case_of(op, f"{size_text(shape)} far apart", [shape], shape, betas[0], low=-80.0, high=80.0)
 
 
+def _tops(op: str) -> Iterator[OpCase]:
+    for shape in (*MAPS, (13,), (7, 5), (3, 7, 13), LARGE):
+        for count in dict.fromkeys((1, min(3, shape[-1]), shape[-1]) if shape != LARGE else (5,)):
+            out = (*shape[:-1], count)
+            yield case_of(op, f"{count} of {size_text(shape)}", [shape], out, Top(count), others=[out])
+
+
+def _running_sums(op: str) -> Iterator[OpCase]:
+    rows = [(shape, RunningSum(3)) for shape in (*MAPS, LARGE)]
+    flags = product((False, True), (False, True))
+    rows += [((3, 5, 7, 13), RunningSum(axis, *both)) for axis, both in product((0, 1, 2), flags)]
+    rows += [((13,), RunningSum(0)), ((7, 5), RunningSum(0)), ((3, 7, 5), RunningSum(1, reverse=True))]
+    for shape, found in rows:
+        words = " exclusive" * found.exclusive + " reverse" * found.reverse
+        yield case_of(op, f"{size_text(shape)} along {found.axis}{words}", [shape], shape, found)
+
+
+def _local_responses(op: str) -> Iterator[OpCase]:
+    attributes = LocalResponse(2, 1.0, 0.5, 0.75), LocalResponse(5, 2.0, 0.1, 0.5)
+    for shape, found in product((*MAPS, LARGE), attributes):
+        yield case_of(op, f"{size_text(shape)} radius {found.radius}", [shape], shape, found)
+
+
 REDUCTION_CASES: Mapping[str, Callable[[str], Iterator[OpCase]]] = MappingProxyType(
     {
         **dict.fromkeys(
             ("MEAN", "SUM", "REDUCE_PROD", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_ANY", "REDUCE_ALL"), _reductions
         ),
+        "TOPK_V2": _tops,
+        "CUMSUM": _running_sums,
+        "LOCAL_RESPONSE_NORMALIZATION": _local_responses,
         **dict.fromkeys(("SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION"), _normalisations),
     }
 )

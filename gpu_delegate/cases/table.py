@@ -4,13 +4,14 @@ from dataclasses import replace
 
 from ..ops.registry import OPS, SUPPORTED_OPS
 from .elementwise_cases import elementwise_cases
+from .lookup_cases import LOOKUP_CASES
 from .move_cases import MOVE_CASES
 from .op_case import OpCase
 from .reduction_cases import REDUCTION_CASES
 from .window_cases import WINDOW_CASES
 
-_ROWS = {**WINDOW_CASES, **MOVE_CASES, **REDUCTION_CASES}
-_TYPES = ("float32", "bool", "float16")  # of elementwise ops that have cases by their record
+_ROWS = {**WINDOW_CASES, **MOVE_CASES, **REDUCTION_CASES, **LOOKUP_CASES}
+_TYPES = ("float32", "bool", "float16", "int8")  # of elementwise ops that have cases by their record
 
 
 def cases_of(op: str) -> tuple[OpCase, ...]:

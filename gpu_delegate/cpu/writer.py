@@ -137,14 +137,18 @@ class _Writer:
         rule = OPS[node.op].file
         assert rule is not None, f"{node.op} is made by passes alone"
         form = rule.write(self.graph, node)
+        name = rule.builtin or node.op
+        code = getattr(tflite.BuiltinOperator, name, tflite.BuiltinOperator.CUSTOM)
         fields = {
-            "OpcodeIndex": self.code(getattr(tflite.BuiltinOperator, rule.builtin or node.op), rule.version),
+            "OpcodeIndex": self.code(code, rule.version, name.encode() if rule.is_custom else b""),
             "Inputs": self.integers(self.operands(form)),
             "Outputs": self.integers(self.indices[i] for i in node.outputs),
         }
         if form.table:
             fields["BuiltinOptionsType"] = getattr(tflite.BuiltinOptions, form.table)
             fields["BuiltinOptions"] = self.options(form)
+        if form.custom_options:
+            fields["CustomOptions"] = self.numbers(np.frombuffer(form.custom_options, np.uint8))
         return self.table("Operator", **fields)
 
     def opaque(self, node: Node, attributes: Opaque) -> int:

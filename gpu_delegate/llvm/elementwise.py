@@ -8,13 +8,16 @@ from functools import reduce
 from types import MappingProxyType
 from typing import Protocol
 
+import numpy as np
+
 from ..errors import UnsupportedError
 from ..graph import Alpha, Attributes
 from ..ops.cast import Cast
 from ..ops.division import divides_integers
 from ..ops.elementwise import Gelu
+from ..ops.fake_quant import FakeQuant
 from .ir import Function, Register
-from .steps_code import add_steps, hard_swish_steps, requantize
+from .steps_code import add_steps, hard_swish_steps, requantize, round_to_steps
 from .vector_math import FloatMath, math_of
 
 SQRT_HALF = 0.7071067812
@@ -100,6 +103,13 @@ def _cast(m: FloatMath, attributes: Attributes, x: Register) -> Register:
     return m.call("trunc", x) if attributes.cuts_off else x
 
 
+def _fake_quant(m: FloatMath, attributes: Attributes, x: Register) -> Register:
+    assert isinstance(attributes, FakeQuant)
+    low, high, step = attributes.levels
+    levels = m.mul(m.sub(m.clamp(x, low, high), low), float(np.float32(1) / np.float32(step)))
+    return m.add(m.mul(m.call("floor", m.add(levels, 0.5)), step), low)
+
+
 def _select(m: FloatMath, _: Attributes, condition: Register, value: Register, other: Register) -> Register:
     return m.choose(m.compare("une", condition, 0.0), value, other)
 
@@ -169,7 +179,9 @@ _CODE: Mapping[str, Code] = MappingProxyType(
         "LOGICAL_OR": lambda m, _, x, y: m.larger(y, x),
         "LOGICAL_NOT": lambda m, _, x: m.sub(1.0, x),
         "CAST": _cast,
+        "FAKE_QUANT": _fake_quant,
         "REQUANTIZE": requantize,
+        "ROUND_TO_STEPS": round_to_steps,
         "ADD_STEPS": add_steps,
         "HARD_SWISH_STEPS": hard_swish_steps,
         "SELECT": _select,

@@ -1,36 +1,68 @@
 """Ops of steps and vectors of floats go in, LLVM's instructions come out: for what shaders/requantize.glsl says."""
 
 from ..graph import Attributes, Steps
-from ..ops.requantize import AddSteps, HardSwishSteps, Requantize
+from ..ops.requantize import (
+    LOW_BITS,
+    MULTIPLIER_BITS,
+    SUM_BITS,
+    AddSteps,
+    FixedPoint,
+    HardSwishSteps,
+    Requantize,
+    RoundToSteps,
+)
 from .ir import Register
 from .vector_math import FloatMath
 
-HALF = 4096.0  # of a sum of products: the greatest part and the rest have twelve bits each
+HALF_UNIT = 1 << (MULTIPLIER_BITS - 1)
 SHORT = (-32768.0, 32767.0)
 
 
 def requantize(
-    m: FloatMath, attributes: Attributes, x: Register, multiplier: Register, rest: Register, power: Register
+    m: FloatMath, attributes: Attributes, x: Register, high: Register, low: Register, power: Register
 ) -> Register:
-    """Two roundings of a sum of products."""
     assert isinstance(attributes, Requantize)
-    upper = m.mul(m.call("trunc", m.mul(x, 1 / HALF)), HALF)
-    lower = m.mul(m.sub(x, upper), multiplier)
-    whole = m.call("floor", lower)
-    product = m.add(m.fma(upper, multiplier, whole), _round_up(m, m.fma(x, rest, m.sub(lower, whole))))
-    return _limited(m, m.round_away(m.mul(product, power)), attributes.limits)
+    upper = m.f.binary("shl", m.whole(high), m.int_of(LOW_BITS))
+    multiplier, right = m.f.binary("add", upper, m.whole(low)), m.smaller(1.0, power)
+    x = m.whole(m.mul(x, m.larger(1.0, power)))
+    if attributes.is_once:
+        more = m.f.choose(m.compare("oge", power, 1.0), m.long_of(HALF_UNIT), m.long_of(0))
+        found = m.call("floor", m.fma(m.float_of(_high_product(m, x, multiplier, more)), right, 0.5))
+    else:
+        product = m.float_of(_high_product(m, x, multiplier, m.long_of(HALF_UNIT)))
+        found = m.round_away(m.mul(product, right))
+    return _limited(m, found, attributes.limits)
 
 
-def add_steps(m: FloatMath, attributes: Attributes, x: Register, y: Register) -> Register:
-    """The sum of values in scales of their own."""
+def _high_product(m: FloatMath, x: Register, y: Register, more: Register) -> Register:
+    """The bits from 31 on of a product of two ints and what is added to it."""
+    product = m.f.binary("add", m.f.binary("mul", m.long(x), m.long(y)), more)
+    return m.f.convert("trunc", m.f.binary("ashr", product, m.long_of(MULTIPLIER_BITS)), m.integers)
+
+
+def round_to_steps(m: FloatMath, attributes: Attributes, x: Register, multiplier: Register) -> Register:
+    assert isinstance(attributes, RoundToSteps)
+    return _limited(m, m.round_away(m.mul(x, multiplier)), attributes.limits)
+
+
+def add_steps(m: FloatMath, attributes: Attributes, a: Register, b: Register) -> Register:
     assert isinstance(attributes, AddSteps)
-    (first, second), (first_rest, second_rest) = attributes.factors, attributes.rests
-    total = m.fma(x, first, m.mul(y, second))
-    rest = m.fma(x, first_rest, m.mul(y, second_rest))
-    side, size = m.call("copysign", 1.0, total), m.call("fabs", total)
-    whole = m.call("floor", size)
-    part = m.add(m.fma(side, rest, m.sub(size, whole)), attributes.half)
-    return _limited(m, m.mul(side, m.add(whole, m.call("floor", part))), attributes.limits)
+    parts = [
+        _times(m, m.f.binary("shl", m.whole(x), m.int_of(SUM_BITS)), factor)
+        for x, factor in zip((a, b), attributes.of_inputs, strict=True)
+    ]
+    total = m.f.binary("sub" if attributes.is_difference else "add", *parts)
+    return _limited(m, m.float_of(_times(m, total, attributes.of_sum)), attributes.limits)
+
+
+def _times(m: FloatMath, x: Register, factor: FixedPoint) -> Register:
+    """Rounded up behind the product, and away from zero behind the shift."""
+    product = _high_product(m, x, m.int_of(factor.multiplier), m.long_of(HALF_UNIT))
+    if not factor.shift:
+        return product
+    one_less = m.f.convert("sext", m.f.compare("icmp slt", product, m.int_of(0)), m.integers)  # -1 below zero
+    half = m.f.binary("add", product, m.int_of(1 << (factor.shift - 1)))
+    return m.f.binary("ashr", m.f.binary("add", half, one_less), m.int_of(factor.shift))
 
 
 def hard_swish_steps(m: FloatMath, attributes: Attributes, x: Register) -> Register:

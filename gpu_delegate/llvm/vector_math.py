@@ -7,7 +7,7 @@ multiply-adds, and for erf that of Abramowitz and Stegun. Where results would be
 from collections.abc import Sequence
 from functools import cached_property
 
-from .ir import FLOAT, I32, Function, Register, filled, integer, lanes_of, number, suffix, vector
+from .ir import FLOAT, I32, I64, Function, Register, filled, integer, lanes_of, number, suffix, vector
 
 ROUNDER = 12582912.0  # 1.5 * 2^23: floats next to it have no fraction, and whole numbers as their last bits
 LOG2_E, LN_2_HIGH, LN_2_LOW = 1.44269504088896341, 0.693359375, -2.12194440e-4
@@ -76,6 +76,22 @@ class FloatMath:
         """The nearest whole number, of two the one farther from zero."""
         whole = self.call("trunc", value)
         return self.add(whole, self.call("trunc", self.mul(self.sub(value, whole), 2.0)))
+
+    def whole(self, value: Register) -> Register:
+        """Whole numbers as ints."""
+        return self.f.convert("fptosi", value, self.integers)
+
+    def float_of(self, value: Register) -> Register:
+        """Ints as floats."""
+        return self.f.convert("sitofp", value, self.kind)
+
+    def long(self, value: Register) -> Register:
+        """Ints with 64 bits."""
+        return self.f.convert("sext", value, vector(I64, self.lanes))
+
+    def long_of(self, value: int) -> Register:
+        """An int with 64 bits in all lanes."""
+        return filled(integer(value, I64), self.lanes)
 
     def compare(self, how: str, left: Number, right: Number) -> Register:
         """`how` is a condition of fcmp: "olt", "oeq", "une", ..."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import tflite
 
-from ..code import X0, AddTo, Declare, Lane, Name, Value, combined
+from ..code import X0, Z0, AddTo, Declare, Lane, Name, Value, combined
 from ..expressions import Slice
 from ..graph import ABSENT, Attributes, Conv2D, Graph, Node, Padding, Size2, TransposeConv2D
 from ..layout import aligned_channels, shape_of
@@ -96,6 +96,11 @@ def write_transpose(graph: Graph, node: Node) -> EncodedOperator:
     )
 
 
+def channel_groups(graph: Graph, node: Node) -> int:
+    """Groups of the channels of a CONV_2D's input."""
+    return graph.tensors[node.inputs[0]].shape[-1] // graph.tensors[node.inputs[1]].shape[3]
+
+
 # What they cost -----------------------------------------------------------------------------------------------------
 
 
@@ -144,8 +149,11 @@ def start(emitter: "Emitter", node: Node) -> None:
             emitter.add(Declare(emitter.held(out, row, index), first))
 
 
-def accumulate(emitter: "Emitter", node: Node, at: Slice) -> None:
-    """Add one input slice to every output slice: out[o] += sum over taps and lanes of x * w."""
+def accumulate(emitter: "Emitter", node: Node, at: Slice, source: Slice | None = None) -> None:
+    """Add one input slice to every output slice: out[o] += sum over taps and lanes of x * w.
+
+    Where weights are of other slices than those of the input, `source` is the input's.
+    """
     out = node.outputs[0]
     weights = float_data(emitter.graph.tensors[node.inputs[1]])
     lanes = min(4, weights.shape[3] - 4 * at.index) if at.index is not None else 4
@@ -155,9 +163,17 @@ def accumulate(emitter: "Emitter", node: Node, at: Slice) -> None:
         for index in emitter.held_slices(out)
     ]
     for tap in range(blocks.values.shape[1]):
-        values = taps_of_window(emitter, node, at, tap)
+        values = taps_of_window(emitter, node, source or at, tap)
         for position, sums in registers:
             _multiply(emitter, sums, values, [blocks.texel(at, tap, position, lane) for lane in range(lanes)])
+
+
+def accumulate_group(emitter: "Emitter", node: Node, at: Slice) -> None:
+    """Slice `at` of the group of channels to which all output slices of a thread belong."""
+    slices = emitter.shape(node.outputs[0]).slices // channel_groups(emitter.graph, node)
+    each = emitter.graph.tensors[node.inputs[1]].shape[3] // 4
+    first = emitter.position("n", Z0 / slices * each) if slices > 1 else emitter.position("n", Z0 * each)
+    accumulate(emitter, node, at, Slice(first + at.at))
 
 
 def gather(emitter: "Emitter", node: Node, at: Slice) -> Sequence[Value]:
@@ -220,6 +236,18 @@ RECORDS = (
         emission=Emission(stream=gather, start=start, accumulate=accumulate),
         pixelwise=is_pointwise_convolution,
         weighted=True,
+        macs=convolution_macs,
+        weight_bytes=dense_weight_bytes,
+        taps=window_taps,
+        text_taps=_text_taps,
+    ),
+    OpRecord(
+        "GROUPED_CONV_2D",
+        "contraction",
+        example=Example(constants=((8, 1, 1, 4), (8,)), attributes=Conv2D()),
+        emission=Emission(start=start, accumulate=accumulate_group),
+        weighted=True,
+        groups=channel_groups,
         macs=convolution_macs,
         weight_bytes=dense_weight_bytes,
         taps=window_taps,

@@ -37,29 +37,25 @@ def read_matrix_product(operator: Operator) -> Attributes:
     options = operator.options("BatchMatMulOptions")
     product = MatrixProduct(bool(options.AdjX()), bool(options.AdjY()))
     x, y = operator.shape(0), operator.shape(1)
-    if min(len(x), len(y)) < 2:
-        operator.damaged(f"matrices of shape {list(x)} and {list(y)}")
-    (rows, depth), (terms, columns) = exchanged(x[-2:], product.adj_x), exchanged(y[-2:], product.adj_y)
-    batch = broadcast_sides(x[:-2], y[:-2])
-    if depth != terms or batch is None:
+    shape = shape_of_product(x, y, product)
+    if shape is None:
         operator.damaged(f"matrices of shape {list(x)} and {list(y)} with {product}")
-    operator.expect((*batch, rows, columns))
+    operator.expect(shape)
     return product
 
 
-def exchanged(sides: Shape, is_adjoint: bool) -> Shape:
-    """The sides of a matrix, or of the same with rows and columns exchanged."""
-    return sides[::-1] if is_adjoint else sides
-
-
-def broadcast_sides(x: Shape, y: Shape) -> Shape | None:
-    """The shape to which two broadcast; None if they do not."""
-    count = max(len(x), len(y))
-    pairs = zip((1,) * (count - len(x)) + x, (1,) * (count - len(y)) + y, strict=True)
-    sides = [(max(a, b), min(a, b)) for a, b in pairs]
-    if any(small not in (1, large) for large, small in sides):
+def shape_of_product(x: Shape, y: Shape, product: MatrixProduct) -> Shape | None:
+    """The shape of the product of two tensors of matrices; None where they do not fit."""
+    if min(len(x), len(y)) < 2:
         return None
-    return tuple(large for large, _ in sides)
+    rows, depth = x[-2:] if not product.adj_x else x[:-3:-1]
+    terms, columns = y[-2:] if not product.adj_y else y[:-3:-1]
+    count = max(len(x), len(y))
+    ones = ((1,) * (count - len(shape)) + shape for shape in (x, y))
+    sides = list(zip(*(shape[:-2] for shape in ones), strict=True))
+    if depth != terms or any(min(pair) not in (1, max(pair)) for pair in sides):
+        return None
+    return (*map(max, sides), rows, columns)
 
 
 def write_matrix_product(graph: Graph, node: Node) -> EncodedOperator:

@@ -43,6 +43,7 @@ class FileForm:
     keeps_type: bool = False  # whether outputs have the type of the inputs, or of the first where others may differ
     builtin: str = ""  # the op that is written instead, if it is another one
     version: int = 1  # version to write: the lowest that has everything that the reader accepts
+    is_custom: bool = False  # whether it is written as a custom op, which TensorFlow Lite alone cannot run
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ def nothing(graph: Graph, node: Node) -> int:
 
 
 def one(graph: Graph, node: Node) -> int:
-    """The count of an op that reads one pixel for one pixel."""
+    """The count of an op that reads one pixel for one pixel, or all channels."""
     return 1
 
 
@@ -150,6 +151,9 @@ class OpRecord:
     )
     weighted: bool = False  # whether input 1 has weights, OHWI or 1HWC, among the constants of the kernel
     from_memory: tuple[int, ...] = ()  # further inputs that a contraction or window reads at places of its own
+    groups: Callable[[Graph, Node], int] = (
+        one  # of channels, of a contraction: each output slice reads those of its own
+    )
     multiplies_rows: bool = False  # whether pixels in a row, and no others, share what is read of those
     macs: Callable[[Graph, Node], int] = nothing  # multiply-accumulates as the op is defined
     weight_bytes: Callable[[Graph, Node], int] = nothing  # that it, or what a pass makes of it, adds to its kernel

@@ -29,6 +29,7 @@ from ..expressions import Slice
 from ..graph import Attributes, Graph, Node, Reduce
 from ..indices import Index
 from ..operators import EncodedOperator, Operator, attributes_of, integers
+from .elementwise import with_integers
 from .record import Emission, Example, FileForm, OpRecord
 
 if TYPE_CHECKING:
@@ -187,6 +188,7 @@ def fold_lanes(emitter: "Emitter", node: Node) -> None:
 
 _EMISSION = Emission(stream=fold_pixels, start=start_fold, accumulate=fold_slice, finish=fold_lanes)
 _NUMBERS = FileForm(read_reduction, write_reduction, count=(2, 2))
+_INTEGERS_TOO = with_integers(_NUMBERS)
 _TRUTHS = replace(_NUMBERS, dtypes=("bool",), out_dtypes=("bool",))
 _OVER_PIXELS = Example(out=(1, 1, 1, 8), attributes=Reduce((1, 2), True))
 
@@ -194,7 +196,7 @@ RECORDS = tuple(
     OpRecord(
         name,
         "reduction",
-        _TRUTHS if truths else _NUMBERS,
+        _TRUTHS if truths else _NUMBERS if name == "MEAN" else _INTEGERS_TOO,
         replace(_OVER_PIXELS, dtype="bool", out_dtype="bool") if truths else _OVER_PIXELS,
         emission=_EMISSION,
         fits=_fits,

@@ -13,6 +13,7 @@ from . import (
     division,
     elementwise,
     extremum,
+    fake_quant,
     fully_connected,
     lookup,
     matrix_product,
@@ -29,6 +30,7 @@ from . import (
     strided_slice,
     top,
     transpose,
+    unpooling,
     window,
 )
 from .record import OpRecord
@@ -40,6 +42,7 @@ _FAMILIES = (
     matrix_product,
     recurrent,
     elementwise,
+    fake_quant,
     division,
     comparison,
     cast,
@@ -58,6 +61,7 @@ _FAMILIES = (
     split,
     transpose,
     lookup,
+    unpooling,
     blocks,
     depth_to_space,
 )

@@ -93,7 +93,7 @@ def _depthwise_bytes(graph: Graph, node: Node) -> int:
     return 4 * rows * window_taps(graph, node) * aligned_channels(depth)
 
 
-def _pool_taps(graph: Graph, node: Node) -> int:
+def pool_taps(graph: Graph, node: Node) -> int:
     kernel = attributes_of(node, Pool2D).kernel
     return kernel[0] * kernel[1]
 
@@ -106,7 +106,7 @@ def depthwise(emitter: "Emitter", node: Node, at: Slice) -> Sequence[Value]:
     several = emitter.tile.rows > 1  # then the thread's pixels share their weights
     first = emitter.declare([bias.texel(at)], "b")[0] if several else bias.texel(at)
     sums = emitter.declare([first for _ in emitter.rows], "d")
-    for row, tap, value in _taps(emitter, node, _depthwise_window(emitter, node), at):
+    for row, tap, value in window_values(emitter, node, _depthwise_window(emitter, node), at):
         weight = taps.texel(at, tap)
         if several:
             weight = emitter.once("w", weight)
@@ -118,7 +118,7 @@ def computed_depthwise(emitter: "Emitter", node: Node, at: Slice) -> Sequence[Va
     """The same with weights in memory, where slice `at` of pixel (ky, kx) is that of a tap; there is no bias."""
     width = emitter.graph.tensors[node.inputs[1]].shape[2]
     sums = emitter.declare([ZEROS for _ in emitter.rows], "d")
-    for row, tap, value in _taps(emitter, node, _depthwise_window(emitter, node), at):
+    for row, tap, value in window_values(emitter, node, _depthwise_window(emitter, node), at):
         ky, kx = divmod(tap, width)
         place = Index.of(0), Index.of(ky), Index.of(kx)
         weight = emitter.once("w", emitter.texel_at(node.inputs[1], at, place))
@@ -139,7 +139,7 @@ def pool(emitter: "Emitter", node: Node, at: Slice) -> Sequence[Value]:
     window = SlidingWindow(attributes.kernel, attributes.stride, attributes.padding)
     outside = ZEROS if average else LOWEST
     results = emitter.declare([outside for _ in emitter.rows], "m")
-    for row, _, value in _taps(emitter, node, window, at, outside):
+    for row, _, value in window_values(emitter, node, window, at, outside):
         operation: Arithmetic = "add" if average else "maximum"
         emitter.add(Assign(results[row], Operation(operation, (results[row], value))))
     if not average:
@@ -180,7 +180,7 @@ def _axes(
     return rows, columns
 
 
-def _taps(
+def window_values(
     emitter: "Emitter", node: Node, window: SlidingWindow, at: Slice, outside: Value = ZEROS
 ) -> list[tuple[int, int, Name]]:
     """(row of the thread, tap, value): source row by source row, so that pixels share their loads."""
@@ -224,8 +224,8 @@ RECORDS = (
             FileForm(read_pool, write_pool),
             _HALF,
             emission=Emission(stream=pool),
-            taps=_pool_taps,
-            text_taps=_pool_taps,
+            taps=pool_taps,
+            text_taps=pool_taps,
         )
         for name in ("AVERAGE_POOL_2D", "MAX_POOL_2D")
     ),

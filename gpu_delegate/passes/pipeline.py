@@ -21,6 +21,7 @@ from .convolutions import (
     split_activations,
     transpose_convolution_to_depth,
 )
+from .custom_ops import express_custom_ops
 from .decomposition import (
     decompose_normalisations,
     split_concatenations,
@@ -51,6 +52,7 @@ PASSES: tuple[Pass, ...] = (
     express_lstm,
     split_to_slices,
     unify_moves,
+    express_custom_ops,
     express_lookups,
     split_top,
     fold_constants,
@@ -90,6 +92,7 @@ UNFUSED_PASSES: tuple[Pass, ...] = (
     express_lstm,
     split_to_slices,
     unify_moves,
+    express_custom_ops,
     express_lookups,
     split_top,
     fold_constants,

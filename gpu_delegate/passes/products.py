@@ -17,13 +17,14 @@ from ..graph import (
     DepthwiseConv2D,
     Graph,
     Node,
-    StridedSlice,
     Tensor,
     Transpose,
 )
 from ..operators import attributes_of
+from ..ops.convolution import channel_groups
 from ..ops.matrix_product import MatrixProduct
 from ..rewrite import Outcome, Rewriter, float_data
+from .grouped import part_along
 
 _COMPUTED = MappingProxyType(
     {
@@ -34,7 +35,8 @@ _COMPUTED = MappingProxyType(
         "FULLY_CONNECTED": "BATCH_MATMUL",
     }
 )
-MOST_COMPUTED_GROUPS = 32  # of a convolution with computed weights, which becomes as many
+MOST_COMPUTED_GROUPS = 32  # of a convolution with computed weights, which becomes as many ...
+MOST_COMPUTED_PARTS = 256  # ... and of all such convolutions of a graph together
 
 
 def express_products(graph: Graph) -> tuple[Graph, Outcome]:
@@ -82,6 +84,7 @@ def separate_computed_weights(graph: Graph) -> tuple[Graph, Outcome]:
     many, between slices and a CONCATENATION.
     """
     edit = Rewriter(graph)
+    _check_parts(graph)
     for node in graph.nodes:
         if node.op not in _COMPUTED:
             continue
@@ -90,6 +93,20 @@ def separate_computed_weights(graph: Graph) -> tuple[Graph, Outcome]:
         if computes_weights or (bias != ABSENT and not graph.tensors[bias].is_constant):
             _separate(edit, graph, node, bias, computes_weights)
     return edit.finish()
+
+
+def _check_parts(graph: Graph) -> None:
+    """Raises UnsupportedError where groups would become too many convolutions: planning them takes long."""
+    parts = 0
+    for node in graph.nodes:
+        if node.op == "CONV_2D" and not graph.tensors[node.inputs[1]].is_constant:
+            groups = channel_groups(graph, node)
+            parts += groups if groups > 1 else 0
+            wide = groups > MOST_COMPUTED_GROUPS
+            count, most = (groups, MOST_COMPUTED_GROUPS) if wide else (parts, MOST_COMPUTED_PARTS)
+            if count > most:
+                many = f"weights that the model computes in {count} groups, at most {most} are allowed"
+                raise UnsupportedError(f"CONV_2D (operator {node.index}): {many}")
 
 
 def _separate(edit: Rewriter, graph: Graph, node: Node, bias: int, computes_weights: bool) -> None:
@@ -159,24 +176,12 @@ def _grouped(edit: Rewriter, node: Node, x: Tensor, weights: Tensor, out: Tensor
     """A convolution for each group of channels."""
     attributes, depth = attributes_of(node, Conv2D), weights.shape[3]
     groups = x.shape[3] // depth
-    if groups > MOST_COMPUTED_GROUPS:
-        many = f"weights that the model computes in {groups} groups, at most {MOST_COMPUTED_GROUPS} are allowed"
-        raise UnsupportedError(f"CONV_2D (operator {node.index}): {many}")
     outputs, nodes, parts = weights.shape[0] // groups, list[Node](), list[int]()
     linear = replace(attributes, activation="NONE")
     for group in range(groups):
-        source = _part(edit, nodes, x, 3, group * depth, depth)
-        own = _part(edit, nodes, weights, 0, group * outputs, outputs)
+        source = part_along(edit, nodes, x, 3, group * depth, depth)
+        own = part_along(edit, nodes, weights, 0, group * outputs, outputs)
         parts.append(edit.new_tensor(f"{out.name}:{group}", (*out.shape[:3], outputs)))
         nodes.append(replace(node, inputs=(source, own), outputs=(parts[-1],), attributes=linear))
     joined = Concatenation(attributes.activation, axis=3)
     return [*nodes, Node("CONCATENATION", tuple(parts), node.outputs, joined, node.index)]
-
-
-def _part(edit: Rewriter, nodes: list[Node], x: Tensor, axis: int, first: int, count: int) -> int:
-    """Some places along a dimension of a tensor."""
-    begin = tuple(first if k == axis else 0 for k in range(len(x.shape)))
-    sizes = tuple(count if k == axis else size for k, size in enumerate(x.shape))
-    number = edit.new_tensor(f"{x.name}:from {first}", sizes, x.dtype)
-    nodes.append(Node("STRIDED_SLICE", (x.index,), (number,), StridedSlice(begin, sizes, (1,) * len(sizes))))
-    return number

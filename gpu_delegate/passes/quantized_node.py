@@ -15,19 +15,15 @@ import numpy.typing as npt
 
 from ..errors import UnsupportedError
 from ..graph import ABSENT, Activated, Attributes, Graph, Node, Shape, Steps, Tensor
-from ..ops.requantize import Requantize
+from ..ops.requantize import MULTIPLIER_BITS, FixedPoint, Requantize, RoundToSteps, fixed_point, in_floats
 from ..quantization import is_quantized, nearest_whole, quantization_of, steps_of
 from ..rewrite import END_OF_INTEGERS, Rewriter
 
-MULTIPLIER_BITS = 12  # of the multiplier of REQUANTIZE: products with halves of sums are exact
-FINE = 2**16  # parts of a step that are rounded to before what is rounded once
 EXACT = Steps(1 - END_OF_INTEGERS, END_OF_INTEGERS - 1)  # limits of whole numbers that are not steps yet
 _ARITHMETIC = ("ADD", "SUB", "MUL", "DIV")
 _ACTIVATION_LIMITS: Mapping[str, tuple[float, float]] = MappingProxyType(
     {"RELU": (0.0, math.inf), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0), "RELU_0_TO_1": (0.0, 1.0)}
 )
-_Factor = float | npt.NDArray[np.float64]
-_Doubles = npt.NDArray[np.float64]
 
 
 def takes_type(tensor: Tensor) -> bool:
@@ -117,44 +113,46 @@ class QuantizedNode:
         self.nodes.append(Node(op, inputs, (found,), attributes or plain))
         return found
 
-    def requantized(self, x: int, multipliers: npt.ArrayLike, limits: Steps = EXACT, shape: Shape | None = None) -> int:
+    def requantized(self, x: int, multiplier: float, limits: Steps = EXACT, shape: Shape | None = None) -> int:
         """Whole numbers in another scale, before the last node: rounded twice, as `requantize` does."""
-        first, power = _two_factors(np.asarray(multipliers, np.float64))
-        return self.add("REQUANTIZE", *self._factors(x, first, power), shape=shape, attributes=Requantize(limits))
+        factors = self._factors([fixed_point(multiplier)])
+        return self.add("REQUANTIZE", x, *factors, shape=shape, attributes=Requantize(limits))
 
-    def requantize(self, x: int, multipliers: npt.ArrayLike, limits: Steps | None = None) -> Sequence[Node]:
+    def requantize(
+        self, x: int, multipliers: npt.ArrayLike, limits: Steps | None = None, is_once: bool = False
+    ) -> Sequence[Node]:
         """All nodes, the last from whole numbers in another scale, `multipliers` of the output's, to the output."""
-        return self._finish(x, *_two_factors(np.asarray(multipliers, np.float64)), limits)
+        points = [fixed_point(float(each)) for each in np.asarray(multipliers, np.float64).ravel()]
+        return self._requantize(x, points, limits or self.limits(), is_once)
 
     def requantize_mean(self, total: int, multiplier: float, count: int) -> Sequence[Node]:
-        """The same of a sum, for its mean."""
-        first, power = _factors_of_mean(multiplier, count)
-        return self._finish(total, first, power, None)
+        """The same of a sum, for its mean: an integer is divided by the count, after a shift by its bits."""
+        whole = fixed_point(multiplier)
+        bits = min(count.bit_length() - 1, MULTIPLIER_BITS - whole.shift)
+        point = FixedPoint((whole.multiplier << bits) // count, whole.shift + bits)
+        return self._requantize(total, [point], self.limits())
+
+    def _requantize(self, x: int, points: list[FixedPoint], limits: Steps, is_once: bool = False) -> Sequence[Node]:
+        return self.finish("REQUANTIZE", x, *self._factors(points), attributes=Requantize(limits, is_once))
 
     def round(self, x: int, multiplier: float = 1.0, limits: Steps | None = None) -> Sequence[Node]:
         """All nodes, the last from real numbers to the output: rounded once."""
-        first, power = _one_rounding(multiplier)
-        return self._finish(x, first, power, limits)
+        factor = self.constant("multiplier", multiplier)
+        return self.finish("ROUND_TO_STEPS", x, factor, attributes=RoundToSteps(limits or self.limits()))
 
     def rounded(self, x: int, multiplier: float = 1.0, limits: Steps = EXACT, shape: Shape | None = None) -> int:
         """Real numbers as whole ones, before the last node: rounded once."""
-        first, power = _one_rounding(multiplier)
-        return self.add("REQUANTIZE", *self._factors(x, first, power), shape=shape, attributes=Requantize(limits))
+        factor = self.constant("multiplier", multiplier)
+        return self.add("ROUND_TO_STEPS", x, factor, shape=shape, attributes=RoundToSteps(limits))
 
     def finish(self, op: str, *inputs: int, attributes: Attributes | None = None) -> Sequence[Node]:
         """All nodes, the last one of this op."""
         plain = Activated() if op in _ARITHMETIC else Attributes()
         return [*self.nodes, Node(op, inputs, self.node.outputs, attributes or plain, self.node.index)]
 
-    def _finish(self, x: int, first: _Factor, power: _Factor, limits: Steps | None) -> Sequence[Node]:
-        inputs, attributes = self._factors(x, first, power), Requantize(limits or self.limits())
-        return [*self.nodes, Node("REQUANTIZE", inputs, self.node.outputs, attributes, self.node.index)]
-
-    def _factors(self, x: int, first: _Factor, power: _Factor) -> tuple[int, int, int, int]:
-        """The inputs of REQUANTIZE: the first factor in two parts."""
-        multiplier = _in_parts(np.asarray(first, np.float64), MULTIPLIER_BITS)
-        rest = np.asarray(first, np.float64) - multiplier
-        return x, self.constant("multiplier", multiplier), self.constant("rest", rest), self.constant("power", power)
+    def _factors(self, points: list[FixedPoint]) -> Sequence[int]:
+        values = [each if len(points) > 1 else each[0] for each in in_floats(points)]
+        return [self.constant(what, each) for what, each in zip(("high", "low", "power"), values, strict=True)]
 
 
 Form = Callable[[QuantizedNode], Sequence[Node]]
@@ -167,29 +165,3 @@ def activation_of(node: Node) -> str:
 
 def _nearest(value: float) -> int:
     return int(nearest_whole(np.array(value)))
-
-
-def _in_parts(values: _Doubles, bits: int) -> _Doubles:
-    """The nearest multiples of so many bits behind the point, or behind the greatest bit of what is more than 1."""
-    exponents = np.maximum(np.frexp(values)[1], 0)
-    return np.asarray(np.rint(values * np.exp2(bits - exponents)) * np.exp2(exponents - bits), np.float64)
-
-
-def _two_factors(multipliers: _Doubles) -> tuple[_Doubles, _Doubles]:
-    """What values are multiplied with before each of the two roundings (QuantizeMultiplier of TensorFlow Lite)."""
-    mantissas, exponents = np.frexp(multipliers)
-    mantissas = np.round(mantissas * 2**31) / 2**31
-    return mantissas * np.exp2(np.maximum(exponents, 0)), np.exp2(np.minimum(exponents, 0))
-
-
-def _factors_of_mean(multiplier: float, count: int) -> tuple[float, float]:
-    """Those of a sum for its mean: an integer of 31 bits is divided by the count, after a shift by its bits."""
-    mantissa, exponent = math.frexp(multiplier)
-    bits = min(count.bit_length() - 1, 31 + exponent)
-    first = int(round(mantissa * 2**31) * 2**bits) // count / 2**31
-    return first * 2.0 ** max(exponent - bits, 0), 2.0 ** min(exponent - bits, 0)
-
-
-def _one_rounding(multiplier: float) -> tuple[float, float]:
-    """The same for one rounding: the first is to so fine a fraction that it decides nothing."""
-    return multiplier * FINE, 1 / FINE

@@ -1,7 +1,7 @@
 """Arithmetic of 8-bit integers goes in; arithmetic of steps, and where the reference kernels round, come out.
 
-ADD and SUB round once, SQUARED_DIFFERENCE its inputs, too. LEAKY_RELU and PRELU have two multipliers, one for each side
-of zero. Comparisons are of real numbers in parts of 1/256.
+ADD, SUB and SQUARED_DIFFERENCE bring their inputs to the greater of the two scales first, and PRELU and its kin have
+two multipliers, one for each side of zero. Comparisons are of real numbers in parts of 1/256.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,10 +9,8 @@ from types import MappingProxyType
 
 from ..graph import Alpha, Node
 from ..operators import attributes_of
-from ..ops.requantize import AddSteps
-from ..quantization import steps_of
+from ..ops.requantize import SUM_BITS, AddSteps, fixed_point
 from .quantized_node import Form, QuantizedNode, activation_of
-from .steps_sums import sum_factors
 
 SQUARED_BITS = 7  # by which SQUARED_DIFFERENCE shifts its inputs
 COMPARED_BITS = 8  # by which comparisons do
@@ -23,11 +21,13 @@ def _scales(node: QuantizedNode) -> tuple[float, float]:
 
 
 def _added(node: QuantizedNode) -> Sequence[Node]:
-    """ADD, SUB: one rounding."""
-    limits, sign = node.limits(activation_of(node.node)), 1 if node.node.op == "ADD" else -1
-    ranges = steps_of(node.input(0)), steps_of(node.input(1))
-    found = sum_factors(_scales(node), sign, node.scale(node.out), ranges, limits)
-    attributes = AddSteps(found.factors, found.rests, found.half, limits)
+    """ADD, SUB: in fractions of a step, so that what is rounded first decides little."""
+    twice, scale = 2 * max(_scales(node)), node.scale(node.out)
+    first, second = (fixed_point(each / twice) for each in _scales(node))
+    of_sum = fixed_point(twice / 2**SUM_BITS / scale)
+    if of_sum.shift < 0:
+        node.refuse(f"a scale of {scale} for a sum of scales up to {twice / 2}")
+    attributes = AddSteps((first, second), of_sum, node.node.op == "SUB", node.limits(activation_of(node.node)))
     return node.finish("ADD_STEPS", node.operand(0), node.operand(1), attributes=attributes)
 
 

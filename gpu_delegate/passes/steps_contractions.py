@@ -33,9 +33,8 @@ def _convolved(node: QuantizedNode) -> Sequence[Node]:
     sums = node.add(node.node.op, *inputs, attributes=replace(attributes, activation="NONE"))
     multipliers = products / node.scale(node.out)
     limits = node.limits(attributes.activation)
-    if node.node.op == "FULLY_CONNECTED" and multipliers.size == 1:
-        return node.round(sums, float(multipliers[0]), limits)
-    return node.requantize(sums, multipliers if multipliers.size > 1 else multipliers[0], limits)
+    is_once = node.node.op == "FULLY_CONNECTED" and multipliers.size == 1
+    return node.requantize(sums, multipliers, limits, is_once)
 
 
 def _with_integer_weights(node: QuantizedNode) -> Sequence[Node]:

@@ -29,6 +29,7 @@ from ..graph import (
 )
 from ..operators import attributes_of
 from ..ops.extremum import EXTREMA
+from ..ops.matrix_product import MatrixProduct, shape_of_product
 from .evaluation import OF_SEVERAL, UNARY_FUNCTIONS
 
 Check = Callable[[Node, list[Shape], Shape], bool]  # a node, its inputs' shapes and its output's: whether they agree
@@ -141,6 +142,11 @@ def _connected(node: Node, inputs: list[Shape], output: Shape) -> bool:
     return math.prod(x) // depth * outputs == math.prod(output) and output[-1] == outputs
 
 
+def _product(node: Node, inputs: list[Shape], output: Shape) -> bool:
+    product, (x, y) = attributes_of(node, MatrixProduct), inputs
+    return output == shape_of_product(x, y, product)
+
+
 def _pool(node: Node, inputs: list[Shape], output: Shape) -> bool:
     (x,), pool = inputs, attributes_of(node, Pool2D)
     return x[3] == output[3] and _windows(node, x, pool.kernel, output)
@@ -194,8 +200,11 @@ CHECKS: Mapping[str, Check] = MappingProxyType(
         "SELECT": _select,
         **dict.fromkeys(("SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION", "REVERSE_V2", "CUMSUM"), _broadcast),
         **dict.fromkeys(("RESHAPE", "EXPAND_DIMS", "SQUEEZE", "DEPTH_TO_SPACE", "SPACE_TO_DEPTH"), _same_count),
-        **dict.fromkeys(("CONV_2D", "DEPTHWISE_CONV_2D"), _convolution),
-        **dict.fromkeys(("TRANSPOSE_CONV", "Convolution2DTransposeBias"), _transposed),
+        **dict.fromkeys(
+            ("CONV_2D", "DEPTHWISE_CONV_2D", "COMPUTED_CONV_2D", "COMPUTED_DEPTHWISE_CONV_2D"), _convolution
+        ),
+        **dict.fromkeys(("TRANSPOSE_CONV", "Convolution2DTransposeBias", "COMPUTED_TRANSPOSE_CONV"), _transposed),
+        "BATCH_MATMUL": _product,
         "FULLY_CONNECTED": _connected,
         **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D"), _pool),
         **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), _resize),

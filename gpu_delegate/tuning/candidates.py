@@ -16,7 +16,7 @@ from ..layout import Fetch, ceil_div, shape_of
 from ..pixel_parts import shared_texels_of
 from ..source_size import source_size
 from ..tile import Tile
-from ..tiling import is_pixelwise, possible_parts, runs_across, weight_count
+from ..tiling import is_pixelwise, possible_parts, runs_across, slices_of_group, weight_count
 from .static_model import estimate, held_texels
 
 GROUPS = ((8, 8), (8, 4), (16, 4), (16, 8), (32, 2), (32, 8), (64, 1))  # sides of work-groups, in threads
@@ -111,6 +111,9 @@ class Search:
     def _slices(self) -> Iterator[tuple[int, bool]]:
         """Slices of a thread, 0 for all, and whether its weights are literals."""
         slices, weights = shape_of(self.body.graph.tensors[self.body.outputs[0]]).slices, weight_count(self.body)
+        if (own := slices_of_group(self.body)) < slices:
+            yield from ((count, False) for count in _SLICES if own % count == 0)
+            return
         yield 0, False
         if 0 < weights <= _MOST_LITERALS:
             yield 0, True

@@ -70,10 +70,11 @@ class Tuner:
     ) -> None:
         """`device` may hold choices of earlier tunings: these are gone on with. Raises as compile_graph."""
         self.choices = UNMEASURED
-        self._timer, self._budget, self._precision = timer, budget, precision
+        self._timer, self._budget = timer, budget
         self._device = device
         self._base = compile_graph(source, device, CompileOptions(precision=precision))
-        self._name = graph_signature(self._base.graph, precision)
+        self._precision = self._base.precision
+        self._name = graph_signature(self._base.graph, self._precision)
         self._least_ms: dict[KernelKey, float] = {}
 
     @property

@@ -8,8 +8,7 @@ import pytest
 
 from tests.engine import DEVICES, kernel_names
 from tests.model_builder import SELFIE, selfie_like
-from tests.op_cases import CASES, UNFUSED, devices_for
-from tests.sketch import OpCase, Sketch
+from tests.sketch import Sketch
 from texelflow.gpu_delegate.body import MOST_NODES
 from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device
@@ -19,8 +18,6 @@ from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
 from texelflow.gpu_delegate.reading.reader import load_model, read_model
 from texelflow.gpu_delegate.reads import read_through
 from texelflow.gpu_delegate.reduction import is_vector_node
-
-RUN = [case for case in CASES if not case.refused]
 
 
 def model_of(sketch: Sketch, *outputs: int) -> CompiledGraph:
@@ -96,14 +93,6 @@ def test_kernels_of_changed_networks(seed: int) -> None:
     graph = read_model(selfie_like(seed, **family[seed]))
     for device in DEVICES.values():
         check_kernels(compile_graph(graph, device))
-
-
-@pytest.mark.parametrize("case", RUN, ids=lambda case: case.name)
-def test_kernels_of_the_table(case: OpCase) -> None:
-    graph = read_model(case.model())
-    for name in devices_for(case):
-        if name != UNFUSED:
-            check_kernels(compile_graph(graph, DEVICES[name]))
 
 
 def test_bottleneck_becomes_one_kernel_behind_its_window() -> None:

@@ -30,7 +30,7 @@ def drawn(weights: tuple[int, ...], channels: int, out: int, attributes: Attribu
 
 
 @pytest.mark.parametrize("fuse", [True, False])
-@pytest.mark.parametrize(("channels", "out", "groups"), [(6, 4, 2), (9, 3, 3), (8, 16, 4)])
+@pytest.mark.parametrize(("channels", "out", "groups"), [(6, 4, 2), (9, 3, 3), (8, 16, 4), (8, 8, 2), (24, 16, 2)])
 def test_is_computed_right(context: Context, channels: int, out: int, groups: int, fuse: bool) -> None:
     graph = drawn((out, 1, 1, channels // groups), channels, out, Conv2D())
     x = np.random.default_rng(1).uniform(-1, 1, (1, 3, 4, channels)).astype(np.float32)
@@ -50,7 +50,7 @@ def test_is_computed_right(context: Context, channels: int, out: int, groups: in
         (drawn((4, 1, 1, 6), 6, 5, Conv2D()), "for 6 channels"),
         (drawn((1, 1, 1, 5), 6, 5, DepthwiseConv2D(), "DEPTHWISE_CONV_2D"), "for 6 channels"),
         (drawn((4, 1, 1, 3), 6, 4, TransposeConv2D(), "TRANSPOSE_CONV"), "for 6 channels"),
-        (drawn((4096, 1, 1, 4096), 8192, 4096, Conv2D()), "4096 channels in 2 groups take too much memory"),
+        (drawn((4096, 1, 1, 4095), 8190, 4096, Conv2D()), "4096 channels in 2 groups take too much memory"),
     ],
 )
 def test_is_refused(graph: Graph, said: str) -> None:

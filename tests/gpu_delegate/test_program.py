@@ -12,7 +12,7 @@ import pytest
 from tests.engine import DEVICES, Floats, on_cpu, on_gpu, run, worst
 from tests.living import living
 from tests.markers import on_both_apis
-from tests.model_builder import CHANGED, SELFIE, Block, selfie_like
+from tests.model_builder import CHANGED, ODD_BLOCKS, SELFIE, Block, selfie_like
 from tests.sketch import Sketch
 from texelflow.app.picture.picture import rgba_format, rgba_picture
 from texelflow.app.picture.preprocess import Preprocessor
@@ -79,10 +79,11 @@ def random_inputs(model: bytes, seed: int = 1) -> list[Floats]:
     return [rng.random(graph.tensors[tensor].shape, np.float32) for tensor in graph.inputs]
 
 
-@pytest.mark.parametrize("fuse", [True, False], ids=["fused", "unfused"])
+@pytest.mark.parametrize(("name", "fuse"), [(MODELS[0], True), (MODELS[1], False)], ids=["fused", "unfused"])
 def test_every_stored_tensor_agrees_on_a_real_frame(
-    program_of: Compile, model: Path, frame_rgba: npt.NDArray[np.uint8], fuse: bool
+    program_of: Compile, name: str, frame_rgba: npt.NDArray[np.uint8], fuse: bool, request: pytest.FixtureRequest
 ) -> None:
+    model: Path = request.getfixturevalue(name)
     graph = load_model(model)
     frame = network_input(frame_rgba, graph.tensors[graph.inputs[0]].shape)
     reference = Reference(graph, keep_all_tensors=True)
@@ -107,17 +108,19 @@ def test_few_dispatches(context: Context, model: Path) -> None:
 
 
 def test_memory_is_used_again_without_changing_anything(
-    program_of: Compile, model: Path, frame_rgba: npt.NDArray[np.uint8]
+    program_of: Compile, selfie_model: Path, frame_rgba: npt.NDArray[np.uint8]
 ) -> None:
-    shared, apart = program_of(model), program_of(model, fuse=True, keep_all=True)
+    shared, apart = program_of(selfie_model), program_of(selfie_model, fuse=True, keep_all=True)
     assert shared.compiled.plan.total_bytes < apart.compiled.plan.total_bytes
     frame = network_input(frame_rgba, shared.compiled.graph.tensors[shared.compiled.graph.inputs[0]].shape)
     (first,), (second,) = (run(program, [frame]) for program in (shared, apart))
     assert first.tobytes() == second.tobytes()
 
 
-def test_two_runs_give_the_same_bytes(program_of: Compile, model: Path, frame_rgba: npt.NDArray[np.uint8]) -> None:
-    program = program_of(model)
+def test_two_runs_give_the_same_bytes(
+    program_of: Compile, selfie_model: Path, frame_rgba: npt.NDArray[np.uint8]
+) -> None:
+    program = program_of(selfie_model)
     frame = network_input(frame_rgba, program.compiled.graph.tensors[program.compiled.graph.inputs[0]].shape)
     (first,) = run(program, [frame])
     (other,) = run(program, [frame[:, ::-1]])
@@ -130,18 +133,19 @@ ANOTHER_ORDER = (Block(8, 24, stride=2), Block(8, 24, squeezed=6), Block(20, 40,
 CHANGES = {
     "odd channels": selfie_like(1),
     "mean, fused activations": selfie_like(2, global_pool="MEAN", fused=True),
-    "wide picture": selfie_like(3, size=(120, 40)),
+    "wide picture": selfie_like(3, replace(CHANGED, size=(120, 40), blocks=ODD_BLOCKS[:4])),
     "other blocks": selfie_like(4, replace(CHANGED, size=(64, 48), stem=7, blocks=ANOTHER_ORDER, head=21)),
     "selfie, small": selfie_like(5, SELFIE, size=(64, 32)),
     "float32 weights": selfie_like(6, half=False, head=64),
-    "sizes that halve unevenly": selfie_like(7, size=(62, 46)),
+    "sizes that halve unevenly": selfie_like(7, replace(CHANGED, size=(62, 46), blocks=ODD_BLOCKS[:4])),
+    "small": selfie_like(8, replace(CHANGED, size=(36, 28), stem=5, blocks=ODD_BLOCKS[:2], head=11)),
 }
 
 
 ON_OTHER_DEVICES = (
     ("odd channels", "hardware"),
-    ("odd channels", "baked"),
-    ("odd channels", "eager"),
+    ("small", "baked"),
+    ("small", "eager"),
     ("other blocks", "hardware"),
     ("mean, fused activations", "eager"),
 )
@@ -164,7 +168,7 @@ def test_changed_network_gains_from_fusion_as_selfie_does(context: Context) -> N
 
 
 def test_large_tensors_are_read_as_storage(context: Context) -> None:
-    model = CHANGES["odd channels"]
+    model = CHANGES["small"]
     inputs = random_inputs(model)
     usual, small = (
         compile_graph(read_model(model), HARDWARE.with_limits(texture_buffer_texels=n)) for n in (1 << 16, 64)
@@ -177,7 +181,7 @@ def test_large_tensors_are_read_as_storage(context: Context) -> None:
 
 @on_both_apis
 def test_everything_as_storage(context: Context) -> None:
-    model = CHANGES["odd channels"]
+    model = CHANGES["small"]
     inputs = random_inputs(model)
     compiled = compile_graph(read_model(model), HARDWARE.with_limits(texture_buffer_texels=0))
     assert all({*kernel.fetches} <= {"storage"} for kernel in compiled.kernels)
@@ -185,7 +189,7 @@ def test_everything_as_storage(context: Context) -> None:
 
 
 def test_without_multi_bind(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = CHANGES["odd channels"]
+    model = CHANGES["small"]
     inputs = random_inputs(model)
     with Program(context, compile_graph(read_model(model), HARDWARE.with_limits(texture_buffer_texels=64))) as program:
         monkeypatch.setattr(context.gl, "multi_bind", True)
@@ -197,8 +201,8 @@ def test_without_multi_bind(context: Context, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_running_reads_nothing_back(context: Context, program_of: Compile) -> None:
-    program = program_of("odd channels")
-    program.write(program.compiled.graph.inputs[0], random_inputs(CHANGES["odd channels"])[0])
+    program = program_of("small")
+    program.write(program.compiled.graph.inputs[0], random_inputs(CHANGES["small"])[0])
     before = context.readback.calls
     program.run()
     assert context.readback.calls == before
@@ -213,7 +217,7 @@ def test_buffers_are_as_large_as_planned(context: Context, memory: MemoryOptions
         return sorted(buffer_size(context, name) for name in names)
 
     before = living(context, ["Buffer"])["Buffer"]
-    compiled = compile_graph(read_model(CHANGES["odd channels"]), HARDWARE, CompileOptions(memory=memory))
+    compiled = compile_graph(read_model(CHANGES["small"]), HARDWARE, CompileOptions(memory=memory))
     with Program(context, compiled) as program:
         made = living(context, ["Buffer"])["Buffer"] - before
         of_tensors = {program.range_of(tensor).buffer for tensor in compiled.plan.places}
@@ -236,7 +240,7 @@ def buffer_size(context: Context, name: int) -> int:
 @on_both_apis
 def test_release_frees_all_objects(context: Context, kind: str) -> None:
     before = living(context, [kind])
-    program = Program(context, compile_graph(read_model(CHANGES["odd channels"]), HARDWARE))
+    program = Program(context, compile_graph(read_model(CHANGES["small"]), HARDWARE))
     assert living(context, [kind])[kind] > before[kind]
     program.release()
     assert living(context, [kind]) == before
@@ -246,7 +250,7 @@ def test_release_frees_all_objects(context: Context, kind: str) -> None:
 
 @on_both_apis
 def test_a_shader_that_does_not_compile_is_one_line_and_leaves_nothing(context: Context) -> None:
-    compiled = compile_graph(read_model(CHANGES["odd channels"]), HARDWARE)
+    compiled = compile_graph(read_model(CHANGES["small"]), HARDWARE)
     last = compiled.kernels[-1]
     broken = replace(last, source=last.source.replace("void main() {", "void main() {\n    no_such_function();"))
     before = living(context)
@@ -269,7 +273,7 @@ def test_tensors_over_the_limit_are_refused_before_memory_is_taken() -> None:
 
 def test_progress_counts_up_to_the_end(context: Context) -> None:
     calls: list[tuple[int, int]] = []
-    compiled = compile_graph(read_model(CHANGES["odd channels"]), HARDWARE)
+    compiled = compile_graph(read_model(CHANGES["small"]), HARDWARE)
     with Program(context, compiled, lambda done, total: calls.append((done, total))):
         pass
     total = len(compiled.kernels)
@@ -277,7 +281,7 @@ def test_progress_counts_up_to_the_end(context: Context) -> None:
 
 
 def test_made_in_steps_it_is_the_same_program(context: Context) -> None:
-    model = CHANGES["odd channels"]
+    model = CHANGES["small"]
     inputs = random_inputs(model)
     compiled = compile_graph(read_model(model), HARDWARE)
     steps = Program.in_steps(context, compiled)
@@ -292,7 +296,7 @@ def test_made_in_steps_it_is_the_same_program(context: Context) -> None:
 @pytest.mark.parametrize("kind", ["Buffer", "Texture", "Program"])
 def test_closed_while_it_is_made_it_leaves_nothing(context: Context, kind: str) -> None:
     before = living(context, [kind])
-    steps = Program.in_steps(context, compile_graph(read_model(CHANGES["odd channels"]), HARDWARE))
+    steps = Program.in_steps(context, compile_graph(read_model(CHANGES["small"]), HARDWARE))
     next(steps), next(steps)
     assert living(context, [kind])[kind] > before[kind]
     steps.close()
@@ -306,13 +310,13 @@ def test_progress_that_fails_leaves_nothing(context: Context) -> None:
 
     before = living(context)
     with pytest.raises(KeyError):
-        Program(context, compile_graph(read_model(CHANGES["odd channels"]), HARDWARE), fail)
+        Program(context, compile_graph(read_model(CHANGES["small"]), HARDWARE), fail)
     assert living(context) == before
 
 
 def test_the_first_run_is_fed_like_all_others(context: Context) -> None:
     """Drivers compile at the first run for the state they find, so what writes the input must have come before."""
-    model = CHANGES["odd channels"]
+    model = CHANGES["small"]
     (image,) = inputs = random_inputs(model)
     compiled = compile_graph(read_model(model), HARDWARE)
     texels = phwc4(image[0])
@@ -338,7 +342,7 @@ def test_a_repeated_dispatch_changes_nothing(name: str, program_of: Compile) -> 
 
 
 def test_several_programs_share_a_context(program_of: Compile) -> None:
-    names = ("odd channels", "wide picture")
+    names = ("small", "wide picture")
     programs, inputs = [program_of(name) for name in names], [random_inputs(CHANGES[name]) for name in names]
     found = [run(program, values) for program, values in zip(programs, inputs, strict=True)]
     again = [run(program, values) for program, values in zip(programs, inputs, strict=True)]

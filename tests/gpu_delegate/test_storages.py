@@ -19,7 +19,7 @@ from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device
 from texelflow.gpu_delegate.gl_buffers import read_buffer
 from texelflow.gpu_delegate.graph import Graph, Steps
-from texelflow.gpu_delegate.layout import PHWC4, PHWC4_HALVES, PLAIN, MapShape, Storage, shape_of
+from texelflow.gpu_delegate.layout import PHWC4, PLAIN, MapShape, Storage, shape_of
 from texelflow.gpu_delegate.limits import ES_LIMITS
 from texelflow.gpu_delegate.llvm.compiler import native_target
 from texelflow.gpu_delegate.llvm.program import compile_native
@@ -146,19 +146,15 @@ def test_every_number_survives_and_others_saturate(context: Context, low: int, d
         assert low <= found.min() <= found.max() <= high
 
 
-def test_bytes_halves_and_floats_in_one_kernel(context: Context) -> None:
-    m = WholeSketch(0)
-    whole = m.whole(m.unary("NEG", m.image(5, 6, 7)), -20, 20)
-    quarters = m.binary("MUL", whole, m.constant([0.25]))
-    m.output(m.unary("NEG", m.whole(m.binary("ADD", quarters, whole), -20, 20)))
-    graph = m.graph()
-    device = SOFTWARE.with_tuning(inputs_fetch="storage")
-    plans = [compile_graph(graph, device, replace(UNFUSED, precision=p)) for p in ("fp32", "fp16")]
-    assert plans[1].storages[quarters] == PHWC4_HALVES
-    assert all(plan.storages[whole] == Storage(value_bytes=1, low=-20) for plan in plans)
-    assert any("from_halves(in0" in k.source and "from_bytes(in1" in k.source for k in plans[1].kernels)
-    floats, halves = (on_gpu(context, plan, whole_inputs(graph))[0] for plan in plans)
-    np.testing.assert_array_equal(halves, floats)
+def test_halves_are_for_networks_of_floats() -> None:
+    """Sums of whole numbers are beyond them, and bytes take less."""
+    graph, device = every_way(5, 1).graph(), HARDWARE.with_limits(half_arithmetic="mediump")
+    exact = compile_graph(graph, HARDWARE)
+    for precision in ("fp16", "fp16-arithmetic"):
+        compiled = compile_graph(graph, device, CompileOptions(precision=precision))
+        assert compiled.precision == "fp32"
+        assert compiled.storages == exact.storages
+        assert [kernel.source for kernel in compiled.kernels] == [kernel.source for kernel in exact.kernels]
 
 
 class TestWhatIsStoredSo:

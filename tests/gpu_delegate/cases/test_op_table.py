@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.engine import DEVICES, run
 from tests.native import native_networks
-from tests.op_table import on_own_kernels, ops_on_gpu
+from tests.op_table import is_custom, on_own_kernels, ops_on_gpu
 from texelflow.gpu_delegate.cases.case_group import CaseGroup
 from texelflow.gpu_delegate.cases.op_case import BATCHES, CHANNELS, OpCase, joined_graph
 from texelflow.gpu_delegate.cases.table import cases_of
@@ -57,6 +57,11 @@ def test_the_cpus_own_code_does_too() -> None:
     inputs = group.inputs(0)
     found = native_networks({0: group.graph})[0].run(inputs)
     assert group.differing(found, on_own_kernels(group).run(inputs)) == {}
+
+
+def test_every_op_is_computed_or_known_before_or_unknown_to_tensorflow_lite() -> None:
+    left = {*SUPPORTED_OPS} - {*ops_on_gpu()}
+    assert left == {op for op in left if OPS[op].role == "folded" or is_custom(op)}
 
 
 def test_a_wrong_output_is_named(group: CaseGroup) -> None:

@@ -13,8 +13,6 @@ from tests.quantized.quantizer import Scheme, hybrid_twin, quantized_twin
 from tests.quantized.runs import TfliteRun
 from tests.quantized.single_ops import model_of
 from texelflow.gpu_delegate.errors import UnsupportedError
-from texelflow.gpu_delegate.graph import Steps
-from texelflow.gpu_delegate.passes.steps_sums import SumFactors, reference_sums, sum_factors
 from texelflow.gpu_delegate.program import rewrite_graph
 from texelflow.gpu_delegate.reading.reader import read_model
 
@@ -51,18 +49,20 @@ def test_ops_of_bytes_on_opengl() -> None:
 
 
 def test_sums_are_right_for_every_pair_of_bytes() -> None:
-    """In scales of a published network, by which factors alone round 10 and -4 to 6, and TensorFlow Lite to 7."""
-    scales, out = (0.18986915051937103, 0.1699049174785614), 0.18754954636096954
-    ranges, limits = (Steps(-122, 133), Steps(-97, 158)), Steps(-114, 141)
-    x, y = (values.ravel() for values in np.mgrid[-122:134, -97:159])
-    right = np.clip(reference_sums(x, y, scales, 1, out), limits.low, limits.high)
-
-    def wrong(factors: SumFactors) -> int:
-        found = np.clip(factors.sums(x.astype(float), y.astype(float)), limits.low, limits.high)
-        return int(np.count_nonzero(found != right))
-
-    assert wrong(SumFactors((scales[0] / out, scales[1] / out))) > 0
-    assert wrong(sum_factors(scales, 1, out, ranges, limits)) == 0
+    """In scales of a published network: floats make 6 of the steps 10 and -4, and TensorFlow Lite 7."""
+    model = ModelBuilder()
+    scales, zero_points = (0.18986915051937103, 0.1699049174785614, 0.18754954636096954), (-6, -31, -14)
+    a, b, out = (
+        model.tensor((1, 256, 256, 1), "int8", scales=(scale,), zero_points=(zero_point,))
+        for scale, zero_point in zip(scales, zero_points, strict=True)
+    )
+    model.inputs += [a, b]
+    model.output(*model.op_of("ADD", [a, b], [out]))
+    values = [axis.astype(np.int8)[None, ..., None] for axis in np.mgrid[-128:128, -128:128]]
+    (right,) = TfliteRun(model.build())(values)
+    assert right[0, 4 + 128, -35 + 128] == 7 - 14
+    with our_run(model.build(), "native") as run:
+        assert (run(values)[0] == right).all()
 
 
 def test_integer_weights_of_floats_are_what_they_mean() -> None:

@@ -1,0 +1,170 @@
+"""A number of random graphs and a first seed go in; how many agree with TensorFlow Lite, and which do not, comes out.
+
+    python -m tests.fuzz.graphs --count 5000             # seeds 0 to 4999
+    python -m tests.fuzz.graphs --only 1234              # one graph again, in this process
+    python -m tests.fuzz.graphs --quantised int8 --count 500
+
+Graphs run in child processes, some at a time. One that fails is made small and kept as build/graphs/SEED.tflite, with
+its ops in SEED.txt. Exit code 1 if any failed; Ctrl-C ends with what was done so far.
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import rich.console
+from rich.progress import track
+
+from tests.checked_graphs import RUNS, CheckedGraph, first_difference, ways_of
+from tests.fuzz.children import in_child
+from tests.fuzz.reduction import reduced
+from tests.model_builder import ModelBuilder
+from tests.quantized.quantizer import Scheme, quantized_twin
+from tests.random_graphs import described
+from tests.random_steps import random_graph
+from texelflow.gpu_delegate.context import Context, open_context
+from texelflow.gpu_delegate.cpu.reference import load_interpreter_module
+from texelflow.gpu_delegate.reading.reader import read_model
+
+AT_A_TIME = 20
+SECONDS_EACH = 20.0
+FOLDER = Path("build", "graphs")
+KINDS = ("no", "int8", "uint8")
+SAMPLES = 4  # from which a quantised graph's ranges come
+
+
+def made(seed: int, kind: str) -> tuple[bytes, Sequence[Sequence[np.ndarray]]]:  # type: ignore[type-arg]
+    """A graph's file and inputs for it."""
+    graph = random_graph(seed, continuous=kind != "no")
+    if kind == "no":
+        return graph.build(), [graph.values(run) for run in range(RUNS)]
+    samples = [graph.values(run) for run in range(SAMPLES)]
+    scheme = Scheme(
+        kind, per_channel=seed % 3 > 0, border=("own", "own", "float32", "uint8")[seed % 4 if kind == "int8" else 0]
+    )
+    return (model := quantized_twin(graph, samples, scheme)), [noise(model, run) for run in range(RUNS)]
+
+
+def noise(model: bytes, seed: int) -> list[np.ndarray]:  # type: ignore[type-arg]
+    """Random inputs of any model: all bytes, small integers, floats of -2 to 2."""
+    rng, graph = np.random.default_rng(seed), read_model(model)
+    found = []
+    for tensor in (graph.tensors[i] for i in graph.inputs):
+        if tensor.dtype in ("int8", "uint8"):
+            limits = np.iinfo(tensor.dtype)
+            found.append(rng.integers(limits.min, limits.max + 1, tensor.shape).astype(tensor.dtype))
+        else:
+            drawn = rng.uniform(-2, 2, tensor.shape)
+            found.append(
+                np.asarray(
+                    np.rint(drawn * 4)
+                    if tensor.dtype.startswith("int")
+                    else drawn > 0
+                    if tensor.dtype == "bool"
+                    else drawn,
+                    tensor.dtype,
+                )
+            )
+    return found
+
+
+def outcome(seed: int, kind: str, context: Context | None) -> str:
+    """agrees, in part (where some op is left to the CPU), or what differs."""
+    text, in_part = first_difference(CheckedGraph(*made(seed, kind), seed), ways_of(seed), context)
+    return text or ("in part" if in_part else "agrees")
+
+
+def some(seeds: Sequence[int], kind: str) -> str:
+    """The outcomes of several graphs, as JSON."""
+    with open_context() as context:
+        found = []
+        for seed in seeds:
+            try:
+                found.append(outcome(seed, kind, context))
+            except Exception as error:
+                found.append(f"{type(error).__name__}: {' '.join(str(error).split())[:150]}")
+        return json.dumps(found)
+
+
+def outcomes(seeds: Sequence[int], kind: str) -> list[str]:
+    """The same, computed by a child; where that crashed or hung, by a child for each."""
+    ending = in_child(lambda: some(seeds, kind), SECONDS_EACH * len(seeds))
+    if ending.how == "text":
+        found: list[str] = json.loads(ending.text)
+        return found
+    if len(seeds) == 1:
+        return [f"{ending.how}: {ending.text}"]
+    return [text for seed in seeds for text in outcomes([seed], kind)]
+
+
+def keep(seed: int, kind: str, text: str) -> None:
+    """A failing graph as it is, and a small one with what it is made of."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    (FOLDER / f"{seed}.txt").write_text(
+        f"{text}\nagain: python -m tests.fuzz.graphs --only {seed} --quantised {kind}\n"
+    )
+    data, _ = made(seed, kind)
+    (FOLDER / f"{seed}.tflite").write_bytes(data)
+    if kind != "no":
+        return
+
+    def fails(model: ModelBuilder) -> bool:
+        def attempt() -> str:
+            with open_context() as context:
+                data = model.build()
+                checked = CheckedGraph(data, [noise(data, run) for run in range(RUNS)], seed)
+                return first_difference(checked, ways_of(seed), context)[0]
+
+        ending = in_child(attempt, SECONDS_EACH)
+        return ending.how in ("crashed", "hung") or (ending.how == "text" and ending.text != "")
+
+    small = reduced(random_graph(seed), fails)
+    (FOLDER / f"{seed}.tflite").write_bytes(small.build())
+    with (FOLDER / f"{seed}.txt").open("a") as file:
+        file.write(f"{described(small)}\n")
+
+
+def main() -> int:
+    """Run and tell."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.graphs", description="Compare random graphs.")
+    parser.add_argument("--count", type=int, default=5000)
+    parser.add_argument("--seed", type=int, default=0, help="the first")
+    parser.add_argument("--quantised", choices=KINDS, default="no")
+    parser.add_argument("--only", type=int, metavar="SEED")
+    options = parser.parse_args()
+    os.environ.setdefault("GALLIVM_PERF", "nopt")  # of kernels that run a few times, most of the time is compilation
+    if options.only is not None:
+        with open_context() as context:
+            print(outcome(options.only, options.quantised, context))
+        return 0
+    load_interpreter_module()  # before the children, which then need not
+    return fuzz(range(options.seed, options.seed + options.count), options.quantised)
+
+
+def fuzz(seeds: range, kind: str) -> int:
+    """All of them; a line for each that fails."""
+    start, counted, failed = time.perf_counter(), Counter[str](), 0
+    console = rich.console.Console(stderr=True)
+    parts = [seeds[k : k + AT_A_TIME] for k in range(0, len(seeds), AT_A_TIME)]
+    try:
+        for part in track(parts, f"{len(seeds)} graphs", console=console, disable=not console.is_terminal):
+            for seed, text in zip(part, outcomes(part, kind), strict=True):
+                counted[text if text in ("agrees", "in part") else "fails"] += 1
+                if text not in ("agrees", "in part"):
+                    failed += 1
+                    print(f"{seed}: {text}", file=sys.stderr, flush=True)
+                    in_child(lambda seed=seed, text=text: str(keep(seed, kind, text)), 600.0)  # type: ignore[misc]
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+    print(f"{sum(counted.values())} graphs in {time.perf_counter() - start:.0f} s: {dict(counted)}")
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -127,13 +127,9 @@ def main() -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures here")
     parser.add_argument("--ops", action="store_true", help="every op alone instead")
     options = parser.parse_args()
-<<<<<<< HEAD
-    found: list[dict[str, Any]] = []
-=======
     if options.ops:
         return judge_ops("native" if options.way == "delegate" else options.way)
-    found = []
->>>>>>> quant
+    found: list[dict[str, Any]] = []
     for one in judged(options.name, options.folder):
         print(one.name, file=sys.stderr, flush=True)
         ending = in_child(partial(measured_text, one, options.way), MOST_S, MOST_BYTES)

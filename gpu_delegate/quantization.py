@@ -53,8 +53,10 @@ def byte_steps(tensor: Tensor) -> Steps | None:
     """The least and greatest whole number that kernels have for a tensor of bytes; None for other types."""
     if is_quantized(tensor):
         return steps_of(tensor)
-    limits = np.iinfo(tensor.dtype) if tensor.dtype in BYTE_DTYPES else None
-    return limits and Steps(int(limits.min), int(limits.max))
+    if tensor.dtype not in BYTE_DTYPES:
+        return None
+    limits = np.iinfo(tensor.dtype)
+    return Steps(int(limits.min), int(limits.max))
 
 
 def real_range(tensor: Tensor) -> tuple[float, float] | None:

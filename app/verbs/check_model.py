@@ -250,10 +250,10 @@ def _show(console: Console, what: str, worst: Sequence[Difference], unfused: boo
         table.add_column(name, justify="right")
     for d in shown:
         numbers = (d.max_error, d.mean_error, d.relative_error, d.limit)
-        shown = [f"{number:.1e}" for number in numbers]
+        said = [f"{number:.1e}" for number in numbers]
         if d.step:
-            shown[0], shown[3] = f"{d.max_error:g} x {d.step:.2g}", f"{d.limit:.3g} x {d.step:.2g}"
-        cells = [d.operator, d.name, "x".join(map(str, d.shape)), *shown]
+            said[0], said[3] = f"{d.max_error:g} x {d.step:.2g}", f"{d.limit:.3g} x {d.step:.2g}"
+        cells = [d.operator, d.name, "x".join(map(str, d.shape)), *said]
         table.add_row(*map(Text, cells), style="red" if d.diverges else "")
     console.show(table)
 

@@ -11,14 +11,14 @@ from ..ops.top import Top
 from .op_case import CHANNELS, LARGE, MAPS, OpCase, case_of, size_text
 
 _AXES = ((0,), (1,), (2,), (0, 2), (1, 3), (0, 1, 2), (1, 2, 3), (0, 1, 2, 3))
-_NEAR_ONE = {"low": 0.9, "high": 1.1}  # products of many values neither vanish nor overflow
+_NEAR_ONE, _AROUND_ZERO = (0.9, 1.1), (-2.0, 2.0)  # products of many values near one neither vanish nor overflow
 
 
 def _reduced(op: str, shape: Shape, axes: tuple[int, ...], keep: bool) -> OpCase:
     out = tuple(1 if k in axes else n for k, n in enumerate(shape) if keep or k not in axes)
     what = f"{size_text(shape)} over {','.join(map(str, axes))}" + " dropped" * (not keep)
-    limits = _NEAR_ONE if op == "REDUCE_PROD" else {}
-    return case_of(op, what, [shape], out, Reduce(axes, keep), **limits)
+    low, high = _NEAR_ONE if op == "REDUCE_PROD" else _AROUND_ZERO
+    return case_of(op, what, [shape], out, Reduce(axes, keep), low=low, high=high)
 
 
 def _reductions(op: str) -> Iterator[OpCase]:

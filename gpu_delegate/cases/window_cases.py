@@ -174,7 +174,9 @@ def _resizes(op: str) -> Iterator[OpCase]:
     sizes: list[tuple[Size2, Size2]] = [
         ((6, 8), (12, 16)), ((5, 7), (13, 9)), ((12, 9), (5, 4)), ((1, 1), (4, 5)), ((3, 4), (1, 1)), ((7, 3), (7, 9)),
     ]  # fmt: skip
-    rows = [((1, *source, 3), target, mode) for (source, target), mode in product(sizes, modes)]
+    rows: list[tuple[Shape, Size2, Resize]] = [
+        ((1, *source, 3), target, mode) for (source, target), mode in product(sizes, modes)
+    ]
     rows += [(shape, (9, 11), modes[2]) for shape in MAPS]
     rows += [((1, 31, 33, 37), (61, 67), modes[2])]
     for shape, target, mode in rows:

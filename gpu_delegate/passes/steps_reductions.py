@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from ..graph import Node, Reduce, Steps
+from ..graph import Node, Pool2D, Reduce, Steps
 from ..operators import attributes_of
 from .quantized_node import Form, QuantizedNode, activation_of
 
@@ -17,8 +17,8 @@ ABOVE_ONE = 1 + 2**-20  # moves a quotient that should be a half, and is just be
 
 def _averaged(node: QuantizedNode) -> Sequence[Node]:
     """AVERAGE_POOL_2D."""
-    attributes = node.node.attributes
-    average = node.add(node.node.op, node.operand(0), attributes=replace(attributes, activation="NONE"))
+    linear = replace(attributes_of(node.node, Pool2D), activation="NONE")
+    average = node.add(node.node.op, node.operand(0), attributes=linear)
     return rounded_with_zero_point(node, average, node.limits(activation_of(node.node)), ABOVE_ONE)
 
 

@@ -15,6 +15,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ class Judged:
 def judged(part: str, folder: Path | None) -> Iterator[Judged]:
     """The models whose names hold this."""
     found = [
-        Judged(f"{name}-{label}", lambda name=name, scheme=scheme: generated(name, scheme))
+        Judged(f"{name}-{label}", partial(generated, name, scheme))
         for name in NETWORKS_TO_QUANTISE
         for label, scheme in (*SCHEMES, ("hybrid", None))
     ]
@@ -66,6 +67,11 @@ def generated(name: str, scheme: Scheme | None) -> bytes:
         return hybrid_twin(net)
     samples = inputs_of(net.shape(net.inputs[0]), "float32")
     return quantized_twin(net, [[values] for values in samples[:: len(samples) // SAMPLES]], scheme)
+
+
+def measured_text(one: Judged, way: str) -> str:
+    """The figures as JSON, for a process of their own."""
+    return json.dumps(measured(one, way))
 
 
 def measured(one: Judged, way: str, pictures: int = PICTURES, noise: int = NOISE) -> dict[str, Any]:
@@ -123,12 +129,13 @@ def main() -> int:
     options = parser.parse_args()
     if options.ops:
         return judge_ops("native" if options.way == "delegate" else options.way)
-    found = []
+    found: list[dict[str, Any]] = []
     for one in judged(options.name, options.folder):
         print(one.name, file=sys.stderr, flush=True)
-        ending = in_child(lambda one=one: json.dumps(measured(one, options.way)), MOST_S, MOST_BYTES)
+        ending = in_child(partial(measured_text, one, options.way), MOST_S, MOST_BYTES)
         failed = {"name": one.name, "faults": [f"{ending.how}: {ending.text}"]}
-        found.append((json.loads(ending.text) if ending.how == "text" else failed) | {"s": round(ending.seconds)})
+        known: dict[str, Any] = json.loads(ending.text) if ending.how == "text" else failed
+        found.append(known | {"s": round(ending.seconds)})
     print("\n".join(markdown_lines([COLUMNS, *map(row, found)])))
     for figures in found:
         for line in (*figures["faults"], *([f"not whole: {figures['whole']}"] if "whole" in figures else ())):

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.quantized_models import small_quantised
@@ -33,7 +34,7 @@ def with_larger_bias(graph: Graph) -> Graph:
     """The last convolution's sums are off by some steps."""
     bias = graph.tensors[graph.nodes[-1].inputs[2]]
     assert bias.data is not None
-    changed = replace(bias, data=bias.data + bias.data.dtype.type(3000))
+    changed = replace(bias, data=np.asarray(bias.data, np.int32) + np.int32(3000))
     return replace(graph, tensors=MappingProxyType({**graph.tensors, bias.index: changed}))
 
 

@@ -20,7 +20,8 @@ from tests.sketch import Sketch
 from texelflow.gpu_delegate.compiled_partitions import compile_partitions
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import SOFTWARE
-from texelflow.gpu_delegate.graph import Graph, Padding, Pool2D
+from texelflow.gpu_delegate.graph import Conv2D, Graph, Padding, Pool2D
+from texelflow.gpu_delegate.operators import attributes_of
 from texelflow.gpu_delegate.passes.pipeline import PASSES, run_passes
 from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.reading.reader import read_model
@@ -160,7 +161,7 @@ def test_zeros_are_never_merged_into_a_pool(op: str) -> None:
 def test_another_value_is_never_merged_into_a_convolution(draw: Callable[[Sketch], int]) -> None:
     graph = ops_behind_passes(draw)
     assert len(graph.nodes) == 2
-    assert graph.nodes[-1].attributes.padding == Padding()
+    assert attributes_of(graph.nodes[-1], Conv2D).padding == Padding()
 
 
 @pytest.mark.parametrize("op", ["FLOOR", "FLOOR_DIV", "FLOOR_MOD", "CEIL", "ROUND"])

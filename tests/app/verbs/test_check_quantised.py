@@ -1,6 +1,7 @@
 """`texelflow check` of quantised models: errors in steps, kernel by kernel, and shares of equal values."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -65,3 +66,13 @@ def test_the_delegate_is_compared_by_equal_values(path: Path, capsys: pytest.Cap
     (output,) = figures(capsys)["output_errors"]
     assert output["equal"] > 0.98
     assert output["equal"] >= output["least_equal"]
+
+
+def test_inspect_says_what_the_numbers_are(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", str(path), "--json"]) == 0
+    types = figures(capsys)["types"]
+    assert re.fullmatch(
+        r"int8 \(step 0.00\d+, zero at -128\) -> int8 \(step \S+, zero at -?\d+\); "
+        r"\d+ of \d+ tensors quantised, weights per channel in up to 5 scales",
+        types,
+    )

@@ -1,8 +1,8 @@
 """A graph and its inputs go in, its outputs come out: TensorFlow Lite on the CPU, fallback and reference.
 
 TensorFlow Lite does not validate files, so it never gets an untrusted one in this process: it gets a file that is
-written from the graph as read. A graph with opaque nodes goes to a process of its own, and so does the file itself
-where the graph does not hold all that it says.
+written from the graph as read. A graph with opaque nodes or quantised tensors goes to a process of its own, and so does
+the file itself where the graph does not hold all that it says.
 """
 
 from collections.abc import Mapping, Sequence
@@ -131,5 +131,8 @@ class Reference:
 
 
 def is_apart(graph: Graph) -> bool:
-    """Whether a graph runs in a process of its own, whose complaints nobody sees."""
-    return bool(graph.original or graph.opaque)
+    """Whether a graph runs in a process of its own, whose complaints nobody sees.
+
+    Scales and zero points that make no sense end TensorFlow Lite's process: each of its kernels has rules of its own.
+    """
+    return bool(graph.original or graph.opaque) or has_quantized(graph)

@@ -5,6 +5,7 @@ fall short on one.
     python -m tests.quantized mobilenet              # those whose names hold this
     python -m tests.quantized --folder DIR --json build/quantized.json
     python -m tests.quantized --way native           # this CPU's code instead of OpenGL; also delegate
+    python -m tests.quantized --ops                  # every op alone; exit code 1 if one is off by 2 steps
 
 Every model runs in a process of its own, on 60 pictures and 40 times noise.
 """
@@ -22,6 +23,7 @@ from tests.fuzz.children import in_child
 from tests.quantized.inputs import NOISE, PICTURES, inputs_of
 from tests.quantized.judge import Nearness, faults, nearness
 from tests.quantized.networks import NETWORKS_TO_QUANTISE
+from tests.quantized.op_runs import SHAPES, measured_ops
 from tests.quantized.ours import WAYS, our_run
 from tests.quantized.quantizer import Scheme, hybrid_twin, quantized_twin
 from tests.quantized.runs import REFERENCE, XNNPACK, TfliteRun
@@ -102,14 +104,31 @@ def row(figures: dict[str, Any]) -> tuple[str, ...]:
     return figures["name"], figures["way"], *shown, f"{ours.apart:.4g}", *others
 
 
+def judge_ops(way: str) -> int:
+    """Print the least share of equal values of each op, and the most steps between two."""
+    found = [
+        (one.op, dtype, one.equal, one.apart)
+        for dtype in ("int8", "uint8")
+        for shape in SHAPES
+        for one in measured_ops(way, dtype, shape)
+    ]
+    for op, dtype in dict.fromkeys((op, dtype) for op, dtype, *_ in found):
+        equal, apart = zip(*((e, a) for o, d, e, a in found if (o, d) == (op, dtype)), strict=True)
+        print(f"{op:26} {dtype:6} {min(equal):7.4f} {max(apart):4.0f}")
+    return 0 if max(apart for *_, apart in found) <= 1 else 1
+
+
 def main() -> int:
-    """Judge the models that were named, or all."""
+    """Judge the models that were named, or all; or single ops."""
     parser = argparse.ArgumentParser(prog="python -m tests.quantized", description="Judge quantised models.")
     parser.add_argument("name", nargs="?", default="", help="what the names of the models hold")
     parser.add_argument("--folder", type=Path, metavar="DIR", help="further .tflite files")
     parser.add_argument("--way", choices=WAYS, default="gl", help="where they run; what is not whole, by the delegate")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures here")
+    parser.add_argument("--ops", action="store_true", help="every op alone instead")
     options = parser.parse_args()
+    if options.ops:
+        return judge_ops("native" if options.way == "delegate" else options.way)
     found: list[dict[str, Any]] = []
     for one in judged(options.name, options.folder):
         print(one.name, file=sys.stderr, flush=True)

@@ -17,7 +17,10 @@ from texelflow.app.models.spec import SpecOptions
 from texelflow.app.picture.picture import Orientation, Picture, PictureFormat, rgba_format
 from texelflow.app.picture.preprocess import Floats
 from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.cpu.reference import Reference
+from texelflow.gpu_delegate.errors import UsageError
 from texelflow.gpu_delegate.packing import in_file_type
+from texelflow.gpu_delegate.reading.reader import load_model
 
 FORMATS = (rgba_format((64, 48)), replace(PLANAR, orientation=Orientation(True, False, True)))
 SEGMENTING = SpecOptions(activation="softmax", channel=1, task="segmentation")
@@ -79,6 +82,30 @@ def test_a_byte_of_a_picture_is_the_byte_of_an_input(context: Context, tmp_path:
         np.testing.assert_array_equal(tensor_on_gpu(context, model, picture), wanted)
         source, cpu = model.graph.tensors[model.graph.inputs[0]], CpuPath(model, picture.format)
         np.testing.assert_array_equal(in_file_type(cpu.image_to_tensor(picture), source), wanted)
+
+
+def test_the_class_of_each_pixel_is_a_mask_of_the_one_that_is_asked_for(context: Context, tmp_path: Path) -> None:
+    file, form = tmp_path / "classes.tflite", rgba_format((WIDTH, HEIGHT))
+    file.write_bytes(small_quantised(gives_classes=True))
+    model, picture = load_frame_model(str(file), SpecOptions(channel=1)), noise(form)
+    source, path = model.graph.tensors[model.graph.inputs[0]], CpuPath(model, form, as_read=True)
+    tensor = path.image_to_tensor(picture)
+    (classes,) = Reference(load_model(file), judges=True).run(in_file_type(tensor, source))
+    np.testing.assert_array_equal(path.network(tensor), classes[0] == 1)
+    assert 1 in classes
+    assert len(np.unique(classes)) > 1
+    job, native = frame_job(context, model, form), NativePath(model, form, threads=1)
+    for found in (job.network(tensor), native.network(tensor)):
+        assert set(np.unique(found)) == {0, 1}
+        assert (found != (classes[0] == 1)).mean() < 0.02
+    job.release()
+    native.close()
+    for options, complaint in (
+        (SpecOptions(), "give --channel 0..255"),
+        (SpecOptions(channel=0, activation="softmax"), "its output is the class of each pixel, which is no picture"),
+    ):
+        with pytest.raises(UsageError, match=complaint):
+            load_frame_model(str(file), options)
 
 
 def test_a_quantised_picture_is_drawn_in_its_own_range(context: Context, tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_integer_weights_of_floats_are_what_they_mean() -> None:
             shape = [-1 if k == stored.quantization.dimension else 1 for k in range(len(stored.shape))]
             scales = np.array(stored.quantization.scales, np.float32)
             scales = scales.reshape(shape if scales.size > 1 else ())
-            real = replace(tensor, data=(stored.data * scales).astype(np.float32).tobytes())
+            real = replace(tensor, data=(np.asarray(stored.data, np.float32) * scales).tobytes())
         float_twin.tensors.append(real)
     with our_run(hybrid, "native") as run:
         (found,) = run([values])

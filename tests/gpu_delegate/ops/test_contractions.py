@@ -26,8 +26,8 @@ def product(x: Shape, y: Shape, out: Shape, constant: bool = False, **options: A
 def cell(shapes: tuple[Shape, ...], outputs: tuple[Shape, ...], **options: Any) -> bytes:
     m = ModelBuilder()
     inputs = [m.input(shape) for shape in shapes]
-    given: dict[str, Any] = {"kernel_type": 1, "activation": "TANH"} | options
-    m.output(*m.split("LSTM", inputs, outputs, **given))
+    settings: dict[str, Any] = {"kernel_type": 1, "activation": "TANH"} | options
+    m.output(*m.split("LSTM", inputs, outputs, **settings))
     return m.build()
 
 

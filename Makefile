@@ -13,8 +13,10 @@
 #              the GPU lacks some ops, NETWORKS=500, and 100 lifetimes; figures in build/delegate.json
 # make memory: the same models under every plan of memory, with nothing left in it before each run: the same bytes;
 #              figures in build/memory.json
-# make quantized: quantised models, made here and of MODELS=DIR, on 100 inputs: how near the GPU, and XNNPACK, are to
-#              TensorFlow Lite's reference kernels; some minutes; WAY=native: this CPU's code; in build/quantized.json
+# make quantized: 8-bit ops, and models of them made here and of MODELS=DIR on 100 inputs: how near the GPU, and XNNPACK,
+#              are to TensorFlow Lite's reference kernels; many minutes; WAY=native: the CPU's code; build/quantized.json
+# make op-cases: every case of every op (gpu_delegate/cases), on the GPU in three ways and as this CPU's code, with SEEDS=3
+#              random inputs, against TensorFlow Lite; a quarter of an hour; OPS="CONV_2D ADD" for some
 # make gpu-compilers: what the compilers of GPUs that are not here make of the kernels, in docs/gpu.md; minutes;
 #              TEXELFLOW_GPU_COMPILERS=DIR for Mesa's drivers over fake devices, without it AMD's alone
 # PYTHON=... chooses the interpreter (3.10 to 3.13) that .venv is made with.
@@ -35,11 +37,13 @@ MODELS :=
 NETWORKS := 500
 START := hardware
 BUDGET := 600
+SEEDS := 3
+OPS :=
 WAY := gl
 LINK = rm -rf .links && mkdir -p .links/texelflow && \
        ln -s $(addprefix ../../,app gpu_delegate shaders assets $(wildcard app/api/*)) .links/texelflow
 
-.PHONY: setup system demo check lint test suite types types-linux types-win32 types-darwin soak sound fuzz fuzz-graphs fuzz-models models delegate memory quantized gpu-compilers check-arm tune-check bench lock clean
+.PHONY: setup system demo check lint test suite types types-linux types-win32 types-darwin soak sound fuzz fuzz-graphs fuzz-models models delegate memory quantized op-cases gpu-compilers check-arm tune-check bench lock clean
 
 setup: $(STAMP)
 
@@ -122,7 +126,11 @@ memory: setup
 
 quantized: setup
 	@mkdir -p build
+	$(BIN)/python -m tests.quantized --way $(WAY) --ops
 	$(BIN)/python -m tests.quantized --way $(WAY) --json build/quantized.json $(if $(MODELS),--folder "$(MODELS)")
+
+op-cases: setup
+	$(BIN)/python -m tests.op_table --seeds $(SEEDS) $(OPS)
 
 gpu-compilers: setup
 	@.ci/setup tests

@@ -397,7 +397,7 @@ class Loops:
         A 3x3 window takes as long as the products with four to eight output slices: where ten threads compute it, one
         kernel takes two to three times as long as two.
         """
-        windows = any(has_role(node, "window") for node in self._nodes)
+        windows = any(has_role(node, "window") or _reduces_memory(self.graph, node) for node in self._nodes)
         if not windows or not self._contractions:
             return 1
         slices = self._held[self._contractions[0].outputs[0]]
@@ -415,6 +415,11 @@ class Loops:
             return False
         first, *others = self._phases
         return first.roots == (Accumulate(self._contractions[0]),) and all(p.slices == self._held[out] for p in others)
+
+
+def _reduces_memory(graph: Graph, node: Node) -> bool:
+    """Whether it is a reduction over pixels."""
+    return has_role(node, "reduction") and reads_memory(graph, node)
 
 
 def _check_length(nodes: int) -> None:

@@ -44,7 +44,7 @@ class Tuning:
     inputs_fetch: Fetch = "texture"
     unrolls: bool = True  # whether the driver's compiler may unroll loops
     loads_at_use: bool = False  # of kernels: right before what needs them; else all of a window first
-    stores_bytes: bool = True  # whether whole numbers that fit are stored as bytes between kernels (storages.py)
+    stores_bytes: bool = True  # whether whole numbers that fit are stored so (storages.py): a quarter, in the same time
     tries_packing: bool = False  # whether packHalf2x16 is used for halves where it rounds right
     prologue_loads: int = 40000  # vec4 loads that a reduction prologue may cost, summed over all work-groups
     leaves_sums: bool = False  # kernels leave sums of maps that are reduced; a group shares vector work, weights count

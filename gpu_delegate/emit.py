@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from . import pixel_parts, sum_parts
+from . import fold_parts, pixel_parts, sum_parts
 from .body import Accumulate, Body, Hold, Phase, Root
 from .code import (
     PART,
@@ -96,6 +96,7 @@ class Emitter:
         self._scopes = [Scope()]
         self._remaining: list[Value] = []  # conditions under which threads do what is emitted from there on
         self.own: int | None = None  # a held value of which each part computes slices of its own
+        self.shares_folds = False  # whether all parts compute what is emitted, a reduction over pixels
         self._fresh = 0
         self._positions: dict[Value, Name] = {}
         self._held_names: dict[int, str] = {}
@@ -399,6 +400,8 @@ class Emitter:
         if self.tile.shares_pixels:
             pixel_parts.emit_phase(self, phase, SLICE)
         elif self.splits and not accumulates:
+            if fold_parts.shares_folds(self.body, self.tile):
+                fold_parts.share(self, 0)
             for index in range(self.tile.z_slices):
                 exists = index < self._sure_slices or Operation("less", (Z0 + index, self._all_slices))
                 with self.when(exists if self.tile.parts == 1 else sum_parts.and_own(self, exists, index)):

@@ -64,12 +64,11 @@ def inexact_operators(graph: Graph) -> Mapping[int, str]:
         if isinstance(node.attributes, Opaque):
             continue
         read = [i for at, i in enumerate(node.inputs) if i != ABSENT and not _is_tolerant(graph, node, at)]
-        is_exact = all(i in exact or i in lenient or not _holds_integers(graph.tensors[i]) for i in read)
-        kept = is_exact and _keeps(graph, node)
+        is_exact = exact.issuperset(i for i in read if _holds_integers(graph.tensors[i]))
         written = [i for i in node.outputs if _holds_integers(graph.tensors[i]) and i not in exact]
-        if kept and exact.issuperset(i for i in read if _holds_integers(graph.tensors[i])):
+        if is_exact and _keeps(graph, node):
             exact.update(written)
-        elif not is_exact or (written and not (kept and lenient.issuperset(written))):
+        elif (written or not is_exact) and not (_keeps(graph, node) and lenient.issuperset(node.outputs)):
             reasons[place] = MAY_EXCEED
     return MappingProxyType(reasons)
 

@@ -18,17 +18,18 @@ LARGEST_HALF = 65504.0
 END_OF_LONG_INTEGERS = 1 << 53  # float64 has all integers below it
 
 
-def check_values(values: object, tensor: Tensor) -> Float32Array:
+def check_values(values: object, tensor: Tensor, may_round: bool = False) -> Float32Array:
     """What kernels take for values of exactly a tensor's type and shape in the file: float32, or steps of float32.
 
-    Raises UsageError for other values, for what is not finite, and for integers that float32 does not have.
+    Raises UsageError for other values, for what is not finite, and for integers that float32 does not have, unless they
+    may be rounded.
     """
     if not isinstance(values, np.ndarray) or values.dtype != tensor.dtype or values.shape != tensor.shape:
         given = f"{values.dtype} of shape {values.shape}" if isinstance(values, np.ndarray) else type(values).__name__
         raise UsageError(f"{tensor.name} takes an array of {tensor.dtype} of shape {tensor.shape}, not {given}")
     if not is_finite(values):
         raise UsageError(f"{tensor.name} takes finite numbers, not infinities or NaN")
-    if not fits_float32(values):
+    if not may_round and not fits_float32(values):
         raise UsageError(
             f"{tensor.name} takes integers from -{END_OF_INTEGERS - 1} to {END_OF_INTEGERS - 1} on the GPU"
         )

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import UnsupportedError
-from .graph import Quantization, Steps, Tensor
+from .graph import Graph, Quantization, Steps, Tensor
 
 FloatArray = npt.NDArray[np.float32]
 BYTE_DTYPES = ("int8", "uint8")
@@ -19,6 +19,11 @@ BYTE_DTYPES = ("int8", "uint8")
 def is_quantized(tensor: Tensor) -> bool:
     """Whether a tensor's bytes stand for real numbers."""
     return tensor.dtype in BYTE_DTYPES and tensor.quantization is not None
+
+
+def has_quantized(graph: Graph) -> bool:
+    """Whether bytes of a graph stand for real numbers."""
+    return any(is_quantized(tensor) for tensor in graph.tensors.values())
 
 
 def quantization_of(tensor: Tensor) -> Quantization:
@@ -48,8 +53,10 @@ def byte_steps(tensor: Tensor) -> Steps | None:
     """The least and greatest whole number that kernels have for a tensor of bytes; None for other types."""
     if is_quantized(tensor):
         return steps_of(tensor)
-    limits = np.iinfo(tensor.dtype) if tensor.dtype in BYTE_DTYPES else None
-    return limits and Steps(int(limits.min), int(limits.max))
+    if tensor.dtype not in BYTE_DTYPES:
+        return None
+    limits = np.iinfo(tensor.dtype)
+    return Steps(int(limits.min), int(limits.max))
 
 
 def real_range(tensor: Tensor) -> tuple[float, float] | None:

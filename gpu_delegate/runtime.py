@@ -185,6 +185,11 @@ class Program:
                 gl.glMemoryBarrier(step.barrier)
             gl.glDispatchCompute(*step.grid)
 
+    def run_step(self, number: int) -> None:
+        """One dispatch, on what its inputs have been given."""
+        self._gl.glMemoryBarrier(opengl.ALL_BARRIER_BITS)
+        self._dispatch(self._steps[number])
+
     def _repeatable(self, number: int) -> _Step:
         """The step, with another place for an output that lies where the same step reads."""
         step, kernel = self._steps[number], self.compiled.kernels[number]
@@ -216,13 +221,13 @@ class Program:
         """Where the model's first output is stored."""
         return self._ranges[self.compiled.graph.outputs[0]]
 
-    def write(self, tensor: int, values: npt.NDArray[np.generic]) -> None:
+    def write(self, tensor: int, values: npt.NDArray[np.generic], may_round: bool = False) -> None:
         """Upload a tensor from RAM: exactly its type and shape in the file, all finite. Raises UsageError for others.
 
         For models that take no pictures, and for checks: it copies values into another order, while frames go up as
-        textures.
+        textures. Integers that float32 does not have are refused, unless they may be rounded.
         """
-        self._upload(self._ranges[tensor], check_values(values, self.compiled.tensor(tensor)))
+        self._upload(self._ranges[tensor], check_values(values, self.compiled.tensor(tensor), may_round))
 
     def _upload(self, place: TensorRange, values: Float32Array) -> None:
         """Values of as many elements, whatever they are."""

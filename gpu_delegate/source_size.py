@@ -113,7 +113,7 @@ def _streamed(body: Body, tile: Tile, node: Node, is_known: bool) -> SourceSize:
     if is_scatter(node):
         return SourceSize(100 * rows * shape_of(body.graph.tensors[node.inputs[0]]).channels // 2, rows)
     if has_role(node, "reduction"):
-        return SourceSize(200 * rows, 2 * rows)
+        return SourceSize(max(200, 60 * record_of(node).text_taps(body.graph, node)) * rows, 2 * rows)
     return SourceSize(55 * rows, rows)
 
 

@@ -18,6 +18,7 @@ from .llvm.program import compile_native
 from .ops.cast import Cast
 from .ops.record import OpRecord
 from .ops.registry import OPS
+from .passes.steps import FORMS
 from .program import compile_graph
 from .quantization import BYTE_DTYPES
 from .reading.reader import read_model
@@ -58,6 +59,10 @@ def types_taken(op: str) -> tuple[str, ...]:
 
 
 def _takes(op: str, dtype: str) -> bool:
+    form = OPS[op].file
+    named = {*form.dtypes, *form.first_dtypes, *form.out_dtypes} if form else set()
+    if named and dtype not in named and not (dtype == "int8" and op in FORMS):
+        return False  # as the reader would say
     try:
         graph = read_model(write_model(_typed_example(OPS[op], dtype)))
         return not graph.opaque and not find_refusals(graph, SOFTWARE).reasons

@@ -4,9 +4,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from .areas import Area, across_area, flat_area, flat_group_area, group_area, map_area, power_of_two_to
+from .areas import (
+    Area,
+    across_area,
+    flat_area,
+    flat_group_area,
+    group_area,
+    map_area,
+    power_of_two_from,
+    power_of_two_to,
+)
 from .body import Accumulate, Body, thread_slices
 from .device import Device, Tuning
+from .fold_parts import folds_of, possible_fold_parts
 from .layout import MapShape, ceil_div, shape_of
 from .nodes import (
     computed_weights,
@@ -165,6 +175,7 @@ def _waves_tile(body: Body, baked: bool, tuning: Tuning) -> Tile:
     if parts > 1:  # of one part they are whole waves, where that is possible: they read the same weights
         texels = z_slices * parts or texels_of_pixel(body, parts)
         most = min(most, power_of_two_to(min(tuning.sum_group_threads // parts, tuning.sum_texels // texels)))
+        most = min(most, power_of_two_from(domain.pixels)) if folds_of(body) else most
     if runs_across(body):
         area = group_area(domain.width // rows, domain.rows, 1, most, tuning.wave_threads)
         return _tile(replace(area, rows=rows, across=True), z_slices, parts, baked, tuning)
@@ -207,7 +218,7 @@ def possible_parts(body: Body, tuning: Tuning) -> list[int]:
         parts = [1 << k for k in range(tuning.sum_parts.bit_length())]
         return [part for part in parts if part == 1 or _shared_pixels(body, part, tuning) >= LEAST_SHARED_PIXELS]
     if not is_sum:
-        return [1]
+        return possible_fold_parts(body, tuning)
     slices = max(1, _even_slices(body, False, tuning)[-1])
     most = min(tuning.sum_parts, first.slices // 2, tuning.sum_group_threads, tuning.sum_texels // slices)
     return [1, *(part for part in range(2, most + 1) if first.slices % part == 0)]

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from .graph import ABSENT, Activated, Attributes, Graph, Node, Opaque, Pad, Pool2D, SpaceToBatch, Steps, Tensor
 from .nodes import has_role
 from .ops.matrix_product import MatrixProduct
-from .ops.requantize import AddSteps, Requantize, RoundToSteps
+from .ops.requantize import AddSteps, HardSwishSteps, Requantize, RoundToSteps
 from .rewrite import END_OF_INTEGERS
 
 _Range = Steps | None  # None: values that may be no whole numbers, or too large
@@ -360,7 +360,7 @@ def _bounds_of_products(
 
 
 def _limited_to_steps(graph: Graph, node: Node, inputs: Sequence[_Range]) -> _Range:
-    assert isinstance(node.attributes, Requantize | RoundToSteps | AddSteps)
+    assert isinstance(node.attributes, Requantize | RoundToSteps | AddSteps | HardSwishSteps)
     return node.attributes.limits
 
 
@@ -393,7 +393,7 @@ _RULES: Mapping[str, _Rule] = MappingProxyType(
         "FLOOR_DIV": _quotient,
         "FLOOR_MOD": _remainder,
         "POW": _power,
-        **dict.fromkeys(("REQUANTIZE", "ROUND_TO_STEPS", "ADD_STEPS"), _limited_to_steps),
+        **dict.fromkeys(("REQUANTIZE", "ROUND_TO_STEPS", "ADD_STEPS", "HARD_SWISH_STEPS"), _limited_to_steps),
         "CAST": _cast,
         **dict.fromkeys(("SELECT", "SELECT_V2"), _chosen),
         "ONE_HOT": _one_hot,

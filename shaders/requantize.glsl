@@ -6,6 +6,12 @@ vec4 round_away(vec4 v) {
     return whole + trunc(2.0 * (v - whole));
 }
 
+// The same, of two the greater one.
+vec4 round_up(vec4 v) {
+    vec4 whole = floor(v);
+    return whole + floor(2.0 * (v - whole));
+}
+
 vec4 round_to_steps(vec4 v, vec4 multiplier, float least, float most) {
     return clamp(round_away(v * multiplier), least, most);
 }
@@ -50,4 +56,17 @@ vec4 add_steps(vec4 a, vec4 b, ivec2 of_a, ivec2 of_b, ivec2 of_sum, int sign, f
     ivec4 second = shifted_right(high_product(ivec4(b) << 20, ivec4(of_b.x), HALF_UNIT), of_b.y);
     ivec4 total = high_product(first + sign * second, ivec4(of_sum.x), HALF_UNIT);
     return clamp(vec4(shifted_right(total, of_sum.y)), least, most);
+}
+
+// x * clamp(x + 3, 0, 6) / 6 in 16 bits. The gate is computed in `gates`: factors before, of, and behind a rounding.
+vec4 hard_swish_steps(vec4 x, float multiplier, vec3 gates, float power, float low, float high) {
+    vec4 value = round_up(x * multiplier);
+    vec4 gate = round_up(clamp(x * gates.x, -32768.0, 32767.0) * gates.y);
+    gate = clamp(round_away(gate * gates.z), -32768.0, 32767.0);
+    gate = floor((gate + 32768.0) * 0.5);
+    vec4 upper = floor(gate * 0.0078125);
+    vec4 lower = (gate - upper * 128.0) * abs(value) * 0.000030517578125;
+    upper = upper * abs(value) * 0.00390625;
+    vec4 product = floor(upper) + floor(upper - floor(upper) + lower);
+    return clamp(round_away(sign(value) * product * power), low, high);
 }

@@ -16,6 +16,7 @@ def integer_cases() -> Iterator[OpCase]:
     for shape in ((1, 3, 5, 13), (3, 2, 3, 4)):
         yield _row("ADD", f"int32 {_text(shape)}: sums and extremes", _sums, shape)
     yield _row("SELECT", "int32 3x2x5x3: comparisons and choices", _choices, (3, 2, 5, 3))
+    yield _row("SUM", "int32 3x2x5x3: reductions", _reduced, (3, 2, 5, 3))
     for axes in ((3,), (1, 2)):
         yield _row("SUM", f"int32 over {axes}", partial(_folded, axes=axes), (3, 4, 5, 5))
     yield _row("MUL", "int32 up to 2^24", _large, (2, 3, 5))
@@ -101,3 +102,13 @@ def _bytes(m: Sketch, shape: Shape) -> tuple[int, ...]:
     constants = [m.constant(m.rng.integers(0, 100, shape), dtype) for dtype in ("uint8", "int8")]
     found = [m.binary("ADD", cast(m, each, "float32"), m.input(shape)) for each in constants]
     return (*found, m.binary("ADD", cast(m, constants[1], "int32"), whole(m, m.input(shape)), dtype="int32"))
+
+
+def _reduced(m: Sketch, shape: Shape) -> tuple[int, ...]:
+    """Integers that are added, compared, counted and sorted."""
+    x, small, ones = whole(m, m.input(shape)), whole(m, m.input(shape), -2, 3), whole(m, m.input(shape), 0, 1)
+    axes = ((3,), (1, 2), (0, 1, 2, 3))
+    found = [m.reduce(op, x, each, dtype="int32") for op in ("SUM", "REDUCE_MAX", "REDUCE_MIN") for each in axes]
+    found += [m.reduce("REDUCE_PROD", small, each, dtype="int32") for each in ((1,), (3,))]
+    found += [m.extremum("ARG_MAX", x), m.extremum("ARG_MIN", small, 1), *m.top(small, 3)]
+    return (*found, m.running_sum(ones, 3), m.running_sum(x, 1, exclusive=True))

@@ -16,6 +16,7 @@ from texelflow.gpu_delegate.reading.sparsity import SparseLayout, SparseLevel
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
 
+CPU_OP = "L2_POOL_2D"
 CUSTOM_TRANSPOSE = "Convolution2DTransposeBias"
 OPTIONS = MappingProxyType(
     {
@@ -137,6 +138,11 @@ class ModelBuilder:
         fields of the op's options in the schema, in lower case (keep_dims, align_corners, axis, alpha…).
         """
         return self.split(name, inputs, (shape,), dtype, **options)[0]
+
+    def cpu_op(self, x: int) -> int:
+        """An op that the GPU leaves to TensorFlow Lite, and XNNPACK too: its window is too large for a kernel."""
+        options = {"kernel": (30, 30), "stride": (1, 1), "padding": "SAME", "table": "Pool2DOptions"}
+        return self.op(CPU_OP, [x], self.tensors[x].shape, **options)
 
     def split(
         self, name: str, inputs: Sequence[int], shapes: Sequence[Shape], dtype: str = "float32", **options: Any

@@ -42,15 +42,6 @@ CUSTOM = frozenset(  # that TensorFlow Lite has no kernels of
         *("gl/PoolingTest.MaxKernel2x2Stride2x2WithIndices", "cl/pooling.MaxPoolingIndicesTest"),
     }
 )
-# What the engine refuses as yet: whole ops of the vectors, or single ones. A test fails once one of them runs.
-NOT_YET = frozenset(
-    {
-        "cl/fully_connected.FullyConnectedInt8Test",
-        *("CUMSUM", "QUANTIZE_AND_DEQUANTIZE"),
-        *("cl/reduce.ReduceSumChannelsIntTest", "cl/reduce.ReduceProductChannelsUIntTest"),  # inexact from 2^24 on
-    }
-)
-
 _AXES = ("BATCH", "HEIGHT", "WIDTH", "CHANNELS")
 _TYPES = MappingProxyType({"BOOL": "bool", "INT32": "int32", "UINT32": "int32"})  # REDUCE_PROD has no UINT32
 _NAMES = MappingProxyType(
@@ -65,11 +56,6 @@ _NAMES = MappingProxyType(
 )
 _WINDOWS = ("CONVOLUTION_2D", "DEPTHWISE_CONVOLUTION", "CONVOLUTION_TRANSPOSED")
 _STRIDE = MappingProxyType({"CONVOLUTION_TRANSPOSED": "stride"})  # the others' are called strides
-
-
-def is_not_yet(case: Case) -> bool:
-    """Whether the engine refuses it."""
-    return bool({case["op"], case["id"]} & NOT_YET)
 
 
 def has_file(case: Case) -> bool:
@@ -261,17 +247,10 @@ class _Drawing:
         activation, new_state = (self.model.op("RESHAPE", [out, target], self.shape) for out in outputs[:2])
         return new_state, activation
 
-    def steps(self) -> tuple[int, ...]:
-        """To the grid of integers and back: 8 bits by QUANTIZE and DEQUANTIZE, 16 by FAKE_QUANT."""
-        low, high = self.given["original_range"]
-        _, most = self.given["num_levels"]
-        if most > 255:
-            return self.plain("FAKE_QUANT", min=low, max=high, num_bits=16)
-        scale = self.given["scale"]
-        steps = {"scales": (scale,), "zero_points": (round(-self.given["min"] / scale),)}
-        whole = self.model.tensor(self.shape, "uint8", **steps)
-        self.model.op_of("QUANTIZE", self.inputs, [whole])
-        return (self.model.op("DEQUANTIZE", [whole], self.shape),)
+    def levels(self) -> tuple[int, ...]:
+        """Rounded to 2^8 or 2^16 levels of a range: FAKE_QUANT multiplies where QUANTIZE divides, as the original."""
+        (low, high), (_, most) = self.given["original_range"], self.given["num_levels"]
+        return self.plain("FAKE_QUANT", min=low, max=high, num_bits=int(most).bit_length())
 
     def one_hot(self) -> tuple[int, ...]:
         """The depth comes behind the last dimension of the indices, so one of theirs goes."""
@@ -300,7 +279,12 @@ class _Drawing:
         return self.plain(op, self.integers(*self.given["new_shape"]), **options)
 
     def reduce(self) -> tuple[int, ...]:
+        """Of integers that are known to be so small that no sum or product of them leaves float32's."""
         axes = [_AXES.index(name) for name in self.given["dims"]]
+        if self.dtype == "int32":
+            for op, limit in (("MINIMUM", 100), ("MAXIMUM", -100)):
+                bound = self.model.constant(limit, "int32")
+                self.inputs = [self.model.op(op, [*self.inputs, bound], self.shapes[0], "int32")]
         return self.plain(self.op, self.integers(*axes), keep_dims=True)
 
     def pad(self) -> tuple[int, ...]:
@@ -369,7 +353,7 @@ _DRAW: Mapping[str, Callable[[_Drawing], tuple[int, ...]]] = MappingProxyType(
         "LSTM": _Drawing.lstm,
         "MAX_UNPOOLING_2D": _Drawing.unpooling,
         "RESAMPLER": _Drawing.resampler,
-        "QUANTIZE_AND_DEQUANTIZE": _Drawing.steps,
+        "QUANTIZE_AND_DEQUANTIZE": _Drawing.levels,
         "ONE_HOT": _Drawing.one_hot,
         "MEAN_STDDEV_NORMALIZATION": _Drawing.deviations,
         "CUMSUM": _Drawing.running_sum,

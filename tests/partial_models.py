@@ -12,13 +12,9 @@ import tflite
 
 from tests.model_builder import ModelBuilder
 from texelflow.gpu_delegate.cpu.writer import write_model
-from texelflow.gpu_delegate.graph import Graph, Node, Opaque, Tensor
+from texelflow.gpu_delegate.graph import Graph, Node, Opaque
 
-REVERSE = Opaque(
-    code=tflite.BuiltinOperator.REVERSE_SEQUENCE,
-    table="ReverseSequenceOptions",
-    options=(("SeqDim", 2), ("BatchDim", 0)),
-)
+BITCAST = Opaque(code=tflite.BuiltinOperator.BITCAST)  # bits as they are, called another type
 
 
 def segments(size: int = 48, channels: int = 16, five_dimensions: bool = False) -> bytes:
@@ -46,33 +42,32 @@ def _reshaped(model: ModelBuilder, x: int, shape: tuple[int, ...]) -> int:
     return model.op("RESHAPE", [x, model.constant(shape, "int32")], shape)
 
 
-def reversed_twice(graph: Graph, *places: float) -> bytes:
-    """What the operators at these places, from 0 to 1, give is reversed from left to right and back again.
+def cast_and_back(graph: Graph, *places: float) -> bytes:
+    """What the operators at these places, from 0 to 1, give is taken for integers, bit by bit, and for floats again.
 
     So the model computes what it did, but each place lies between two partitions.
     """
     for place in sorted(places, reverse=True):
-        graph = _reversed_behind(graph, round(place * (len(graph.nodes) - 1)))
+        graph = _cast_behind(graph, round(place * (len(graph.nodes) - 1)))
     return write_model(graph)
 
 
-def _reversed_behind(graph: Graph, number: int) -> Graph:
+def _cast_behind(graph: Graph, number: int) -> Graph:
     number = next(n for n in range(number, len(graph.nodes)) if _is_picture(graph, graph.nodes[n].outputs[0]))
     old = graph.tensors[graph.nodes[number].outputs[0]]
     first = 1 + max(graph.tensors)
-    batch, _, width, _ = old.shape
-    lengths = Tensor(first, "lengths", (batch,), "int32", np.full(batch, width, np.int32))
-    there, back = (replace(old, index=first + k, name=f"reversed {k}") for k in (1, 2))
-    reversals = (
-        Node("REVERSE_SEQUENCE", (old.index, first), (there.index,), REVERSE),
-        Node("REVERSE_SEQUENCE", (there.index, first), (back.index,), REVERSE),
+    there = replace(old, index=first, name="bits", dtype="int32")
+    back = replace(old, index=first + 1, name="floats again")
+    casts = (
+        Node("BITCAST", (old.index,), (there.index,), BITCAST),
+        Node("BITCAST", (there.index,), (back.index,), BITCAST),
     )
     behind = (
         replace(node, inputs=tuple(back.index if i == old.index else i for i in node.inputs))
         for node in graph.nodes[number + 1 :]
     )
-    nodes = (*graph.nodes[: number + 1], *reversals, *behind)
-    tensors = {**graph.tensors, **{tensor.index: tensor for tensor in (lengths, there, back)}}
+    nodes = (*graph.nodes[: number + 1], *casts, *behind)
+    tensors = {**graph.tensors, **{tensor.index: tensor for tensor in (there, back)}}
     return replace(
         graph,
         nodes=tuple(replace(node, index=place) for place, node in enumerate(nodes)),

@@ -55,8 +55,8 @@ def _filled(graph: RandomGraph, x: int) -> int:
 def _mirrored(graph: RandomGraph, x: int) -> int:
     symmetric = graph.chance(0.5)
     amounts = [
-        tuple(min(n, size - (not symmetric)) for n in pair)
-        for pair, size in zip(_pairs(graph, 2, x), graph.shape(x), strict=True)
+        (min(before, size - (not symmetric)), min(after, size - (not symmetric)))
+        for (before, after), size in zip(_pairs(graph, 2, x), graph.shape(x), strict=True)
     ]
     return mirrored(graph, x, *amounts, symmetric=symmetric)
 

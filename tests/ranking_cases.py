@@ -59,9 +59,11 @@ def _tops() -> Iterator[OpCase]:
         what = f"{count} of {'x'.join(map(str, shape))}"
         return OpCase("TOPK_V2", what, lambda m: m.top(_equal_ones(m, shape), count), 0.0, -9.0, 9.0)
 
-    for count, shape in ((3, (1, 5, 7, 13)), (5, (2, 4, 6, 5)), (1, (1, 3, 4, 1)), (2, (1, 3, 4, 3)), (5, (1, 1001))):
-        yield row(count, shape)
-    for count, shape in ((7, (7,)), (4, (300, 17)), (64, (3, 4, 6, 70))):
+    rows: list[tuple[int, Shape]] = [
+        *((3, (1, 5, 7, 13)), (5, (2, 4, 6, 5)), (1, (1, 3, 4, 1)), (2, (1, 3, 4, 3)), (5, (1, 1001))),
+        *((7, (7,)), (4, (300, 17)), (64, (3, 4, 6, 70))),
+    ]
+    for count, shape in rows:
         yield row(count, shape)
     yield OpCase("TOPK_V2", "positions alone", lambda m: m.top(_equal_ones(m, (1, 9, 9, 21)), 6)[1], 0.0)
     yield OpCase("TOPK_V2", "of an upsampling", lambda m: m.top(m.resize(m.image(5, 7, 21), (13, 15)), 4))

@@ -87,13 +87,13 @@ class Sketch(ModelBuilder):
 
     def running_sum(self, x: int, axis: int, exclusive: bool = False, reverse: bool = False) -> int:
         """CUMSUM."""
-        inputs = [x, self.constant(axis, "int32")]
-        return self.op("CUMSUM", inputs, self.shape(x), exclusive=exclusive, reverse=reverse)
+        inputs, dtype = [x, self.constant(axis, "int32")], self.tensors[x].dtype
+        return self.op("CUMSUM", inputs, self.shape(x), dtype, exclusive=exclusive, reverse=reverse)
 
     def top(self, x: int, count: int) -> tuple[int, ...]:
         """TOPK_V2: values and positions."""
         shape = (*self.shape(x)[:-1], count)
-        outputs = [self.tensor(shape, dtype) for dtype in ("float32", "int32")]
+        outputs = [self.tensor(shape, dtype) for dtype in (self.tensors[x].dtype, "int32")]
         return self.op_of("TOPK_V2", [x, self.constant(count, "int32")], outputs, table="TopKV2Options")
 
     def softmax(self, x: int) -> int:

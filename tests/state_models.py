@@ -27,7 +27,7 @@ def svdf(m: Sketch) -> int:
 def lstm(m: Sketch) -> int:
     """Its full kernel, on one step."""
     x = m.connected(m.input((2, 7)), 6)
-    inputs = _lstm_inputs(m, 6, 5, 5)
+    inputs = lstm_inputs(m, 6, 5, 5)
     return m.op("LSTM", [x, *inputs], (2, 5), activation="TANH")
 
 
@@ -38,7 +38,7 @@ def sequence(
     """UNIDIRECTIONAL_SEQUENCE_LSTM over 4 steps of 2 rows, in each of its forms."""
     units, shape = 5, (4, 2) if time_major else (2, 4)
     x = m.unary("RELU", m.input((*shape, 6)))
-    inputs = _lstm_inputs(m, 6, units, projection or units, cifg, peephole, bool(projection), norm)
+    inputs = lstm_inputs(m, 6, units, projection or units, cifg, peephole, bool(projection), norm)
     table, outputs = "UnidirectionalSequenceLSTMOptions", projection or units
     return m.op(
         "UNIDIRECTIONAL_SEQUENCE_LSTM", [x, *inputs], (*shape, outputs), table=table, activation="TANH",
@@ -46,7 +46,7 @@ def sequence(
     )  # fmt: skip
 
 
-def _lstm_inputs(
+def lstm_inputs(
     m: Sketch, depth: int, units: int, outputs: int, cifg: bool = False, peephole: bool = False,
     projection: bool = False, norm: bool = False,
 ) -> list[int]:  # fmt: skip

@@ -16,7 +16,7 @@ import pytest
 from tests.clips import DEMO_CLIP, beginning_of
 from tests.commands import Command
 from tests.display import Display
-from tests.partial_models import reversed_twice, segments
+from tests.partial_models import cast_and_back, segments
 from texelflow.app.settings.config import dump
 from texelflow.app.settings.settings import Settings
 from texelflow.gpu_delegate.compile_options import CompileOptions
@@ -125,7 +125,7 @@ def test_python_that_adds_the_delegate(
     runtime: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("model.tflite").write_bytes(reversed_twice(read_model(segments()), 0.25))
+    Path("model.tflite").write_bytes(cast_and_back(read_model(segments()), 0.25))
     _, code = blocks("python")
     assert len([line for line in code.splitlines() if line]) == 5
     names: dict[str, Any] = {"Interpreter": runtime.Interpreter}

@@ -135,7 +135,10 @@ def _measured(op: str, options: OpsBench, backends: Sequence[str], context: Cont
 
 
 def _check_role(op: str, backend: str) -> None:
-    """Raises UnsupportedError for an op that we compute before anything runs."""
+    """Raises UnsupportedError for an op that we compute before anything runs, and for one of other programs alone."""
+    form = OPS[op].file
+    if form is not None and form.is_custom and backend == "tflite":
+        raise UnsupportedError("a custom op, of which it has no kernel")
     if OPS[op].role == "folded" and backend != "tflite":
         raise UnsupportedError("known before it runs")
 
@@ -149,8 +152,9 @@ def _judge(group: CaseGroup, name: str, found: Sequence[CaseArray], wanted: Sequ
 def _reference(graph: Graph, inputs: Sequence[CaseArray], row: _Row) -> Sequence[CaseArray] | None:
     """What TensorFlow Lite's own kernels give; None where it has none."""
     try:
+        _check_role(row["op"], "tflite")
         return Reference(graph, keep_all_tensors=True).run(inputs)
-    except ModelError as error:
+    except (UnsupportedError, ModelError) as error:
         row["reasons"]["tflite"] = str(error)
         return None
 

@@ -53,7 +53,9 @@ class CpuPath:
         self.take(frame)
         graph = model.graph if as_read or delegate is not None else rewritten(model.graph)
         with contextlib.nullcontext() if is_apart(graph) else _silence():
-            self._reference = Reference(graph, threads, delegate=delegate, weights_cache=weights_cache)
+            self._reference = Reference(
+                graph, threads, delegate=delegate, weights_cache=weights_cache, judges=as_read and delegate is None
+            )
 
     @property
     def delegation(self) -> Delegation | None:

@@ -58,9 +58,15 @@ LIMITS: Mapping[Precision, MaskLimits] = MappingProxyType(
 )
 
 
-def limits_of(precision: Precision, of_pictures: bool, error: float | None = None) -> MaskLimits:
+# Of quantised networks: a value that one rounding takes to the next step takes others with it.
+LIMITS_OF_STEPS = MaskLimits(0.2, 0.99, 2, of_clip=True)
+
+
+def limits_of(
+    precision: Precision, of_pictures: bool, error: float | None = None, is_quantized: bool = False
+) -> MaskLimits:
     """What is allowed to masks or pictures; with another error if one is given."""
-    limits = LIMITS[precision]
+    limits = LIMITS_OF_STEPS if is_quantized and precision == "fp32" else LIMITS[precision]
     return replace(limits, of_pictures=of_pictures, error=limits.error if error is None else error)
 
 

@@ -10,8 +10,9 @@ from texelflow.gpu_delegate.wording import counted
 
 from ..picture.preprocess import ImageSize, Preprocessing
 from .catalogue import CATALOGUE, Progress, resolve
+from .class_maps import MOST_MAPPED, is_class_map, with_mask_of_class
 from .entries import SEGMENTATION, SEGMENTERS, ModelEntry
-from .metadata import read_metadata
+from .metadata import ModelMetadata, read_metadata
 from .spec import ModelSpec, PictureSpec, SpecOptions, decide_spec, input_size
 
 
@@ -146,6 +147,8 @@ def _interpret(name: str, data: bytes, graph: Graph, options: SpecOptions, entry
         )
     source, result = graph.tensors[graph.inputs[0]], graph.tensors[graph.outputs[0]]
     metadata = read_metadata(data, name)
+    if is_class_map(result) and not graph.original:
+        return _of_class(name, graph, metadata, options, entry)
     metadata = replace(
         metadata,
         input_range=metadata.input_range or real_range(source),
@@ -156,3 +159,19 @@ def _interpret(name: str, data: bytes, graph: Graph, options: SpecOptions, entry
     if isinstance(spec, PictureSpec):
         return PictureModel(name, graph, spec, *sizes)
     return SegmentationModel(name, graph, spec, *sizes)
+
+
+def _of_class(
+    name: str, graph: Graph, metadata: ModelMetadata, options: SpecOptions, entry: ModelEntry | None
+) -> SegmentationModel:
+    """A network that puts out the class of each pixel, with one class's mask instead."""
+    source, (_, height, width, *_) = graph.tensors[graph.inputs[0]], graph.tensors[graph.outputs[0]].shape
+    said = replace(metadata, input_range=metadata.input_range or real_range(source), activation="none")
+    classes = max(len(metadata.labels), 3) if metadata.labels else MOST_MAPPED
+    spec = decide_spec(entry, said, options, (1, height, width, classes))
+    if isinstance(spec, PictureSpec) or spec.activation != "none":
+        raise UsageError("its output is the class of each pixel, which is no picture and needs no activation")
+    masked = with_mask_of_class(graph, spec.channel)
+    return SegmentationModel(
+        name, masked, replace(spec, channel=0, labels=()), input_size(source.shape), (width, height)
+    )

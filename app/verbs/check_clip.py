@@ -16,6 +16,7 @@ from texelflow.gpu_delegate.context import open_context
 from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.llvm.compiler import native_target
 from texelflow.gpu_delegate.packing import in_file_type
+from texelflow.gpu_delegate.quantization import has_quantized
 
 from ..console import Console
 from ..frame.cpu_path import CpuPath
@@ -84,7 +85,7 @@ def check_clip(
     Raises UnsupportedError, DeviceError, MediaError.
     """
     precision, preprocessing = options.compiling.precision, options.preprocessing
-    limits = limits_of(precision, isinstance(model, PictureModel), tolerance)
+    limits = limits_of(precision, isinstance(model, PictureModel), tolerance, has_quantized(model.graph))
     frame = source.format
     with (
         _native(model, frame, preprocessing) if backend == "native" else _on_gpu(model, frame, console, options)

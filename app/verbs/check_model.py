@@ -161,7 +161,8 @@ def check_model(
         first = first_divergence(worst)
         _show(console, f"{subject.name} on {next(iter(where.values()))}", worst, unfused)
         if first is None:
-            verdict = f"all {len(worst)} tensors agree on {len(samples)} inputs, within {_rule(limit, precision)}"
+            rule = _rule(limit, precision, any(difference.step for difference in worst))
+            verdict = f"all {len(worst)} tensors agree on {len(samples)} inputs, within {rule}"
         else:
             sample = next(s for s, run in zip(samples, runs, strict=True) if _diverges(run, first.tensor))
             verdict = check.explain(first, sample)
@@ -207,14 +208,19 @@ def noise_for(subject: Subject, rng: np.random.Generator) -> Sample:
     return Sample("noise", tuple(quantized(each, tensor) for each, tensor in zip(values, inputs, strict=True)))
 
 
-def _rule(limit: float, precision: Precision) -> str:
+def _rule(limit: float, precision: Precision, has_steps: bool) -> str:
     """What is allowed, for a person."""
+    steps = (
+        "a step for each quantised operator of a kernel that gets TensorFlow Lite's inputs, and " if has_steps else ""
+    )
     halves = f", and {HALF_ERROR:.2g} for each time that values were stored as halves" if precision != "fp32" else ""
-    return f"{limit:g} of 1 or of their magnitude{halves}"
+    return f"{steps}{limit:g} of 1 or of their magnitude{halves}"
 
 
 def _where(difference: Difference) -> str:
-    return f"{difference.operator}, {difference.name}: error {difference.max_error:.2g}, allowed {difference.limit:.2g}"
+    error, step = difference.max_error, difference.step
+    said = f"{error:.2g} steps ({error * step:.2g})" if step else f"{error:.2g}"
+    return f"{difference.operator}, {difference.name}: error {said}, allowed {difference.limit:.2g}"
 
 
 def _excess(difference: Difference) -> float:
@@ -244,7 +250,10 @@ def _show(console: Console, what: str, worst: Sequence[Difference], unfused: boo
         table.add_column(name, justify="right")
     for d in shown:
         numbers = (d.max_error, d.mean_error, d.relative_error, d.limit)
-        cells = [d.operator, d.name, "x".join(map(str, d.shape)), *(f"{number:.1e}" for number in numbers)]
+        said = [f"{number:.1e}" for number in numbers]
+        if d.step:
+            said[0], said[3] = f"{d.max_error:g} x {d.step:.2g}", f"{d.limit:.3g} x {d.step:.2g}"
+        cells = [d.operator, d.name, "x".join(map(str, d.shape)), *said]
         table.add_row(*map(Text, cells), style="red" if d.diverges else "")
     console.show(table)
 
@@ -260,6 +269,7 @@ def _as_json(difference: Difference) -> dict[str, Any]:
         "mean_error": finite(difference.mean_error),
         "magnitude": difference.magnitude,
         "limit": difference.limit,
+        "step": difference.step or None,
         "computed_with": [node.index for node in difference.behind],
     }
 

@@ -33,7 +33,7 @@ from .advice_tables import show_advice
 from .coverage import borders, delegate_line, summary
 from .inspect_native import inspect_native
 from .inspect_ops import list_ops
-from .inspect_tables import show_coverage, show_head, show_partitions, show_report
+from .inspect_tables import show_coverage, show_head, show_partitions, show_report, types_line
 from .inspection import Inspection, inspect_compiled
 from .memory_lines import Memory, memory_in_native_code
 from .memory_picture import memory_page
@@ -221,6 +221,7 @@ def _as_json(
         "precision": options.compiling.precision,
         "inputs": [graph.tensors[tensor].shape for tensor in graph.inputs],
         "outputs": [graph.tensors[tensor].shape for tensor in graph.outputs],
+        "types": types_line(graph) or "float32",
         "operators": {line.op: line.count for line in op_lines(found)},
         "partitions": [partition.nodes for partition in found.partitions],
         "borders": [asdict(border) for border in borders(found)],

@@ -85,7 +85,7 @@ def _show(rows: Sequence[OpSupport], graph: Graph | None, console: Console) -> N
         why += [row.reason] if row.reason else []
         why += [f"CPU: {row.native_reason}"] if row.native_reason and row.native_reason != row.reason else []
         why += [original.note] if original.note else []
-        cells = [
+        cells: list[str | Text] = [
             row.op, row.role or "-", _extent(row.reason), _extent(row.native_reason), _types(row.types),
             str(row.cases or "-"), _styled(original.opengl), _styled(original.opencl), Text("; ".join(why), "dim"),
         ]  # fmt: skip

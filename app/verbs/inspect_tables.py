@@ -8,8 +8,9 @@ from rich.text import Text
 
 from texelflow.gpu_delegate.compiled_partitions import CompiledPartitions
 from texelflow.gpu_delegate.delegate.report import OpLine, op_lines
-from texelflow.gpu_delegate.graph import Graph, Shape
+from texelflow.gpu_delegate.graph import Graph, Shape, Tensor
 from texelflow.gpu_delegate.program import CompiledGraph
+from texelflow.gpu_delegate.quantization import is_quantized, quantization_of, step_size, zero_point_of
 from texelflow.gpu_delegate.roofline import Peaks
 from texelflow.gpu_delegate.wording import number_ranges
 
@@ -35,12 +36,35 @@ def show_head(console: Console, graph: Graph, machine: str, peaks: Peaks | None)
     """The model, and what it is compiled for."""
     sides = (_shapes(graph.tensors[tensor].shape for tensor in side) for side in (graph.inputs, graph.outputs))
     console.show(Text.assemble((graph.name, "bold"), f"  {' -> '.join(sides)}  {len(graph.nodes)} operators"))
+    if types := types_line(graph):
+        console.show(types)
     console.show(Text(machine, "dim"))
     if peaks:
         console.show(
             f"peaks: {peaks.macs_per_s / 1e9:.1f} GMAC/s, {peaks.bytes_per_s / 1e9:.1f} GB/s, "
             f"so arithmetic bounds from {peaks.ridge:.1f} MAC per byte on"
         )
+
+
+def types_line(graph: Graph) -> str:
+    """What inputs and outputs are that are not all float32, and how much of a graph is quantised; "" if nothing is."""
+    tensors = graph.tensors
+    sides = [[_type(tensors[index]) for index in side][:_MOST_SHAPES] for side in (graph.inputs, graph.outputs)]
+    if {*sides[0], *sides[1]} <= {"float32"}:
+        sides = []
+    said = [" -> ".join(", ".join(side) for side in sides)] if sides else []
+    if count := sum(is_quantized(tensor) for tensor in tensors.values()):
+        most = max(len(quantization_of(tensor).scales) for tensor in tensors.values() if is_quantized(tensor))
+        channels = f", weights per channel in up to {most} scales" if most > 1 else ""
+        said.append(f"{count} of {len(tensors)} tensors quantised{channels}")
+    return "; ".join(said)
+
+
+def _type(tensor: Tensor) -> str:
+    """uint8 (step 0.0078, zero at 128)."""
+    if not is_quantized(tensor):
+        return tensor.dtype
+    return f"{tensor.dtype} (step {step_size(tensor):.3g}, zero at {zero_point_of(tensor)})"
 
 
 def show_coverage(console: Console, found: CompiledPartitions) -> None:

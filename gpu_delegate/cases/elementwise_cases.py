@@ -8,6 +8,7 @@ from typing import Any
 from ..graph import Activated, Alpha, Attributes, Shape
 from ..ops.cast import Cast
 from ..ops.elementwise import Gelu
+from ..ops.fake_quant import FakeQuant
 from ..ops.record import OpRecord
 from .op_case import CHANNELS, LARGE, MAPS, OpCase, case_of, size_text
 
@@ -22,6 +23,12 @@ _RANGES: Mapping[str, tuple[float, float]] = MappingProxyType(
 _FURTHER: Mapping[str, tuple[Attributes, ...]] = MappingProxyType(  # beside those of the record's example
     {
         "GELU": (Gelu(approximate=True),),
+        "FAKE_QUANT": (
+            FakeQuant(-1.5, 1.0, 4),
+            FakeQuant(0.25, 1.75),
+            FakeQuant(-2.0, -0.5),
+            FakeQuant(-0.9, 0.9, 16),
+        ),
         "LEAKY_RELU": (Alpha(-0.25), Alpha(2.0)),
         **dict.fromkeys(("ADD", "SUB", "MUL", "DIV"), tuple(map(Activated, ("RELU", "RELU6", "RELU_N1_TO_1")))),
     }
@@ -72,7 +79,11 @@ def elementwise_cases(record: OpRecord) -> Iterator[OpCase]:
 
 
 def _of_constants(record: OpRecord) -> Iterator[OpCase]:
-    """Ops that are computed before anything runs, each read by an ADD."""
+    """Ops that are computed before anything runs, each read by an ADD; DEQUANTIZE also of bytes at run time."""
+    if record.name == "DEQUANTIZE":
+        for shape in (*MAPS, *_LOWER_RANKS, LARGE):
+            of_bytes = replace(record.example, shapes=(shape,), constants=(), out=shape, dtype="int8")
+            yield OpCase(record.name, f"int8 {size_text(shape)}", of_bytes)
     for channels in CHANNELS:
         shape = (1, 5, 7, channels)
         example = replace(record.example, out=shape, constants=(shape,))

@@ -1,10 +1,11 @@
-"""The name of an op that looks values up goes in, its cases come out, with indices that are in range."""
+"""The name of an op that finds places or looks values up goes in, its cases come out, with indices in range."""
 
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
-from ..graph import Axis
-from .op_case import BATCHES, CHANNELS, LARGE, OpCase, case_of, size_text
+from ..graph import Axis, Reduce, Shape
+from ..ops.lookup import ReverseSequence, UpdateSlice
+from .op_case import BATCHES, CHANNELS, LARGE, MAPS, OpCase, case_of, size_text
 
 
 def _rows(op: str) -> Iterator[OpCase]:
@@ -33,6 +34,54 @@ def _one_hot(op: str) -> Iterator[OpCase]:
     yield case_of(op, f"of {size_text(LARGE[1:])}", [LARGE[1:]], out, Axis(3), [(), ()], low=0.0, high=9.0)
 
 
+_MAP: Shape = (3, 5, 7, 13)
+
+
+def _extrema(op: str) -> Iterator[OpCase]:
+    rows = [(shape, 3) for shape in (*MAPS, LARGE)] + [(_MAP, axis) for axis in (0, 1, 2)]
+    for shape, axis in [*rows, ((7, 13), 1), ((7, 5), 0), ((13,), 0), ((1, 1, 1, 1001), 3)]:
+        out = (*shape[:axis], *shape[axis + 1 :])
+        yield case_of(op, f"{size_text(shape)} along {axis}", [shape], out, Reduce((axis,), keep_dims=False))
+
+
+def _gathered(op: str) -> Iterator[OpCase]:
+    """By one position, of the first dimensions."""
+    for channels in CHANNELS:
+        shape: Shape = (3, 5, 7, channels)
+        yield case_of(op, f"{size_text(shape)} of 2", [shape], shape[2:], constants=[(2,)])
+        yield case_of(op, f"{size_text(shape)} of 3", [shape], shape[3:], constants=[(3,)])
+
+
+def _reversed(op: str) -> Iterator[OpCase]:
+    for channels in CHANNELS:
+        shape: Shape = (3, 7, channels)
+        yield case_of(op, f"{size_text(shape)}", [shape], shape, ReverseSequence(1, 0), [(3,)])
+        shape = (5, 4, 7, channels)
+        yield case_of(op, f"{size_text(shape)}", [shape], shape, ReverseSequence(2, 1), [(4,)])
+
+
+def _updates(op: str) -> Iterator[OpCase]:
+    for batch, height, width, channels in MAPS:
+        part = (batch, 3, 2, min(3, channels))
+        shape = (batch, height, width, channels)
+        starts = (0, 2, 5, channels - part[3])
+        yield case_of(op, size_text(shape), [shape, part], shape, UpdateSlice(starts))
+
+
+def _filled(op: str) -> Iterator[OpCase]:
+    for shape in (*MAPS, (13,), (7, 5)):
+        yield case_of(op, size_text(shape), [()], shape)
+
+
 LOOKUP_CASES: Mapping[str, Callable[[str], Iterator[OpCase]]] = MappingProxyType(
-    {"EMBEDDING_LOOKUP": _rows, "SCATTER_ND": _scattered, "ONE_HOT": _one_hot}
+    {
+        "EMBEDDING_LOOKUP": _rows,
+        "SCATTER_ND": _scattered,
+        "ONE_HOT": _one_hot,
+        **dict.fromkeys(("ARG_MAX", "ARG_MIN"), _extrema),
+        "GATHER_ND": _gathered,
+        "REVERSE_SEQUENCE": _reversed,
+        "DYNAMIC_UPDATE_SLICE": _updates,
+        "FILL": _filled,
+    }
 )

@@ -64,7 +64,7 @@ def _joined_shape(shapes: Sequence[Shape], axis: int) -> Shape:
 def _concatenations(op: str) -> _Rows:
     sizes: tuple[tuple[int, ...], ...] = ((1, 3), (4, 5), (13, 4), (5, 1, 3), (8, 4), (1,) * 5, (3, 4, 13, 1))
     rows: list[tuple[int, list[Shape]]] = [
-        *((3, [(batch, 5, 7, channels) for channels in parts]) for batch in BATCHES for parts in sizes),
+        *((3, list[Shape]((batch, 5, 7, channels) for channels in parts)) for batch in BATCHES for parts in sizes),
         *((axis, [(*_BIG[:axis], size, *_BIG[axis + 1 :]) for size in (2, 3, 4)]) for axis in (0, 1, 2)),
     ]
     rows += [(1, [(7, 5), (7, 3)]), (0, [(5,), (3,)]), (2, [(3, 7, 5), (3, 7, 4)]), (3, [LARGE, LARGE])]
@@ -172,7 +172,7 @@ def _sizes(op: str) -> _Rows:
 
 def _transposes(op: str) -> _Rows:
     orders: tuple[Shape, ...] = ((0, 2, 1, 3), (0, 3, 1, 2), (0, 2, 3, 1), (3, 2, 1, 0), (1, 0, 2, 3))
-    rows = [((3, 5, 7, channels), order) for channels in CHANNELS for order in orders]
+    rows: list[tuple[Shape, Shape]] = [((3, 5, 7, channels), order) for channels in CHANNELS for order in orders]
     rows += [(LARGE, (0, 3, 1, 2)), (LARGE, (0, 2, 1, 3)), ((1, 5, 7, 13), (0, 2, 1, 3))]
     for shape, order in [*rows, ((5, 13), (1, 0)), ((3, 7, 5), (2, 0, 1)), ((3, 7, 4), (0, 2, 1))]:
         out = tuple(shape[k] for k in order)

@@ -104,8 +104,8 @@ def joined_graph(graphs: Sequence[Graph]) -> Graph:
         for old, tensor in graph.tensors.items():
             tensors[numbers[old]] = replace(tensor, index=numbers[old], name=f"t{numbers[old]}")
         for node in graph.nodes:
-            sides = (tuple(numbers[i] for i in side) for side in (node.inputs, node.outputs))
-            nodes.append(Node(node.op, *sides, node.attributes, len(nodes)))
+            read, written = (tuple(numbers[i] for i in side) for side in (node.inputs, node.outputs))
+            nodes.append(Node(node.op, read, written, node.attributes, len(nodes)))
         inputs += [numbers[i] for i in graph.inputs]
         outputs += [numbers[i] for i in graph.outputs]
     return Graph("cases", MappingProxyType(tensors), tuple(nodes), tuple(inputs), tuple(outputs))

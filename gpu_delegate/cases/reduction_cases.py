@@ -5,17 +5,20 @@ from itertools import product
 from types import MappingProxyType
 
 from ..graph import Attributes, Reduce, Shape, Softmax
+from ..ops.normalisation import LocalResponse
+from ..ops.running_sum import RunningSum
+from ..ops.top import Top
 from .op_case import CHANNELS, LARGE, MAPS, OpCase, case_of, size_text
 
 _AXES = ((0,), (1,), (2,), (0, 2), (1, 3), (0, 1, 2), (1, 2, 3), (0, 1, 2, 3))
-_NEAR_ONE = {"low": 0.9, "high": 1.1}  # products of many values neither vanish nor overflow
+_NEAR_ONE, _AROUND_ZERO = (0.9, 1.1), (-2.0, 2.0)  # products of many values near one neither vanish nor overflow
 
 
 def _reduced(op: str, shape: Shape, axes: tuple[int, ...], keep: bool) -> OpCase:
     out = tuple(1 if k in axes else n for k, n in enumerate(shape) if keep or k not in axes)
     what = f"{size_text(shape)} over {','.join(map(str, axes))}" + " dropped" * (not keep)
-    limits = _NEAR_ONE if op == "REDUCE_PROD" else {}
-    return case_of(op, what, [shape], out, Reduce(axes, keep), **limits)
+    low, high = _NEAR_ONE if op == "REDUCE_PROD" else _AROUND_ZERO
+    return case_of(op, what, [shape], out, Reduce(axes, keep), low=low, high=high)
 
 
 def _reductions(op: str) -> Iterator[OpCase]:
@@ -43,11 +46,37 @@ def _normalisations(op: str) -> Iterator[OpCase]:
         yield case_of(op, f"{size_text(shape)} far apart", [shape], shape, betas[0], low=-80.0, high=80.0)
 
 
+def _tops(op: str) -> Iterator[OpCase]:
+    for shape in (*MAPS, (13,), (7, 5), (3, 7, 13), LARGE):
+        for count in dict.fromkeys((1, min(3, shape[-1]), shape[-1]) if shape != LARGE else (5,)):
+            out = (*shape[:-1], count)
+            yield case_of(op, f"{count} of {size_text(shape)}", [shape], out, Top(count), others=[out])
+
+
+def _running_sums(op: str) -> Iterator[OpCase]:
+    rows = [(shape, RunningSum(3)) for shape in (*MAPS, LARGE)]
+    flags = product((False, True), (False, True))
+    rows += [((3, 5, 7, 13), RunningSum(axis, *both)) for axis, both in product((0, 1, 2), flags)]
+    rows += [((13,), RunningSum(0)), ((7, 5), RunningSum(0)), ((3, 7, 5), RunningSum(1, reverse=True))]
+    for shape, found in rows:
+        words = " exclusive" * found.exclusive + " reverse" * found.reverse
+        yield case_of(op, f"{size_text(shape)} along {found.axis}{words}", [shape], shape, found)
+
+
+def _local_responses(op: str) -> Iterator[OpCase]:
+    attributes = LocalResponse(2, 1.0, 0.5, 0.75), LocalResponse(5, 2.0, 0.1, 0.5)
+    for shape, found in product((*MAPS, LARGE), attributes):
+        yield case_of(op, f"{size_text(shape)} radius {found.radius}", [shape], shape, found)
+
+
 REDUCTION_CASES: Mapping[str, Callable[[str], Iterator[OpCase]]] = MappingProxyType(
     {
         **dict.fromkeys(
             ("MEAN", "SUM", "REDUCE_PROD", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_ANY", "REDUCE_ALL"), _reductions
         ),
+        "TOPK_V2": _tops,
+        "CUMSUM": _running_sums,
+        "LOCAL_RESPONSE_NORMALIZATION": _local_responses,
         **dict.fromkeys(("SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION"), _normalisations),
     }
 )

@@ -11,7 +11,7 @@ from .reduction_cases import REDUCTION_CASES
 from .window_cases import WINDOW_CASES
 
 _ROWS = {**WINDOW_CASES, **MOVE_CASES, **REDUCTION_CASES, **LOOKUP_CASES}
-_TYPES = ("float32", "bool", "float16")  # of elementwise ops that have cases by their record
+_TYPES = ("float32", "bool", "float16", "int8")  # of elementwise ops that have cases by their record
 
 
 def cases_of(op: str) -> tuple[OpCase, ...]:

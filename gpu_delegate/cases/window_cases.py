@@ -16,6 +16,7 @@ from ..graph import (
     Size2,
     TransposeConv2D,
 )
+from ..ops.matrix_product import MatrixProduct
 from .op_case import CHANNELS, LARGE, MAPS, OpCase, case_of, size_text
 
 _ONE: Size2 = (1, 1)
@@ -140,12 +141,42 @@ def _connected(op: str) -> Iterator[OpCase]:
     yield case_of(op, "61x1001->301", [(61, 1001)], (61, 301), Activated(), [(301, 1001), (301,)], tolerance=1e-4)
 
 
+def _products(op: str) -> Iterator[OpCase]:
+    plain = MatrixProduct()
+    rows: list[tuple[Shape, Shape, Shape, MatrixProduct]] = [
+        *(((3, 5, depth), (3, depth, 7), (3, 5, 7), plain) for depth in CHANNELS),
+        *(((1, 5, 13), (1, 13, outputs), (1, 5, outputs), plain) for outputs in CHANNELS),
+        ((5, 13), (13, 7), (5, 7), plain), ((3, 5, 13), (1, 13, 7), (3, 5, 7), plain),
+        ((1, 5, 13), (3, 13, 7), (3, 5, 7), plain), ((2, 3, 5, 7), (2, 3, 7, 4), (2, 3, 5, 4), plain),
+        ((3, 13, 5), (3, 13, 7), (3, 5, 7), MatrixProduct(adj_x=True)),
+        ((3, 5, 13), (3, 7, 13), (3, 5, 7), MatrixProduct(adj_y=True)),
+        ((1, 61, 67), (1, 67, 37), (1, 61, 37), plain),
+    ]  # fmt: skip
+    for first, second, out, attributes in rows:
+        flags = " ".join(name for name, value in vars(attributes).items() if value)
+        what = f"{size_text(first)} by {size_text(second)} {flags}".rstrip()
+        yield case_of(op, what, [first, second], out, attributes)
+        if attributes == plain:
+            yield case_of(op, f"{what}, constant", [first], out, attributes, [second])
+
+
+def _cells(op: str) -> Iterator[OpCase]:
+    """LSTM's basic cell: input, last activation, weights and biases of its four gates, last state."""
+    for (inputs, depth), batch in product(((1, 5), (3, 4), (5, 13), (13, 8)), (1, 3)):
+        joined, state = inputs + depth, (batch, depth)
+        shapes = [(batch, inputs), state, (4 * depth, joined), (4 * depth,), state]
+        others = [state, (batch, joined), (batch, 4 * depth)]
+        yield case_of(op, f"{batch}x{inputs} to {depth}", shapes, state, others=others)
+
+
 def _resizes(op: str) -> Iterator[OpCase]:
     modes = [Resize(), Resize(align_corners=True), Resize(half_pixel_centers=True)]
     sizes: list[tuple[Size2, Size2]] = [
         ((6, 8), (12, 16)), ((5, 7), (13, 9)), ((12, 9), (5, 4)), ((1, 1), (4, 5)), ((3, 4), (1, 1)), ((7, 3), (7, 9)),
     ]  # fmt: skip
-    rows = [((1, *source, 3), target, mode) for (source, target), mode in product(sizes, modes)]
+    rows: list[tuple[Shape, Size2, Resize]] = [
+        ((1, *source, 3), target, mode) for (source, target), mode in product(sizes, modes)
+    ]
     rows += [(shape, (9, 11), modes[2]) for shape in MAPS]
     rows += [((1, 31, 33, 37), (61, 67), modes[2])]
     for shape, target, mode in rows:
@@ -162,6 +193,9 @@ WINDOW_CASES: Mapping[str, Callable[[str], Iterator[OpCase]]] = MappingProxyType
         "Convolution2DTransposeBias": _transposed,
         "AVERAGE_POOL_2D": _pools,
         "MAX_POOL_2D": _pools,
+        "L2_POOL_2D": _pools,
+        "BATCH_MATMUL": _products,
+        "LSTM": _cells,
         "FULLY_CONNECTED": _connected,
         "RESIZE_BILINEAR": _resizes,
         "RESIZE_NEAREST_NEIGHBOR": _resizes,

@@ -28,6 +28,7 @@ class InterpreterOptions:
     keep_all: bool = False  # without delegates, so that all tensors can be read
     preserve: bool = False  # inner tensors are not computed in place
     operators: int = 0  # of the model, for what is said of the delegate
+    plain: bool = False  # by the reference kernels, which are slow
     delegate: dict[str, Any] | None = None  # arguments of GpuDelegate, as plain data; None for the CPU alone
 
 
@@ -98,7 +99,9 @@ class LocalInterpreter:
             given["experimental_delegates"] = [delegate]
         if sharing:
             given["experimental_delegates"] = [sharing]
-        if options.keep_all or sharing:
+        if options.plain:
+            given["experimental_op_resolver_type"] = module.OpResolverType.BUILTIN_REF
+        elif options.keep_all or sharing:
             given["experimental_op_resolver_type"] = module.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
         if options.keep_all:
             given["experimental_preserve_all_tensors"] = options.preserve

@@ -1,8 +1,8 @@
 """A graph and its inputs go in, its outputs come out: TensorFlow Lite on the CPU, fallback and reference.
 
 TensorFlow Lite does not validate files, so it never gets an untrusted one in this process: it gets a file that is
-written from the graph as read. A graph with opaque nodes goes to a process of its own, and so does the file itself
-where the graph does not hold all that it says.
+written from the graph as read. A graph with opaque nodes or quantised tensors goes to a process of its own, and so does
+the file itself where the graph does not hold all that it says.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,6 +14,7 @@ from ..delegate.delegate import GpuDelegate
 from ..errors import UsageError
 from ..graph import Graph
 from ..llvm.machine import usable_cores
+from ..quantization import has_quantized
 from ..weights_cache import WeightsCache
 from .array_pipe import AnyArray
 from .child_interpreter import ChildInterpreter
@@ -40,10 +41,13 @@ class Reference:
         keep_all_tensors: bool = False,
         delegate: Mapping[str, Any] | None = None,
         weights_cache: WeightsCache | None = None,
+        judges: bool = False,
     ) -> None:
         """Load a graph as the reader created it, or after rewriting.py's passes.
 
         With keep_all_tensors no delegate hides the inner tensors and tensor() returns each of them; that is slower.
+        It `judges` others then, or if that is asked for: quantised models run in TensorFlow Lite's reference kernels,
+        of which its others differ by some steps.
         `delegate`, arguments of GpuDelegate, has it run on the GPU as far as that can; `delegation` tells how far. A
         graph that goes to a process of its own has its OpenGL context there, and shares no weights. With
         `weights_cache`, XNNPACK's packed weights are those of other instances; `unshared` says why they are not.
@@ -60,6 +64,7 @@ class Reference:
             keep_all_tensors,
             bool(graph.original),
             len(graph.nodes),
+            (keep_all_tensors or judges) and has_quantized(graph),
             None if delegate is None else {name: given for name, given in delegate.items() if name != _OF_THIS_PROCESS},
         )
         self._interpreter: AnyInterpreter
@@ -126,5 +131,8 @@ class Reference:
 
 
 def is_apart(graph: Graph) -> bool:
-    """Whether a graph runs in a process of its own, whose complaints nobody sees."""
-    return bool(graph.original or graph.opaque)
+    """Whether a graph runs in a process of its own, whose complaints nobody sees.
+
+    Scales and zero points that make no sense end TensorFlow Lite's process: each of its kernels has rules of its own.
+    """
+    return bool(graph.original or graph.opaque) or has_quantized(graph)

@@ -61,7 +61,8 @@ class ProgramBorder:
     def upload(self, tensor: int, address: int, size_bytes: int) -> None:
         """An input from RAM: its values in the order and type of the file.
 
-        Raises UsageError for another size, for what is not finite, and for integers that float32 does not have.
+        Integers are rounded to float32: operators for which that would make a difference are not taken
+        (exact_integers.py). Raises UsageError for another size and for what is not finite.
         """
         own = self._program.compiled.tensor(tensor)
         values = self._array_in_ram(tensor, address, size_bytes)
@@ -71,7 +72,7 @@ class ProgramBorder:
             check_values(values, own)
             self._tensors[tensor].upload(values)
         else:
-            self._program.write(tensor, values)
+            self._program.write(tensor, values, may_round=True)
 
     def take(self, tensor: int, source: "ProgramBorder") -> None:
         """An input from another program of this context, whose output it is. Raises UsageError for another shape."""

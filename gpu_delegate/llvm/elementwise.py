@@ -8,18 +8,20 @@ from functools import reduce
 from types import MappingProxyType
 from typing import Protocol
 
+import numpy as np
+
 from ..errors import UnsupportedError
-from ..graph import Alpha, Attributes, Steps
+from ..graph import Alpha, Attributes
 from ..ops.cast import Cast
 from ..ops.division import divides_integers
 from ..ops.elementwise import Gelu
-from ..ops.requantize import LOW_BITS, MULTIPLIER_BITS, SUM_BITS, AddSteps, FixedPoint, Requantize, RoundToSteps
+from ..ops.fake_quant import FakeQuant
 from .ir import Function, Register
+from .steps_code import add_steps, hard_swish_steps, requantize, round_to_steps
 from .vector_math import FloatMath, math_of
 
 SQRT_HALF = 0.7071067812
 GELU_SCALE, GELU_CUBE = 0.7978845608, 0.044715
-HALF_UNIT = 1 << (MULTIPLIER_BITS - 1)
 
 
 class ElementwiseOp(Protocol):
@@ -101,55 +103,11 @@ def _cast(m: FloatMath, attributes: Attributes, x: Register) -> Register:
     return m.call("trunc", x) if attributes.cuts_off else x
 
 
-def _requantize(
-    m: FloatMath, attributes: Attributes, x: Register, high: Register, low: Register, power: Register
-) -> Register:
-    assert isinstance(attributes, Requantize)
-    upper = m.f.binary("shl", m.whole(high), m.int_of(LOW_BITS))
-    multiplier, right = m.f.binary("add", upper, m.whole(low)), m.smaller(1.0, power)
-    x = m.whole(m.mul(x, m.larger(1.0, power)))
-    if attributes.is_once:
-        more = m.f.choose(m.compare("oge", power, 1.0), m.long_of(HALF_UNIT), m.long_of(0))
-        found = m.call("floor", m.fma(m.float_of(_high_product(m, x, multiplier, more)), right, 0.5))
-    else:
-        product = m.float_of(_high_product(m, x, multiplier, m.long_of(HALF_UNIT)))
-        found = m.round_away(m.mul(product, right))
-    return _within(m, found, attributes.limits)
-
-
-def _high_product(m: FloatMath, x: Register, y: Register, more: Register) -> Register:
-    """The bits from 31 on of a product of two ints and what is added to it."""
-    product = m.f.binary("add", m.f.binary("mul", m.long(x), m.long(y)), more)
-    return m.f.convert("trunc", m.f.binary("ashr", product, m.long_of(MULTIPLIER_BITS)), m.integers)
-
-
-def _within(m: FloatMath, x: Register, limits: Steps) -> Register:
-    return m.clamp(x, float(limits.low), float(limits.high))
-
-
-def _round_to_steps(m: FloatMath, attributes: Attributes, x: Register, multiplier: Register) -> Register:
-    assert isinstance(attributes, RoundToSteps)
-    return _within(m, m.round_away(m.mul(x, multiplier)), attributes.limits)
-
-
-def _add_steps(m: FloatMath, attributes: Attributes, a: Register, b: Register) -> Register:
-    assert isinstance(attributes, AddSteps)
-    parts = [
-        _times(m, m.f.binary("shl", m.whole(x), m.int_of(SUM_BITS)), factor)
-        for x, factor in zip((a, b), attributes.of_inputs, strict=True)
-    ]
-    total = m.f.binary("sub" if attributes.is_difference else "add", *parts)
-    return _within(m, m.float_of(_times(m, total, attributes.of_sum)), attributes.limits)
-
-
-def _times(m: FloatMath, x: Register, factor: FixedPoint) -> Register:
-    """Rounded up behind the product, and away from zero behind the shift."""
-    product = _high_product(m, x, m.int_of(factor.multiplier), m.long_of(HALF_UNIT))
-    if not factor.shift:
-        return product
-    one_less = m.f.convert("sext", m.f.compare("icmp slt", product, m.int_of(0)), m.integers)  # -1 below zero
-    half = m.f.binary("add", product, m.int_of(1 << (factor.shift - 1)))
-    return m.f.binary("ashr", m.f.binary("add", half, one_less), m.int_of(factor.shift))
+def _fake_quant(m: FloatMath, attributes: Attributes, x: Register) -> Register:
+    assert isinstance(attributes, FakeQuant)
+    low, high, step = attributes.levels
+    levels = m.mul(m.sub(m.clamp(x, low, high), low), float(np.float32(1) / np.float32(step)))
+    return m.add(m.mul(m.call("floor", m.add(levels, 0.5)), step), low)
 
 
 def _select(m: FloatMath, _: Attributes, condition: Register, value: Register, other: Register) -> Register:
@@ -221,9 +179,11 @@ _CODE: Mapping[str, Code] = MappingProxyType(
         "LOGICAL_OR": lambda m, _, x, y: m.larger(y, x),
         "LOGICAL_NOT": lambda m, _, x: m.sub(1.0, x),
         "CAST": _cast,
-        "REQUANTIZE": _requantize,
-        "ROUND_TO_STEPS": _round_to_steps,
-        "ADD_STEPS": _add_steps,
+        "FAKE_QUANT": _fake_quant,
+        "REQUANTIZE": requantize,
+        "ROUND_TO_STEPS": round_to_steps,
+        "ADD_STEPS": add_steps,
+        "HARD_SWISH_STEPS": hard_swish_steps,
         "SELECT": _select,
         "SELECT_V2": _select,
     }

@@ -140,6 +140,11 @@ class CheckedNetwork(NativeNetwork):
         image = image_of(compiled, code.object_code, rounds, compiled.plan.offsets)
         super().__init__(with_weights_reserved(image), code, pool)
 
+    def run_step(self, number: int) -> None:
+        """One step, on what its inputs have been given."""
+        step = self.image.steps[number]
+        self.run_part(number, (0, step.row_groups), (0, step.slice_blocks))
+
     def run_part(self, number: int, groups: tuple[int, int], blocks: tuple[int, int]) -> None:
         """Some of a step's row groups and slice blocks: from the first number of each on, up to the second."""
         step = self.steps[number]

@@ -30,6 +30,7 @@ from ..code import (
 from ..expressions import Slice
 from ..graph import Attributes, Graph, Node, Reduce
 from ..operators import EncodedOperator, Operator, attributes_of, integers
+from .elementwise import NUMBERS
 from .record import Emission, Example, FileForm, OpRecord
 from .reduce import loops_over_pixels, reduces_channels, reduces_pixels
 
@@ -117,7 +118,7 @@ def best_of_lanes(emitter: "Emitter", node: Node) -> None:
         place, most = _best(emitter, node, row)
         (best,) = emitter.declare([AcrossLanes(kind.operation, most)])
         channels = place * 4.0 + Vector((0.0, 1.0, 2.0, 3.0))
-        found = ChooseLanes(kind.best_is, most, Vector((best,) * 4), channels, Splat(math.inf))
+        found = emitter.declare([ChooseLanes(kind.best_is, most, Vector((best,) * 4), channels, Splat(math.inf))])[0]
         emitter.add(Assign(place, Vector((AcrossLanes("minimum", found), 0.0, 0.0, 0.0))))
 
 
@@ -135,17 +136,23 @@ def _fits(graph: Graph, node: Node) -> bool:
     return reduces_channels(graph, node) or reduces_pixels(graph, node)
 
 
+def _text_taps(graph: Graph, node: Node) -> int:
+    """Statements for a pixel."""
+    return 7
+
+
 _EMISSION = Emission(stream=best_of_pixels, start=start_extremum, accumulate=take_slice, finish=best_of_lanes)
 
 RECORDS = tuple(
     OpRecord(
         name,
         "reduction",
-        FileForm(read_extremum, write_extremum, count=(2, 2), out_dtypes=POSITION_TYPES),
+        FileForm(read_extremum, write_extremum, count=(2, 2), dtypes=NUMBERS, out_dtypes=POSITION_TYPES),
         Example(out=(1, 8, 8), out_dtype="int32", attributes=Reduce((3,))),
         emission=_EMISSION,
         fits=_fits,
         pixelwise=reduces_channels,
+        text_taps=_text_taps,
     )
     for name in EXTREMA
 )

@@ -7,28 +7,37 @@ squeeze and excite, gpu_delegate/reduction.py has a work-group share the loop.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ..code import (
+    PART,
+    PIXEL,
+    THREAD,
     AcrossLanes,
     AddTo,
     Arithmetic,
     Assign,
     Declare,
     Name,
+    Operation,
+    Shared,
     Splat,
     Statement,
+    StoreShared,
+    Synchronise,
     Value,
     Vector,
     combined,
 )
 from ..expressions import Slice
 from ..graph import Attributes, Graph, Node, Reduce
-from ..indices import Index
+from ..indices import Index, Validity
+from ..layout import ceil_div
 from ..operators import EncodedOperator, Operator, attributes_of, integers
+from ..sum_parts import ARRAY
 from .elementwise import with_integers
 from .record import Emission, Example, FileForm, OpRecord
 
@@ -36,6 +45,7 @@ if TYPE_CHECKING:
     from ..emit import Emitter
 
 CHANNELS = 3  # the dimension of BHWC tensors
+MOST_FOLD_PARTS = 64  # threads that share a loop: the third side of a work-group, as all devices have it
 
 
 @dataclass(frozen=True)
@@ -150,6 +160,8 @@ def fold_pixels(emitter: "Emitter", node: Node, at: Slice) -> Sequence[Value]:
     for row, total in zip(emitter.rows, totals, strict=True):
         with loops_over_pixels(emitter, node, at, row) as (value, _):
             emitter.add(fold.into(total, value))
+    if emitter.shares_folds:
+        _join_parts(emitter, fold, totals)
     return emitter.declare([scaled(emitter.graph, node, total) for total in totals])
 
 
@@ -160,8 +172,40 @@ def loops_over_pixels(emitter: "Emitter", node: Node, at: Slice, row: int) -> It
     sizes, names = emitter.graph.tensors[source].shape, [Name(name, "int") for name in "nij"]
     place = emitter.place(emitter.shape(node.outputs[0]), row)
     inner = [Index.variable(names[k], 0, sizes[k] - 1) if k in axes else where for k, where in enumerate(place)]
-    with emitter.loop(*((names[axis], sizes[axis]) for axis in axes)):
+    counts = {axis: sizes[axis] for axis in axes}
+    is_there: Validity = True
+    if emitter.shares_folds:  # each part has every n-th place along one dimension
+        parts, (axis, size) = emitter.tile.parts, shared_dimension(emitter.graph, node)
+        index, counts[axis] = names[axis] * parts + PART, ceil_div(size, parts)
+        inner[axis] = Index.variable(index, 0, size - 1)
+        is_there = size % parts == 0 or Operation("less", (index, size))
+    with emitter.loop(*((names[axis], count) for axis, count in counts.items())), ExitStack() as stack:
+        if is_there is not True:
+            stack.enter_context(emitter.when(is_there))
         yield emitter.texel_at(source, at, (inner[0], inner[1], inner[2])), [names[axis] for axis in axes]
+
+
+def shared_dimension(graph: Graph, node: Node) -> tuple[int, int]:
+    """A dimension of those that a reduction reduces, and its size: the last one of those that are long, or as long."""
+    sizes = graph.tensors[node.inputs[0]].shape
+    _, axis = max((min(sizes[axis], MOST_FOLD_PARTS), axis) for axis in attributes_of(node, Reduce).axes)
+    return axis, sizes[axis]
+
+
+def _join_parts(emitter: "Emitter", fold: Reducer, totals: Sequence[Name]) -> None:
+    """Fold what the parts of each pixel have found, in all of them."""
+    x, y, parts = emitter.tile.local
+    threads, number = x * y * parts, Name("e", "int")
+    if ARRAY in emitter.shared:
+        emitter.add(Synchronise())  # all have read what was shared before
+    emitter.shared[ARRAY] = threads * len(totals)
+    for k, total in enumerate(totals):
+        emitter.add(StoreShared(ARRAY, THREAD + k * threads, total))
+    emitter.add(Synchronise())
+    for k, total in enumerate(totals):
+        emitter.add(Assign(total, Shared(ARRAY, PIXEL + k * threads)))
+        with emitter.loop((number, parts - 1)):
+            emitter.add(fold.into(total, Shared(ARRAY, number * (x * y) + (PIXEL + (k * threads + x * y)))))
 
 
 def start_fold(emitter: "Emitter", node: Node) -> None:

@@ -3,7 +3,8 @@
 TensorFlow Lite's reference kernels multiply by an integer of 31 bits, round halves up, divide by a power of two, round
 halves away from zero, and limit the result to the output's type or to its fused activation
 (MultiplyByQuantizedMultiplier in its kernels' common.h; arXiv 1712.05877, section 2.4). REQUANTIZE does the same with
-integers of 64 bits, so its steps are theirs, to the bit, wherever the whole numbers are below 2^24.
+integers of 64 bits, so its steps are theirs, to the bit, wherever the whole numbers are below 2^24. ADD_STEPS adds in
+2^-20 of a step, and HARD_SWISH_STEPS computes in 16 bits.
 """
 
 import math
@@ -58,6 +59,16 @@ class AddSteps(Attributes):
     limits: Steps = field(default_factory=lambda: Steps(-128, 127))
 
 
+@dataclass(frozen=True)
+class HardSwishSteps(Attributes):
+    """HARD_SWISH_STEPS: input (x,). Numbers of 16 bits, as factors of the steps."""
+
+    multiplier: float = 64.0  # of x, in the output's scale before the last shift
+    gates: tuple[float, float, float] = (128.0, 0.5, 1.0)  # of x, up to 1 being 32768: with a rounding behind each
+    power: float = 2.0**-7  # the last shift
+    limits: Steps = field(default_factory=lambda: Steps(-128, 127))
+
+
 def fixed_point(multiplier: float) -> FixedPoint:
     """A positive number (QuantizeMultiplier of TensorFlow Lite); to the left where the shift is negative."""
     mantissa, exponent = math.frexp(multiplier)
@@ -97,6 +108,16 @@ def _added(node: Node) -> str:
     return f"add_steps({{0}}, {{1}}, {said}, {sign}, {_limits(attributes.limits)})"
 
 
+def _vector(values: tuple[float, ...]) -> str:
+    return f"vec{len(values)}({', '.join(map(repr, map(float, values)))})"
+
+
+def _swished(node: Node) -> str:
+    swish = attributes_of(node, HardSwishSteps)
+    factors = f"{swish.multiplier!r}, {_vector(swish.gates)}, {swish.power!r}"
+    return f"hard_swish_steps({{0}}, {factors}, {_limits(swish.limits)})"
+
+
 RECORDS = (
     elementwise(
         "REQUANTIZE",
@@ -119,4 +140,5 @@ RECORDS = (
         Example(shapes=((1, 8, 8, 8), (1, 8, 8, 8)), attributes=AddSteps()),
         functions="requantize.glsl",
     ),
+    elementwise("HARD_SWISH_STEPS", _swished, None, Example(attributes=HardSwishSteps()), functions="requantize.glsl"),
 )

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from ..graph import Attributes, Graph, Node
 from ..operators import EncodedOperator, Operator, attributes_of, integers
+from .elementwise import with_integers
 from .record import Example, FileForm, OpRecord
 
 
@@ -34,7 +35,7 @@ RECORDS = (
     OpRecord(
         "CUMSUM",
         "reduction",
-        FileForm(read_running_sum, write_running_sum, count=(2, 2)),
+        with_integers(FileForm(read_running_sum, write_running_sum, count=(2, 2))),
         Example(attributes=RunningSum(3)),
     ),
 )

@@ -14,6 +14,7 @@ from ..expressions import Slice
 from ..graph import Attributes, Graph, Node
 from ..layout import ceil_div, shape_of
 from ..operators import EncodedOperator, Operator, attributes_of, integers
+from .elementwise import NUMBERS
 from .record import Emission, Example, FileForm, OpRecord, always
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ RECORDS = (
     OpRecord(
         "TOPK_V2",
         "reduction",
-        FileForm(read_top, write_top, count=(2, 2), outputs=(2, 2), out_dtypes=("float32", "int32")),
+        FileForm(read_top, write_top, count=(2, 2), outputs=(2, 2), dtypes=NUMBERS, out_dtypes=NUMBERS),
         Example(out=(1, 8, 8, 3), others=((1, 8, 8, 3),), others_dtype="int32", attributes=Top(3)),
     ),
     _half(VALUES),

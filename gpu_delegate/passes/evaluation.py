@@ -116,10 +116,10 @@ def _leaky_relu(node: Node, values: Sequence[Values], output: Tensor) -> Values:
 
 def _select(node: Node, values: Sequence[Values], output: Tensor) -> Values:
     """A vector of conditions is one for each map of a batch."""
-    condition, *others = values
+    condition, value, other = values
     if condition.ndim == 1:
         condition = condition.reshape(-1, *(1,) * (len(output.shape) - 1))
-    return np.where(*(np.broadcast_to(value, output.shape) for value in (condition, *others)))
+    return np.where(np.broadcast_to(condition, output.shape), value, other)
 
 
 def _cast(node: Node, values: Sequence[Values], output: Tensor) -> Values:

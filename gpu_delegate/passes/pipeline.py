@@ -31,6 +31,7 @@ from .decomposition import (
     split_top,
     unify_moves,
 )
+from .extrema import share_long_extrema
 from .folding import fold_constants
 from .grouped import expand_grouped_convolution
 from .integers import check_integers
@@ -54,9 +55,9 @@ PASSES: tuple[Pass, ...] = (
     unify_moves,
     express_custom_ops,
     express_lookups,
-    split_top,
     fold_constants,
     check_integers,
+    split_top,
     express_products,
     separate_computed_weights,
     decompose_normalisations,
@@ -71,6 +72,7 @@ PASSES: tuple[Pass, ...] = (
     merge_preceding_arithmetic,
     split_activations,
     align_ranks,
+    share_long_extrema,
     split_reductions,
     remove_identities,
     expand_depthwise_multiplier,
@@ -94,9 +96,9 @@ UNFUSED_PASSES: tuple[Pass, ...] = (
     unify_moves,
     express_custom_ops,
     express_lookups,
-    split_top,
     fold_constants,
     check_integers,
+    split_top,
     express_products,
     separate_computed_weights,
     decompose_normalisations,

@@ -21,6 +21,7 @@ from ..graph import (
     Transpose,
 )
 from ..operators import attributes_of
+from ..ops.convolution import channel_groups
 from ..ops.matrix_product import MatrixProduct
 from ..rewrite import Outcome, Rewriter, float_data
 from .grouped import part_along
@@ -34,7 +35,8 @@ _COMPUTED = MappingProxyType(
         "FULLY_CONNECTED": "BATCH_MATMUL",
     }
 )
-MOST_COMPUTED_GROUPS = 32  # of a convolution with computed weights, which becomes as many
+MOST_COMPUTED_GROUPS = 32  # of a convolution with computed weights, which becomes as many ...
+MOST_COMPUTED_PARTS = 256  # ... and of all such convolutions of a graph together
 
 
 def express_products(graph: Graph) -> tuple[Graph, Outcome]:
@@ -82,6 +84,7 @@ def separate_computed_weights(graph: Graph) -> tuple[Graph, Outcome]:
     many, between slices and a CONCATENATION.
     """
     edit = Rewriter(graph)
+    _check_parts(graph)
     for node in graph.nodes:
         if node.op not in _COMPUTED:
             continue
@@ -90,6 +93,20 @@ def separate_computed_weights(graph: Graph) -> tuple[Graph, Outcome]:
         if computes_weights or (bias != ABSENT and not graph.tensors[bias].is_constant):
             _separate(edit, graph, node, bias, computes_weights)
     return edit.finish()
+
+
+def _check_parts(graph: Graph) -> None:
+    """Raises UnsupportedError where groups would become too many convolutions: planning them takes long."""
+    parts = 0
+    for node in graph.nodes:
+        if node.op == "CONV_2D" and not graph.tensors[node.inputs[1]].is_constant:
+            groups = channel_groups(graph, node)
+            parts += groups if groups > 1 else 0
+            wide = groups > MOST_COMPUTED_GROUPS
+            count, most = (groups, MOST_COMPUTED_GROUPS) if wide else (parts, MOST_COMPUTED_PARTS)
+            if count > most:
+                many = f"weights that the model computes in {count} groups, at most {most} are allowed"
+                raise UnsupportedError(f"CONV_2D (operator {node.index}): {many}")
 
 
 def _separate(edit: Rewriter, graph: Graph, node: Node, bias: int, computes_weights: bool) -> None:
@@ -159,9 +176,6 @@ def _grouped(edit: Rewriter, node: Node, x: Tensor, weights: Tensor, out: Tensor
     """A convolution for each group of channels."""
     attributes, depth = attributes_of(node, Conv2D), weights.shape[3]
     groups = x.shape[3] // depth
-    if groups > MOST_COMPUTED_GROUPS:
-        many = f"weights that the model computes in {groups} groups, at most {MOST_COMPUTED_GROUPS} are allowed"
-        raise UnsupportedError(f"CONV_2D (operator {node.index}): {many}")
     outputs, nodes, parts = weights.shape[0] // groups, list[Node](), list[int]()
     linear = replace(attributes, activation="NONE")
     for group in range(groups):

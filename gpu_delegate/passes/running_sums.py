@@ -1,6 +1,6 @@
 """CUMSUM goes in; a triangular matrix, or shifts along its dimension and sums of them, come out.
 
-Over channels it is a matrix product, as long as there are not too many. Else there are a few steps for any length:
+Over channels that are floats, and not too many, it is a matrix product. Else there are a few steps for any length:
 after one every place has the sum of the values of so many places before it, and the next one adds up several such sums,
 each from as many places further. Eight terms a step make 512 places in three.
 """
@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from ..graph import ABSENT, Activated, Graph, Node, Pad, Shape, StridedSlice
+from ..graph import ABSENT, Activated, Graph, Node, Pad, Shape, StridedSlice, Tensor
 from ..operators import attributes_of
 from ..ops.running_sum import RunningSum
 from ..rewrite import Outcome, Rewriter
@@ -35,14 +35,14 @@ def _summed_up(edit: Rewriter, graph: Graph, node: Node) -> list[Node]:
     length, is_last = x.shape[running.axis], running.axis == len(x.shape) - 1
     if length == 1 and not running.exclusive:
         return [Node("RESHAPE", node.inputs, node.outputs, index=node.index)]
-    if is_last and length <= MOST_MATRIX_ROWS:
+    if is_last and length <= MOST_MATRIX_ROWS and out.dtype == "float32":
         matrix = edit.new_constant(f"{out.name}:matrix", triangular_matrix(length, running))
         return [Node("FULLY_CONNECTED", (x.index, matrix, ABSENT), node.outputs, Activated(), node.index)]
     if not is_last:
-        return _Steps(edit, x.shape, node, out.name).nodes(x.index, node.outputs[0])
+        return _Steps(edit, x.shape, node, out).nodes(x.index, node.outputs[0])
     columns = (math.prod(x.shape[:-1]), length, 1)
-    reshaped, summed = (edit.new_tensor(f"{out.name}:columns", columns) for _ in range(2))
-    steps = _Steps(edit, columns, replace(node, attributes=replace(running, axis=1)), out.name)
+    reshaped, summed = (edit.new_tensor(f"{out.name}:columns", columns, out.dtype) for _ in range(2))
+    steps = _Steps(edit, columns, replace(node, attributes=replace(running, axis=1)), out)
     return [
         Node("RESHAPE", node.inputs, (reshaped,)),
         *steps.nodes(reshaped, summed),
@@ -68,8 +68,8 @@ def terms_of_steps(length: int) -> list[int]:
 class _Steps:
     """Nodes in place of one CUMSUM along rows, columns or a batch."""
 
-    def __init__(self, edit: Rewriter, shape: Shape, node: Node, name: str) -> None:
-        self._edit, self._node, self._shape, self._name = edit, node, shape, name
+    def __init__(self, edit: Rewriter, shape: Shape, node: Node, out: Tensor) -> None:
+        self._edit, self._node, self._shape, self._out = edit, node, shape, out
         self._running = attributes_of(node, RunningSum)
         self._made: list[Node] = []
 
@@ -88,7 +88,7 @@ class _Steps:
         """A map whose places have what lies so far before them, or behind them in reverse; zeros where nothing is."""
         axis, reverse, shape = self._running.axis, self._running.reverse, self._shape
         if distance == shape[axis]:
-            zero = self._edit.new_constant(f"{self._name}:zero", np.zeros((), np.float32))
+            zero = self._edit.new_constant(f"{self._out.name}:zero", np.zeros((), np.float32))
             return self._add(Node("MUL", (tensor, zero), (), Activated()), shape)
         sizes = (*shape[:axis], shape[axis] - distance, *shape[axis + 1 :])
         begin = tuple(distance if reverse and k == axis else 0 for k in range(len(shape)))
@@ -99,6 +99,6 @@ class _Steps:
 
     def _add(self, node: Node, shape: Shape) -> int:
         """Append a node with a new tensor as its output, whose number it returns."""
-        made = self._edit.new_tensor(f"{self._name}:{node.op.lower()}", shape)
+        made = self._edit.new_tensor(f"{self._out.name}:{node.op.lower()}", shape, self._out.dtype)
         self._made.append(replace(node, outputs=(made,)))
         return made

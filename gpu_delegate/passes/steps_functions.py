@@ -1,9 +1,13 @@
 """Functions of 8-bit integers go in; the same of real numbers, rounded once, come out."""
 
+import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+import numpy as np
+
 from ..graph import Node
+from ..ops.requantize import HardSwishSteps
 from .quantized_node import Form, QuantizedNode
 
 GREATEST_POWER = 40.0  # of e that EXP makes: infinity would not be limited
@@ -32,9 +36,29 @@ def _of_positive(node: QuantizedNode) -> Sequence[Node]:
     return node.round(node.add(node.node.op, limited), 1 / node.scale(node.out))
 
 
+def _hard_swish(node: QuantizedNode) -> Sequence[Node]:
+    """HARD_SWISH, which TensorFlow Lite computes in 16 bits: steps as 1/128 of them, the gate up to 32768."""
+    fine = np.float32(node.scale(node.input(0))) / np.float32(128)
+    value, power = _short_factors(float(fine / np.float32(node.scale(node.out))))
+    gate, shift = _short_factors(float(fine / np.float32(3 / 32768)))
+    if power > 1:
+        node.refuse("a scale of the output that is much smaller than the input's")
+    gates = (128.0, gate, shift) if shift <= 1 else (64.0 * shift, gate, 2.0)
+    attributes = HardSwishSteps(128.0 * value, gates, power, node.limits())
+    return node.finish("HARD_SWISH_STEPS", node.operand(0), attributes=attributes)
+
+
+def _short_factors(multiplier: float) -> tuple[float, float]:
+    """A multiplier as one of 16 bits, below 1, and a power of two."""
+    mantissa, exponent = math.frexp(multiplier)
+    mantissa_32 = round(mantissa * 2**31)
+    return min((mantissa_32 + 2**15) >> 16, 2**15 - 1) / 2**15, 2.0**exponent
+
+
 FUNCTION_FORMS: Mapping[str, Form] = MappingProxyType(
     {
-        **dict.fromkeys(("LOGISTIC", "TANH", "HARD_SWISH", "ELU", "GELU"), _function),
+        **dict.fromkeys(("LOGISTIC", "TANH", "ELU", "GELU"), _function),
+        "HARD_SWISH": _hard_swish,
         "EXP": _power,
         **dict.fromkeys(("LOG", "SQRT", "RSQRT"), _of_positive),
     }

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from ..graph import Node, Reduce, Steps
+from ..graph import Node, Pool2D, Reduce, Steps
 from ..operators import attributes_of
 from .quantized_node import Form, QuantizedNode, activation_of
 
@@ -17,20 +17,18 @@ ABOVE_ONE = 1 + 2**-20  # moves a quotient that should be a half, and is just be
 
 def _averaged(node: QuantizedNode) -> Sequence[Node]:
     """AVERAGE_POOL_2D."""
-    attributes = node.node.attributes
-    average = node.add(node.node.op, node.operand(0), attributes=replace(attributes, activation="NONE"))
-    return rounded_with_zero_point(node, average, node.limits(activation_of(node.node)))
+    linear = replace(attributes_of(node.node, Pool2D), activation="NONE")
+    average = node.add(node.node.op, node.operand(0), attributes=linear)
+    return rounded_with_zero_point(node, average, node.limits(activation_of(node.node)), ABOVE_ONE)
 
 
-def rounded_with_zero_point(node: QuantizedNode, x: int, limits: Steps) -> Sequence[Node]:
-    """Steps in fractions to steps, rounded as integers from zero on."""
+def rounded_with_zero_point(node: QuantizedNode, x: int, limits: Steps, factor: float = 1.0) -> Sequence[Node]:
+    """Steps in fractions to steps, rounded as integers from zero on, times a factor near 1."""
     zero_point = node.zero_point(node.input(0))
     if not zero_point:
-        return node.round(x, ABOVE_ONE, limits)
+        return node.round(x, factor, limits)
     offset = node.constant("zero point", zero_point)
-    whole = node.rounded(
-        node.add("ADD", x, offset), ABOVE_ONE, Steps(limits.low + zero_point, limits.high + zero_point)
-    )
+    whole = node.rounded(node.add("ADD", x, offset), factor, Steps(limits.low + zero_point, limits.high + zero_point))
     return node.finish("SUB", whole, offset)
 
 

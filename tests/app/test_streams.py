@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(not FULL.exists(), reason="this system has no /d
         ["--help"],
         ["models"],
         ["models", "--json"],
-        ["inspect", "--ops"],
+        ["inspect", "selfie", "--ops"],
         ["inspect", "selfie", "--no-peaks"],
         ["live", "--dump-config"],
         ["live", "--list"],

@@ -15,6 +15,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import rich.console
@@ -92,20 +93,22 @@ def outcomes(seeds: Sequence[int], kind: str) -> list[str]:
     return [text for seed in seeds for text in outcomes([seed], kind)]
 
 
-def keep(seed: int, kind: str, text: str) -> None:
-    """A failing graph as it is, and a small one with what it is made of."""
+def keep(seed: int, kind: str, text: str) -> str:
+    """A failing graph as it is, and a small one with what it is made of; where they are."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     (FOLDER / f"{seed}.txt").write_text(
         f"{text}\nagain: python -m tests.fuzz.graphs --only {seed} --quantised {kind}\n"
     )
     data, _ = made(seed, kind)
     (FOLDER / f"{seed}.tflite").write_bytes(data)
+    where = str(FOLDER / f"{seed}.tflite")
     with open_context() as context:
         small = small_failure(seed, kind, context)
     if kind == "no":
         (FOLDER / f"{seed}.tflite").write_bytes(small.build())
     with (FOLDER / f"{seed}.txt").open("a") as file:
         file.write(f"{described(small)}\n")
+    return where
 
 
 def small_failure(seed: int, kind: str, context: Context) -> ModelBuilder:
@@ -154,7 +157,7 @@ def fuzz(seeds: range, kind: str) -> int:
                 if text not in ("agrees", "in part"):
                     failed += 1
                     print(f"{seed}: {text}", file=sys.stderr, flush=True)
-                    in_child(lambda seed=seed, text=text: str(keep(seed, kind, text)), 600.0)  # type: ignore[misc]
+                    in_child(partial(keep, seed, kind, text), 600.0)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
     print(f"{sum(counted.values())} graphs in {time.perf_counter() - start:.0f} s: {dict(counted)}")

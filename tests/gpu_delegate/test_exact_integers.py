@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import texelflow
+from tests.delegated import inferred, interpreter_of
 from tests.model_builder import ModelBuilder
 from texelflow.gpu_delegate.compiled_partitions import compile_partitions
 from texelflow.gpu_delegate.device import SOFTWARE
@@ -112,3 +114,28 @@ def test_constants_that_float32_does_not_have_are_told() -> None:
     m.output(op(m, "MAXIMUM", whole, m.constant(np.int32((1 << 24) + 1), "int32")))
     found = compile_partitions(read_model(m.build()), SOFTWARE)
     assert "integers beyond" in found.reasons[1]
+
+
+def test_the_delegate_gives_the_same_for_integers_of_any_size() -> None:
+    """What is taken is right, whatever comes; what might not be is left to the CPU."""
+    m = ModelBuilder()
+    x, numbers = m.input((1, 7, 3)), m.input((4,), "int32")
+    one, limit = m.constant(1, "int32"), m.constant(6, "int32")
+    added = m.op("ADD", [numbers, one], (4,), "int32")
+    floats = m.op("CAST", [m.op("RESHAPE", [numbers, m.constant([2, 2], "int32")], (2, 2), "int32")], (2, 2))
+    within = m.op("MINIMUM", [m.op("MAXIMUM", [numbers, one], (4,), "int32"), limit], (4,), "int32")
+    m.output(added, floats, m.op("GATHER", [x, within], (1, 4, 3), axis=1))
+    model = m.build()
+    values = [
+        np.random.default_rng(1).uniform(-1, 1, (1, 7, 3)).astype(np.float32),
+        np.array([(1 << 24) + 1, -(1 << 30) - 1, 5, np.iinfo(np.int32).max], np.int32),
+    ]
+    with texelflow.GpuDelegate(min_nodes_per_partition=1, strict=True, quiet=True) as delegate:
+        interpreter = interpreter_of(model, delegate, xnnpack=False)
+        found, wanted = inferred(interpreter, values), inferred(interpreter_of(model, xnnpack=False), values)
+        taken = {read_model(model).nodes[k].op for each in delegate.partitions for k in each.nodes}
+        del interpreter
+    assert {"CAST", "RESHAPE", "GATHER"} <= taken
+    assert "ADD" not in taken
+    for ours, theirs in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(ours, theirs)

@@ -5,6 +5,7 @@ fall short on one.
     python -m tests.quantized mobilenet              # those whose names hold this
     python -m tests.quantized --folder DIR --json build/quantized.json
     python -m tests.quantized --way native           # this CPU's code instead of OpenGL; also delegate
+    python -m tests.quantized --ops                  # every op alone; exit code 1 if one is off by 2 steps
 
 Every model runs in a process of its own, on 60 pictures and 40 times noise.
 """
@@ -14,6 +15,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from tests.fuzz.children import in_child
 from tests.quantized.inputs import NOISE, PICTURES, inputs_of
 from tests.quantized.judge import Nearness, faults, nearness
 from tests.quantized.networks import NETWORKS_TO_QUANTISE
+from tests.quantized.op_runs import SHAPES, measured_ops
 from tests.quantized.ours import WAYS, our_run
 from tests.quantized.quantizer import Scheme, hybrid_twin, quantized_twin
 from tests.quantized.runs import REFERENCE, XNNPACK, TfliteRun
@@ -49,7 +52,7 @@ class Judged:
 def judged(part: str, folder: Path | None) -> Iterator[Judged]:
     """The models whose names hold this."""
     found = [
-        Judged(f"{name}-{label}", lambda name=name, scheme=scheme: generated(name, scheme))
+        Judged(f"{name}-{label}", partial(generated, name, scheme))
         for name in NETWORKS_TO_QUANTISE
         for label, scheme in (*SCHEMES, ("hybrid", None))
     ]
@@ -64,6 +67,11 @@ def generated(name: str, scheme: Scheme | None) -> bytes:
         return hybrid_twin(net)
     samples = inputs_of(net.shape(net.inputs[0]), "float32")
     return quantized_twin(net, [[values] for values in samples[:: len(samples) // SAMPLES]], scheme)
+
+
+def measured_text(one: Judged, way: str) -> str:
+    """The figures as JSON, for a process of their own."""
+    return json.dumps(measured(one, way))
 
 
 def measured(one: Judged, way: str, pictures: int = PICTURES, noise: int = NOISE) -> dict[str, Any]:
@@ -96,20 +104,38 @@ def row(figures: dict[str, Any]) -> tuple[str, ...]:
     return figures["name"], figures["way"], *shown, f"{ours.apart:.4g}", *others
 
 
+def judge_ops(way: str) -> int:
+    """Print the least share of equal values of each op, and the most steps between two."""
+    found = [
+        (one.op, dtype, one.equal, one.apart)
+        for dtype in ("int8", "uint8")
+        for shape in SHAPES
+        for one in measured_ops(way, dtype, shape)
+    ]
+    for op, dtype in dict.fromkeys((op, dtype) for op, dtype, *_ in found):
+        equal, apart = zip(*((e, a) for o, d, e, a in found if (o, d) == (op, dtype)), strict=True)
+        print(f"{op:26} {dtype:6} {min(equal):7.4f} {max(apart):4.0f}")
+    return 0 if max(apart for *_, apart in found) <= 1 else 1
+
+
 def main() -> int:
-    """Judge the models that were named, or all."""
+    """Judge the models that were named, or all; or single ops."""
     parser = argparse.ArgumentParser(prog="python -m tests.quantized", description="Judge quantised models.")
     parser.add_argument("name", nargs="?", default="", help="what the names of the models hold")
     parser.add_argument("--folder", type=Path, metavar="DIR", help="further .tflite files")
     parser.add_argument("--way", choices=WAYS, default="gl", help="where they run; what is not whole, by the delegate")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures here")
+    parser.add_argument("--ops", action="store_true", help="every op alone instead")
     options = parser.parse_args()
-    found = []
+    if options.ops:
+        return judge_ops("native" if options.way == "delegate" else options.way)
+    found: list[dict[str, Any]] = []
     for one in judged(options.name, options.folder):
         print(one.name, file=sys.stderr, flush=True)
-        ending = in_child(lambda one=one: json.dumps(measured(one, options.way)), MOST_S, MOST_BYTES)
+        ending = in_child(partial(measured_text, one, options.way), MOST_S, MOST_BYTES)
         failed = {"name": one.name, "faults": [f"{ending.how}: {ending.text}"]}
-        found.append((json.loads(ending.text) if ending.how == "text" else failed) | {"s": round(ending.seconds)})
+        known: dict[str, Any] = json.loads(ending.text) if ending.how == "text" else failed
+        found.append(known | {"s": round(ending.seconds)})
     print("\n".join(markdown_lines([COLUMNS, *map(row, found)])))
     for figures in found:
         for line in (*figures["faults"], *([f"not whole: {figures['whole']}"] if "whole" in figures else ())):

@@ -73,7 +73,7 @@ def mobilenet_v1_like(seed: int = 0, size: int = 65) -> Sketch:
     x = net.conv(net.image(size, size, 3), 8, (3, 3), stride=(2, 2), activation="RELU6")
     for channels, stride in ((16, 1), (32, 2), (32, 1), (64, 2), (64, 1), (128, 2)):
         x = net.separable(x, channels, stride)
-    x = net.pool("AVERAGE_POOL_2D", x, net.shape(x)[1:3], padding="VALID")
+    x = net.pool("AVERAGE_POOL_2D", x, (net.shape(x)[1], net.shape(x)[2]), padding="VALID")
     logits = net.reshaped(net.conv(x, 101), 1, 101)
     net.output(net.unary("SOFTMAX", logits, beta=1.0), logits)
     return net

@@ -159,8 +159,8 @@ class _Twin:
             self.out.inputs.append(self.put(tensor))
         elif border == "uint8" and self.reads_integers(tensor):
             scale, zero_point = self.encodings[tensor]
-            shifted = {"scales": (scale,), "zero_points": (zero_point + 128,)}
-            self.out.inputs.append(self.out.tensor(known.shape, "uint8", **shifted))
+            scales, zero_points = (scale,), (zero_point + 128,)
+            self.out.inputs.append(self.out.tensor(known.shape, "uint8", scales=scales, zero_points=zero_points))
             self.out.op_of("QUANTIZE", [self.out.inputs[-1]], [self.put(tensor)])
         else:
             self.out.inputs.append(self.out.tensor(known.shape))

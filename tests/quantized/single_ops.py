@@ -26,6 +26,10 @@ def _unary(op: str, **options: object) -> Draw:
     return lambda net, x, y: net.unary(op, x, **options)
 
 
+def _of_positive(op: str) -> Draw:
+    return lambda net, x, y: net.unary(op, _positive(net, x))
+
+
 def _binary(op: str, **options: object) -> Draw:
     return lambda net, x, y: net.binary(op, x, y, **options)
 
@@ -118,7 +122,7 @@ SINGLE_OPS: Mapping[str, Draw] = MappingProxyType(
         **{op.lower(): _unary(op) for op in ("LOGISTIC", "TANH", "HARD_SWISH", "GELU", "EXP", "ABS")},
         "leaky relu": _unary("LEAKY_RELU", alpha=0.2),
         "prelu": _sloped,
-        **{op.lower(): lambda net, x, y, op=op: net.unary(op, _positive(net, x)) for op in ("RSQRT", "LOG", "SQRT")},
+        **{op.lower(): _of_positive(op) for op in ("RSQRT", "LOG", "SQRT")},
         "resize bilinear": lambda net, x, y: net.resize(x, (13, 17)),
         "resize bilinear doubled": lambda net, x, y: net.resize(x, (2 * net.shape(x)[1], 2 * net.shape(x)[2])),
         "resize bilinear aligned": lambda net, x, y: net.resize(x, (21, 5), align_corners=True),

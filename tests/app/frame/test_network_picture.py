@@ -12,7 +12,7 @@ import pytest
 from tests.commands import Command
 from tests.frame_models import class_network, picture_network
 from tests.markers import on_both_apis
-from tests.partial_models import reversed_twice
+from tests.partial_models import cast_and_back
 from tests.pictures import BACKGROUND, Doubles, Floats, Image, noise, sampled
 from texelflow import assets
 from texelflow.app.frame.backdrop import Backdrop
@@ -155,7 +155,7 @@ def test_is_what_tensorflow_lite_makes_of_the_frame(
 
 def test_a_model_that_runs_in_parts(context: Context, tmp_path: Path, frame_rgba: Image) -> None:
     whole = picture_model(written(tmp_path, picture_network()))
-    parts = replace(whole, graph=read_model(reversed_twice(whole.graph, 0.4)))
+    parts = replace(whole, graph=read_model(cast_and_back(whole.graph, 0.4)))
     frame = rgba_format((640, 480))
     job = frame_job(context, parts, frame)
     assert isinstance(job, CpuFrameJob)

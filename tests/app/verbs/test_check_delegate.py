@@ -10,7 +10,7 @@ import pytest
 
 from tests.commands import Command
 from tests.model_builder import ModelBuilder, selfie_like
-from tests.partial_models import reversed_twice, segments
+from tests.partial_models import cast_and_back, segments
 from texelflow import assets
 from texelflow.app.verbs.check_delegate import OutputErrors
 from texelflow.gpu_delegate.compile_options import CompileOptions
@@ -128,14 +128,14 @@ def test_a_wrong_delegate_is_found(path: Path, run: Command, monkeypatch: pytest
 
 @pytest.mark.gl
 def test_what_does_not_run_wholly_on_the_gpu_is_checked_through_the_delegate(path: Path, run: Command) -> None:
-    path.write_bytes(reversed_twice(read_model(segments()), 0.25))
+    path.write_bytes(cast_and_back(read_model(segments()), 0.25))
     result = run("check", path, "--json")
     figures = json.loads(result.out)
     assert (result.code, len(figures["partitions"])) == (0, 2)
     assert figures["summary"].endswith("on the GPU in 2 partitions, the rest on the CPU")
-    assert "REVERSE_SEQUENCE" in result.err
+    assert "BITCAST" in result.err
     assert "through the delegate" in result.err
-    assert "REVERSE_SEQUENCE" in run("check", path, "--unfused").complaint
+    assert "BITCAST" in run("check", path, "--unfused").complaint
 
 
 @pytest.mark.gl

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands import Command
-from tests.partial_models import reversed_twice, segments
+from tests.partial_models import cast_and_back, segments
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.reading.reader import read_model
 
@@ -26,8 +26,8 @@ TAKES = "The delegate takes "
 def test_what_the_delegate_takes(
     whole: bytes, place: float, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    graph = read_model(reversed_twice(read_model(whole), place))
-    (tmp_path / "model.tflite").write_bytes(reversed_twice(read_model(whole), place))
+    graph = read_model(cast_and_back(read_model(whole), place))
+    (tmp_path / "model.tflite").write_bytes(cast_and_back(read_model(whole), place))
     command, run = ("inspect", tmp_path / "model.tflite", "--no-peaks"), Command(capsys)
     assert TAKES + line in run(*command).out
     delegation = Reference(graph, delegate={}).delegation

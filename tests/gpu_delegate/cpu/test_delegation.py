@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.model_builder import ModelBuilder
-from tests.partial_models import reversed_twice, segments
+from tests.partial_models import cast_and_back, segments
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.cpu.delegation import Delegation
 from texelflow.gpu_delegate.cpu.reference import Reference
@@ -23,7 +23,7 @@ def graph(request: pytest.FixtureRequest) -> Graph:
     """Models in two partitions: one that the reader knows, and one with operators that it does not."""
     if request.param == "in this process":
         return read_model(segments(five_dimensions=True))
-    return read_model(reversed_twice(read_model(segments()), 0.25))
+    return read_model(cast_and_back(read_model(segments()), 0.25))
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ from texelflow.gpu_delegate.errors import UsageError
 from texelflow.gpu_delegate.gl_buffers import write_buffer
 from texelflow.gpu_delegate.graph import Activated, Node, Shape
 from texelflow.gpu_delegate.layout import PLAIN
+from texelflow.gpu_delegate.ops.cast import Cast
 from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.runtime import Program, TensorRange
 
@@ -191,10 +192,15 @@ def test_what_cannot_be_taken_is_refused(context: Context) -> None:
         give(border, 0, values)
 
 
-def test_integers_that_float32_does_not_have_are_refused(context: Context) -> None:
-    complaint = "t0 takes integers from -16777215 to 16777215 on the GPU"
-    with border_of(context, product_graph((3,), "int32")) as (_, border), pytest.raises(UsageError, match=complaint):
-        give(border, 0, np.array([1, 2, 1 << 24], np.int32))
+def test_integers_that_float32_does_not_have_are_rounded(context: Context) -> None:
+    """A delegate takes no operators for which that makes a difference, see test_exact_integers.py."""
+    g = GraphBuilder()
+    cast = g.node("CAST", [g.input(3, dtype="int32")], (3,), Cast("int32", "float32"))
+    values = np.array([(1 << 24) + 1, -(1 << 30) - 1, 7], np.int32)
+    with border_of(context, g.graph(cast)) as (_, border):
+        give(border, 0, values)
+        border.run()
+        np.testing.assert_array_equal(take(border, cast, values.astype(np.float32)), values.astype(np.float32))
 
 
 CHAINS = MappingProxyType({"both in PHWC4": (1, 5, 4, 7), "from a plain one": (1, 7, 5, 1), "vectors": (6,)})

@@ -21,13 +21,11 @@ from tests.op_vectors import (
     CUSTOM,
     FUSION_CASES,
     LAYOUT_CASES,
-    NOT_YET,
     REFUSED_THERE,
     VECTORS,
     Case,
     assert_expected,
     has_file,
-    is_not_yet,
     values_of,
     vector_graph,
     vector_model,
@@ -36,7 +34,6 @@ from tests.op_vectors import (
 from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.cpu.interpreter import load_interpreter_module
-from texelflow.gpu_delegate.errors import TexelflowError
 from texelflow.gpu_delegate.graph import (
     Activated,
     Attributes,
@@ -52,7 +49,6 @@ from texelflow.gpu_delegate.passes.pipeline import PASSES, run_passes
 from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
 
 CONFIGURATIONS = tuple(product(("software", "hardware"), (True, False)))  # the tuning, and whether ops are fused
-RUN = [case for case in VECTORS if not is_not_yet(case)]
 DEPTHWISE = "DepthwiseConvolution2D"
 
 
@@ -79,10 +75,9 @@ def found_in_all(context: Context, case: Case) -> Iterator[list[Floats]]:
 def test_all_are_there() -> None:
     assert len({case["id"] for case in VECTORS}) == len(VECTORS) == 322
     assert (len(FUSION_CASES), len(LAYOUT_CASES), len(REFUSED_THERE)) == (13, 4, 3)
-    assert {entry for case in VECTORS for entry in (case["op"], case["id"])} >= NOT_YET
 
 
-@pytest.mark.parametrize("case", RUN, ids=lambda case: case["id"])
+@pytest.mark.parametrize("case", VECTORS, ids=lambda case: case["id"])
 def test_gpu_gives_what_the_original_delegate_expects(context: Context, case: Case) -> None:
     for outputs in found_in_all(context, case):
         assert_expected(case, outputs)
@@ -93,13 +88,6 @@ def test_what_the_original_refuses_is_what_the_cpu_computes(context: Context, ca
     wanted = on_cpu(vector_model(case), [values_of(value) for value in case["inputs"]])
     for outputs in found_in_all(context, case):
         assert worst(outputs, wanted) <= 1e-6
-
-
-@pytest.mark.parametrize("case", [case for case in VECTORS if is_not_yet(case)], ids=lambda case: case["id"])
-def test_what_is_not_supported_yet_is_refused(case: Case) -> None:
-    """Fails where it has become supported: take it off NOT_YET."""
-    with pytest.raises((TexelflowError, RuntimeError)):
-        list(compiled_ways(vector_graph(case)))
 
 
 def test_the_models_say_the_same_to_tensorflow_lite() -> None:

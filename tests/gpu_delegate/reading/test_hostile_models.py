@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.gpu_delegate.reading.test_opaque import branches, cumulated, integers, largest, words
+from tests.gpu_delegate.reading.test_opaque import branches, integers, largest, spread, words
 from tests.gpu_delegate.reading.test_sparsity import model as sparse_model
 from tests.gpu_delegate.reading.test_sparsity import sparse_array
 from tests.model_builder import ModelBuilder
@@ -223,7 +223,7 @@ def survives(data: bytes) -> None:
 
 SPARSE = sparse_model(sparse_array((1, 3, 3, 2), 7), Traversal((0, 1, 2, 3), (False, True, False, True)))
 SMALLS = {"network": SMALL, "sparse": SPARSE} | {
-    build.__name__: build().build() for build in (cumulated, largest, integers, words, branches)
+    build.__name__: build().build() for build in (spread, largest, integers, words, branches)
 }
 
 

@@ -26,19 +26,21 @@ def ints(*values: Any) -> Array:
     return np.array(values, np.int32)
 
 
-def cumulated() -> ModelBuilder:
+def spread() -> ModelBuilder:
     m = ModelBuilder()
-    axis = m.constant(1, "int32")
-    m.output(m.op("CUMSUM", [m.input(X), axis], X, table="CumsumOptions", exclusive=True, reverse=True))
+    places, size, zero = m.constant([1, 3, 4, 6, 8], "int32"), m.constant([9], "int32"), m.constant(0.0)
+    inputs = [places, size, m.input((5,)), zero]
+    m.output(m.op("SPARSE_TO_DENSE", inputs, (9,), table="SparseToDenseOptions", validate_indices=True))
     return m
 
 
 def largest() -> ModelBuilder:
     """Two outputs of two types; the second is none of the model's."""
     m = ModelBuilder()
-    outs = [m.tensor((1, 7, 9, 2)), m.tensor((1, 7, 9, 2), "int32")]
-    values, _ = m.op_of("TOPK_V2", [m.input(X), m.constant(2, "int32")], outs, table="TopKV2Options")
-    m.output(m.op("RELU", [values], (1, 7, 9, 2)))
+    outs = [m.tensor((1, 7, 9, 2), "int64"), m.tensor((1, 7, 9, 2), "int32")]
+    x = m.op("CAST", [m.op("NEG", [m.input(X)], X)], X, "int64", table="CastOptions")
+    values, _ = m.op_of("TOPK_V2", [x, m.constant(2, "int32")], outs, table="TopKV2Options")
+    m.output(m.op("CAST", [values], (1, 7, 9, 2), table="CastOptions"))
     return m
 
 
@@ -101,8 +103,8 @@ def remembered() -> ModelBuilder:
 
 
 def five_dimensions() -> ModelBuilder:
-    m, shape = ModelBuilder(), (1, 2, 3, 2, 2)
-    m.output(m.op("CUMSUM", [m.input(shape), m.constant(2, "int32")], shape, table="CumsumOptions"))
+    m = ModelBuilder()
+    m.output(m.op("SEGMENT_SUM", [m.input((3, 2, 3, 2, 2)), m.constant([0, 0, 1], "int32")], (2, 2, 3, 2, 2)))
     return m
 
 
@@ -154,7 +156,7 @@ def words() -> ModelBuilder:
 
 
 WRITTEN = (
-    *(cumulated, largest, in_buckets, counted, unknown_sizes, integers, remembered, five_dimensions),
+    *(spread, largest, in_buckets, counted, unknown_sizes, integers, remembered, five_dimensions),
     custom_detections,
 )
 ORIGINAL = (branches, words)
@@ -217,12 +219,12 @@ def test_is_read_as_it_was_written(build: Callable[[], ModelBuilder]) -> None:
 
 
 def test_keeps_what_the_file_says() -> None:
-    (node,) = read_model(cumulated().build()).nodes
+    (node,) = read_model(spread().build()).nodes
     assert isinstance(node.attributes, Opaque)
     assert node.attributes.reason == "not supported"
     assert (node.attributes.table, node.attributes.options) == (
-        "CumsumOptions",
-        (("Exclusive", True), ("Reverse", True)),
+        "SparseToDenseOptions",
+        (("ValidateIndices", True),),
     )
     (node,) = read_model(in_buckets().build()).nodes
     assert isinstance(node.attributes, Opaque)
@@ -241,8 +243,11 @@ def test_keeps_what_the_file_says() -> None:
 @pytest.mark.parametrize(
     ("build", "said"),
     [
-        (cumulated, "operator 0 (CUMSUM) is not supported; `texelflow inspect --ops` lists the ops that are"),
-        (largest, "operator 0 (TOPK_V2) is not supported"),
+        (
+            spread,
+            "operator 0 (SPARSE_TO_DENSE) is not supported; `texelflow inspect --ops` lists the ops that are",
+        ),
+        (largest, "operator 2 (TOPK_V2): tensor 4 is int64, only float32"),
         (integers, "operator 0 (QUANTIZE): tensor 1 is int16, only float32 is supported"),
         (branches, "operator 2 (IF): runs other subgraphs"),
     ],

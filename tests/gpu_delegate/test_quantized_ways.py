@@ -1,0 +1,85 @@
+"""A quantised model through all ways in and out: its file's own bytes, the same ones everywhere."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.delegated import inferred, interpreter_of
+from tests.engine import on_gpu
+from tests.quantized_models import HEIGHT, SCHEMES, WIDTH, small_quantised
+from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.cpu.reference import Reference
+from texelflow.gpu_delegate.delegate.delegate import GpuDelegate
+from texelflow.gpu_delegate.device import SOFTWARE
+from texelflow.gpu_delegate.disk_cache import DiskCache
+from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.graph import ABSENT, Quantization
+from texelflow.gpu_delegate.graph_digest import graph_digest
+from texelflow.gpu_delegate.llvm.runtime import NativeNetwork
+from texelflow.gpu_delegate.program import compile_graph
+from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.refusals import find_refusals
+from texelflow.gpu_delegate.saving.saved_graph import restore_graph, save_graph
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_all_ways_give_the_same_bytes(context: Context, name: str, tmp_path: Path) -> None:
+    model = small_quantised(SCHEMES[name])
+    graph = read_model(model)
+    source, result = graph.tensors[graph.inputs[0]], graph.tensors[graph.outputs[0]]
+    limits, rng = np.iinfo(source.dtype), np.random.default_rng(1)
+    values = rng.integers(limits.min, limits.max, (1, HEIGHT, WIDTH, 3), endpoint=True).astype(source.dtype)
+    compiled = compile_graph(graph, SOFTWARE)
+    assert compiled.tensor(source.index) == source
+    assert compiled.graph.tensors[source.index].steps
+    (found,) = on_gpu(context, compiled, [values])
+    assert (found.dtype.name, found.shape) == (result.dtype, result.shape)
+
+    restored = restore_graph(save_graph(compiled), graph)
+    assert restored
+    assert restored.graph.tensors[source.index].steps == compiled.graph.tensors[source.index].steps
+    ways = {"a saved graph": on_gpu(context, restored, [values])[0]}
+    cache = DiskCache(tmp_path)
+    for turn in ("made", "loaded"):  # from an image on disk
+        network = NativeNetwork.load(graph, threads=1, cache=cache)
+        (ways[f"native code, {turn}"],) = network.run(values)
+        network.close()
+    delegate = GpuDelegate(model=model, quiet=True)
+    (ways["the delegate"],) = inferred(interpreter_of(model, delegate), [values])
+    assert delegate.summary.startswith(f"{len(graph.nodes)} of {len(graph.nodes)}")
+    for way, bytes_ in ways.items():
+        np.testing.assert_array_equal(bytes_, found, err_msg=way)
+
+    (wanted,) = Reference(graph, judges=True).run(values)
+    assert np.abs(found.astype(np.int64) - wanted).max() <= 1
+    assert (found == wanted).mean() > 0.98
+    assert len(np.unique(wanted)) > 20
+
+
+def test_other_types_than_the_files_are_refused(context: Context) -> None:
+    graph = read_model(small_quantised())
+    with pytest.raises(UsageError, match=r"takes an array of int8 of shape \(1, 9, 14, 3\), not float32 of shape"):
+        on_gpu(context, compile_graph(graph, SOFTWARE), [np.zeros((1, HEIGHT, WIDTH, 3), np.float32)])
+
+
+def test_constants_of_bytes_are_known_and_what_reads_inputs_is_not() -> None:
+    """QUANTIZE, at the border, becomes other nodes, of which none stands for it."""
+    graph = read_model(small_quantised(SCHEMES["uint8 around int8"]))
+    assert [node.op for node in (graph.nodes[0], graph.nodes[-1])] == ["QUANTIZE"] * 2
+    refusals = find_refusals(graph, SOFTWARE)
+    assert (dict(refusals.reasons), refusals.constants) == ({}, frozenset())
+    constants = [i for node in graph.nodes for i in node.inputs if i != ABSENT and graph.tensors[i].is_constant]
+    assert constants
+    assert all(graph.tensors[i].quantization for i in constants)
+
+
+def test_what_integers_mean_tells_models_apart() -> None:
+    graph = read_model(small_quantised())
+    source = graph.tensors[graph.inputs[0]]
+    assert source.quantization
+    other = Quantization((source.quantization.scales[0] * 2,), source.quantization.zero_points)
+    changed = graph.with_changes(
+        new_tensors={source.index: source.__class__(**{**vars(source), "quantization": other})}
+    )
+    assert graph_digest(changed) != graph_digest(graph)

@@ -3,6 +3,10 @@
 # make soak: 10,000 live frames with everything happening to them, some minutes
 # make sound: a minute from a microphone, and how far its clicks are from their flashes
 # make fuzz: mutated models, recordings, streams and others, CASES=1000 of each, and recordings killed, KILLS=100; SEED=0
+# make fuzz-graphs: N=5000 random graphs of all ops, and a tenth as many in int8 and in uint8, against TensorFlow Lite;
+#              those that differ, made small, in build/graphs; SEED=0 is the first
+# make fuzz-models: mutations of small models, the catalogue's and those of MODELS=DIR: PASSES=20000 through reader and
+#              passes, COMPILED=2000 compiled, RUN=1000 on the GPU, WRITTEN=1000 through TensorFlow Lite
 # make models: the catalogue's models and published networks, GPU against CPU on 20 inputs, and what each takes, some
 #              minutes; MODELS=DIR for the .tflite files of a folder, too; figures in build/models.json
 # make delegate: the same models through TensorFlow Lite's interpreter with the delegate, and random networks of which
@@ -24,6 +28,11 @@ STAMP := $(VENV)/.installed
 CASES := 1000
 KILLS := 100
 SEED := 0
+N := 5000
+PASSES := 20000
+COMPILED := 2000
+RUN := 1000
+WRITTEN := 1000
 MODELS :=
 NETWORKS := 500
 START := hardware
@@ -34,7 +43,7 @@ WAY := gl
 LINK = rm -rf .links && mkdir -p .links/texelflow && \
        ln -s $(addprefix ../../,app gpu_delegate shaders assets $(wildcard app/api/*)) .links/texelflow
 
-.PHONY: setup system demo check lint test suite types types-linux types-win32 types-darwin soak sound fuzz models delegate memory quantized op-cases gpu-compilers check-arm tune-check bench lock clean
+.PHONY: setup system demo check lint test suite types types-linux types-win32 types-darwin soak sound fuzz fuzz-graphs fuzz-models models delegate memory quantized op-cases gpu-compilers check-arm tune-check bench lock clean
 
 setup: $(STAMP)
 
@@ -87,6 +96,18 @@ sound: setup
 fuzz: setup
 	$(BIN)/python -m tests.fuzz --cases $(CASES) --seed $(SEED) --model selfie --model selfie-landscape
 	$(BIN)/python -m tests.fuzz.kills --cases $(KILLS) --seed $(SEED)
+
+fuzz-graphs: setup
+	$(BIN)/python -m tests.fuzz.graphs --count $(N) --seed $(SEED)
+	$(BIN)/python -m tests.fuzz.graphs --count $$(($(N) / 10)) --seed $(SEED) --quantised int8
+	$(BIN)/python -m tests.fuzz.graphs --count $$(($(N) / 10)) --seed $(SEED) --quantised uint8
+
+MUTATED = --seed $(SEED) --model selfie --model selfie-landscape $(if $(MODELS),--folder "$(MODELS)")
+fuzz-models: setup
+	$(BIN)/python -m tests.fuzz passes --cases $(PASSES) $(MUTATED)
+	$(BIN)/python -m tests.fuzz compile --cases $(COMPILED) $(MUTATED)
+	$(BIN)/python -m tests.fuzz gpu --cases $(RUN) $(MUTATED)
+	$(BIN)/python -m tests.fuzz models --cases $(WRITTEN) $(MUTATED)
 
 models: setup
 	@mkdir -p build

@@ -1,7 +1,7 @@
 """A random graph goes in; in which way of computing it which output differs from TensorFlow Lite's comes out.
 
 Integers and truth values are equal; floats within TOLERANCE of the tensor's largest magnitude, or of 1. A quantised
-graph is judged by the reference kernels: see `allowed_steps`.
+graph is judged by the reference kernels: see `rounding_depth`.
 """
 
 import contextlib
@@ -51,7 +51,7 @@ class CheckedGraph:
         self.graph = read_model(model)
         reference, self._kernels = _reference(model, any(map(is_quantized, self.graph.tensors.values())))
         self.wanted = [reference(values) for values in inputs]
-        self.allowed = allowed_steps(self.graph)
+        self.depth = rounding_depth(self.graph)
 
     def difference(self, way: str, context: Context | None = None) -> str:
         """What is wrong, or nothing. Raises UnsupportedError for what a way does not compute."""
@@ -68,11 +68,12 @@ class CheckedGraph:
         if not found.size:
             return ""
         apart = float(np.abs(np.subtract(found, right, dtype=np.float64)).max())
-        if tensor in self.allowed:
-            return f"{apart:g} steps apart, {self.allowed[tensor]} allowed" if apart > self.allowed[tensor] else ""
+        if is_quantized(self.graph.tensors[tensor]):
+            steps = self.depth.get(tensor, 0)
+            return f"{apart:g} steps apart, {steps} allowed" if apart > steps else ""
         if right.dtype != np.float32:
             return f"{apart:g} apart" if apart else ""
-        most = TOLERANCE * max(1.0, float(np.abs(right).max()))
+        most = max(TOLERANCE, self.depth.get(tensor, 0) / 128) * max(1.0, float(np.abs(right).max()))
         return "" if apart <= most else f"{apart:.3g} apart, {most:.3g} allowed"
 
     def _outputs(self, way: str, context: Context | None) -> Iterator[Sequence[Array]]:
@@ -105,21 +106,22 @@ def _reference(model: bytes, quantised: bool) -> tuple[TfliteRun, str]:
     return TfliteRun(model, OPTIMISED), OPTIMISED
 
 
-def allowed_steps(graph: Graph) -> Mapping[int, int]:
-    """How many steps 8-bit outputs may be apart: none behind EXACT_OPS, else one for each other op on the longest way.
+def rounding_depth(graph: Graph) -> Mapping[int, int]:
+    """How many ops on bytes there are on the longest way to each tensor that may round unlike the reference kernels.
 
-    An op whose own rounding is not repeated here is within one step on equal inputs.
+    Each is within one step on equal inputs: bytes may be so many steps apart, none behind EXACT_OPS alone, and floats
+    made of them so many parts of 128 of their largest magnitude.
     """
     depth: dict[int, int] = {}
     for node in graph.nodes:
         before = max((depth.get(tensor, 0) for tensor in node.inputs), default=0)
         depth |= dict.fromkeys(node.outputs, before + (not _is_exact(graph, node)))
-    steps = {i: depth.get(i, 0) for i in graph.outputs if is_quantized(graph.tensors[i])}
-    return MappingProxyType(steps)
+    return MappingProxyType(depth)
 
 
 def _is_exact(graph: Graph, node: Node) -> bool:
-    return node.op in EXACT_OPS
+    tensors = (graph.tensors[i] for i in (*node.inputs, *node.outputs) if i >= 0)
+    return node.op in EXACT_OPS or not any(map(is_quantized, tensors))
 
 
 def ways_of(seed: int) -> list[str]:

@@ -138,8 +138,10 @@ def _expanded(graph: RandomGraph, x: int) -> int:
 
 def _squeezed(graph: RandomGraph, x: int) -> int | None:
     ones = [k for k, n in enumerate(graph.shape(x)) if n == 1]
-    if not ones:
+    if not ones and len(graph.shape(x)) == 4:
         return None
+    if not ones:
+        x, ones = reshaped(graph, x, 1, *graph.shape(x)), [0]
     gone = graph.pick(ones)
     shape = tuple(n for k, n in enumerate(graph.shape(x)) if k != gone)
     return graph.op("SQUEEZE", [x], shape, graph.dtype(x), squeeze_dims=(gone,))

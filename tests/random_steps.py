@@ -73,9 +73,9 @@ def _unary(graph: RandomGraph, name: str) -> int:
     return graph.note(out, most, x in graph.exact and name in EXACT_UNARY)
 
 
-def _binary(graph: RandomGraph, name: str) -> int | None:
+def _binary(graph: RandomGraph, name: str) -> int:
     file = OPS[name].file
-    if file is not None and "int32" in file.dtypes and graph.chance(0.3):
+    if file is not None and "int32" in file.dtypes and (name in ("FLOOR_DIV", "FLOOR_MOD") or graph.chance(0.3)):
         return _whole_binary(graph, name)
     exact = name in NOT_CONTINUOUS
     x = graph.value(exact=exact, most=LARGEST)
@@ -84,8 +84,6 @@ def _binary(graph: RandomGraph, name: str) -> int | None:
         x, y = (graph.positive(x) if name == "POW" else x), graph.positive(y)
     if name == "ATAN2":  # which neither broadcasts nor is continuous where x is negative
         y = graph.positive(x)
-    if name in ("FLOOR_DIV", "FLOOR_MOD"):
-        return None
     if name == "PRELU":
         y = graph.random(*graph.shape(x)[-1:]) if graph.shape(x) else graph.constant(0.3)
     options: dict[str, Any] = {} if name in NOT_FUSED else {"activation": graph.pick(FUSED)}

@@ -100,11 +100,13 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=1000, help="of each attack")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--model", action="append", default=[], help="a name or a file that is mutated, too")
+    parser.add_argument("--folder", type=Path, help="all of its .tflite files are mutated, too")
     parser.add_argument("--only", type=int, metavar="CASE", help="repeat this one case, without a child")
     parser.add_argument("--json", action="store_true", help="print what was counted as JSON, too")
     options = parser.parse_args()
     names = options.names or list(ATTACKS)
     models = [resolve(name).path.read_bytes() for name in options.model]
+    models += [path.read_bytes() for path in sorted(options.folder.glob("*.tflite"))] if options.folder else []
     if options.only is not None:
         for name in names:
             print(name, judge(ATTACKS[name], case_maker(name, ATTACKS[name], options.seed, models)(options.only)))

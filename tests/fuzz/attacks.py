@@ -17,7 +17,7 @@ import numpy as np
 from tests.app.models.test_metadata import metadata_flatbuffer, model
 from tests.clips import Recipe, moving, write_clip
 from tests.fuzz.byte_mutations import mutated
-from tests.fuzz.models import is_taken, mutated_model, opaque_models, run_model, small_models
+from tests.fuzz.models import is_taken, mutated_model, noise, opaque_models, run_model, small_models
 from tests.mjpeg_server import HEAD, MjpegServer, jpeg, numbered_picture, part
 from texelflow.app.capture.network import open_network
 from texelflow.app.capture.source import CaptureRequest, SourceLostError
@@ -30,10 +30,12 @@ from texelflow.app.media.sources import FileSource
 from texelflow.app.models.metadata import read_metadata
 from texelflow.app.settings.config import dump, read_config
 from texelflow.app.settings.settings import Settings
+from texelflow.gpu_delegate.context import open_context
 from texelflow.gpu_delegate.device import HARDWARE
 from texelflow.gpu_delegate.errors import UsageError
-from texelflow.gpu_delegate.program import compile_graph
+from texelflow.gpu_delegate.program import compile_graph, rewrite_graph
 from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.runtime import Program, device_of
 
 _FRAMES, _READ = 12, 8  # of a clip, and of them read
 _MOST_SHOTS = 6
@@ -73,8 +75,32 @@ def _with_file(name: str, attempt: Callable[[Path], object]) -> Attempt:
     return run
 
 
+def _rewrite(data: bytes) -> None:
+    """Through the reader and all passes."""
+    rewrite_graph(read_model(data), fuse=True)
+
+
 def _compile(data: bytes) -> None:
     compile_graph(read_model(data), HARDWARE)
+
+
+def _is_compiled_soon(data: bytes) -> bool:
+    """Whether the reader takes a model of few megabytes: drivers may take a minute for a larger one."""
+    return len(data) < 1 << 20 and is_taken(data)
+
+
+def _run_on_gpu(data: bytes) -> None:
+    """Two runs on noise; whatever is computed, OpenGL complains of nothing."""
+    graph = read_model(data)
+    os.environ.setdefault("GALLIVM_PERF", "nopt")  # of kernels that run twice, most of the time is compilation
+    with open_context() as context, Program(context, compile_graph(graph, device_of(context))) as program:
+        for seed in range(2):
+            for tensor, values in zip(graph.inputs, noise(graph, seed), strict=True):
+                program.write(tensor, values)
+            program.run()
+            for tensor in graph.outputs:
+                program.read(tensor)
+        context.check_errors("the run")
 
 
 def _described_models() -> Sequence[bytes]:
@@ -206,7 +232,9 @@ def _touch_frames(path: Path) -> int:
 
 ATTACKS = {
     "models": Attack(opaque_models, run_model, mutated_model, is_taken, of_models=True),
+    "passes": Attack(opaque_models, _rewrite, mutated_model, is_taken, of_models=True),
     "compile": Attack(small_models, _compile, mutated_model, is_taken, of_models=True),
+    "gpu": Attack(small_models, _run_on_gpu, mutated_model, _is_compiled_soon, of_models=True),
     "metadata": Attack(_described_models, _read_metadata),
     "recordings": Attack(_recordings, _with_file("in.bin", _replay)),
     "images": Attack(_images, _with_file("in.png", read_image)),

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from time import monotonic, sleep
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+TICKS = os.sysconf("SC_CLK_TCK")
+WAITING = 5
 MOST_TEXT = 4096  # of a child, less than a pipe holds, so that no child waits for its parent to read
 
 
@@ -25,16 +27,22 @@ class Ending:
 
 
 def in_child(work: Callable[[], str], timeout_s: float = 20.0, memory_bytes: int = 4 << 30) -> Ending:
-    """Runs a function in a forked child, silently; what it returns is the ending's text."""
+    """Runs a function in a forked child, silently; what it returns is the ending's text.
+
+    It has so many seconds of the CPU, and WAITING times as many by the clock: others may keep the CPU busy.
+    """
     reader, writer = os.pipe()
     started = monotonic()
     pid = os.fork()
     if not pid:
         _work_and_exit(work, writer)
     os.close(writer)
-    how = _watch(pid, started + timeout_s, memory_bytes)
-    if how:
-        os.kill(pid, signal.SIGKILL)
+    how = "interrupted"
+    try:
+        how = _watch(pid, started + WAITING * timeout_s, timeout_s, memory_bytes)
+    finally:
+        if how:
+            os.kill(pid, signal.SIGKILL)
     _, status, usage = os.wait4(pid, 0)
     with os.fdopen(reader, "rb") as pipe:
         text = pipe.read().decode("utf-8", "replace")
@@ -64,17 +72,24 @@ def _work_and_exit(work: Callable[[], str], writer: int) -> None:
         os._exit(code)
 
 
-def _watch(pid: int, end: float, memory_bytes: int) -> str:
+def _watch(pid: int, end: float, cpu_s: float, memory_bytes: int) -> str:
     """Waits until the child has ended, but leaves it to be collected; "hung" or "too large" where it must be ended."""
     pause = 0.0005
     while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
-        if monotonic() > end:
+        if monotonic() > end or _cpu_seconds(pid) > cpu_s:
             return "hung"
         if _resident_bytes(pid) > memory_bytes:
             return "too large"
         sleep(pause)
         pause = min(2 * pause, 0.02)
     return ""
+
+
+def _cpu_seconds(pid: int) -> float:
+    """Of all its threads."""
+    with open(f"/proc/{pid}/stat", "rb") as file:
+        fields = file.read().rpartition(b")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def _resident_bytes(pid: int) -> int:

@@ -1,19 +1,25 @@
 """A mutated model goes in; how reader, writer and TensorFlow Lite came through it comes out."""
 
 from collections.abc import Sequence
+from functools import cache
 from random import Random
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tests.fuzz import model_mutations
 from tests.fuzz.refusals import check_line
 from tests.gpu_delegate.reading.test_opaque import ORIGINAL, WRITTEN
 from tests.gpu_delegate.reading.test_sparsity import BLOCKS, model, sparse_array
 from tests.model_builder import selfie_like
+from tests.quantized.quantizer import Scheme, hybrid_twin, quantized_twin
+from tests.quantized.single_ops import HIGH, LOW, model_of
 from tests.random_networks import random_network
+from tests.random_steps import random_graph
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.errors import TexelflowError
-from texelflow.gpu_delegate.graph import Graph
+from texelflow.gpu_delegate.graph import Graph, Tensor
 from texelflow.gpu_delegate.reading.reader import read_model
 
 REFUSED_LATE = "refused by CPU"
@@ -21,8 +27,24 @@ OPAQUE = (*WRITTEN, *ORIGINAL)
 
 
 def small_models() -> Sequence[bytes]:
-    """Models of a few kilobytes with most of the ops."""
-    return [selfie_like(1, size=(32, 16)), *(random_network(seed).build() for seed in (3, 9, 14)), sparse_model()]
+    """Models of a few kilobytes with most of the ops, some of them quantised."""
+    networks = [random_network(seed).build() for seed in (3, 9, 14)]
+    return [selfie_like(1, size=(32, 16)), *networks, sparse_model(), *quantised_models()]
+
+
+@cache
+def quantised_models() -> Sequence[bytes]:
+    """Twins of small networks in int8 and uint8, between floats and alone, and one with bytes for weights alone."""
+    made = []
+    for seed, scheme in enumerate((Scheme(), Scheme("uint8", False), Scheme(border="float32"))):
+        sketch = random_graph(seed, continuous=True)
+        made.append(quantized_twin(sketch, [sketch.values(0)], scheme))
+    ops = model_of(
+        ("conv 3x3 strided relu6", "softmax", "mean", "resize bilinear", "arg max", "concatenation"), (1, 7, 9, 5)
+    )
+    noise_of = np.random.default_rng(0)
+    samples = [[noise_of.uniform(LOW, HIGH, (1, 7, 9, 5)).astype(np.float32) for _ in ops.inputs]]
+    return [*made, quantized_twin(ops, samples), hybrid_twin(ops)]
 
 
 def opaque_models() -> Sequence[bytes]:
@@ -67,3 +89,19 @@ def run_once(graph: Graph, keep_all: bool) -> None:
     reference = Reference(graph, threads=1, keep_all_tensors=keep_all)
     shapes = zip(reference.input_shapes, reference.input_dtypes, strict=True)
     reference.run([rng.uniform(-2, 2, shape).astype(dtype) for shape, dtype in shapes])
+
+
+def noise(graph: Graph, seed: int) -> list[npt.NDArray[Any]]:
+    """Values for the inputs of any graph: all bytes, small integers, floats of -2 to 2."""
+    rng = np.random.default_rng(seed)
+    return [_drawn(graph.tensors[i], rng) for i in graph.inputs]
+
+
+def _drawn(tensor: Tensor, rng: np.random.Generator) -> npt.NDArray[Any]:
+    if tensor.dtype in ("int8", "uint8"):
+        limits = np.iinfo(tensor.dtype)
+        return rng.integers(limits.min, limits.max + 1, tensor.shape).astype(tensor.dtype)
+    drawn = rng.uniform(-2, 2, tensor.shape)
+    if tensor.dtype == "bool":
+        return np.asarray(drawn > 0)
+    return np.asarray(np.rint(4 * drawn) if tensor.dtype.startswith("int") else drawn, tensor.dtype)

@@ -73,6 +73,18 @@ def _joined_parts(net: Net, x: int, y: int) -> int:
     return net.joined([x, net.unary("RELU", y), y], 3)
 
 
+def _greatest(net: Net, x: int, y: int) -> int:
+    shape = (*net.shape(x)[:3], 1)
+    outputs = [net.tensor(shape), net.tensor(shape, "int32")]
+    return net.op_of("TOPK_V2", [x, net.constant(1, "int32")], outputs)[0]
+
+
+def _line(net: Net, x: int) -> int:
+    """The first row of the first map."""
+    width, channels = net.shape(x)[2:]
+    return net.reshaped(net.sliced(x, (0, 0, 0, 0), (1, 1, width, channels)), width, channels)
+
+
 def _spread(net: Net, x: int, y: int) -> int:
     amounts = ((0, 0), (1, 2), (0, 1), (0, 0))
     wide = tuple(n + sum(pair) for n, pair in zip(net.shape(x), amounts, strict=True))
@@ -133,6 +145,26 @@ SINGLE_OPS: Mapping[str, Draw] = MappingProxyType(
         **{
             op.lower(): _compared(op) for op in ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")
         },
+        "transpose": lambda net, x, y: net.transposed_map(x, (0, 3, 1, 2)),
+        "gather": lambda net, x, y: net.op(
+            "GATHER", [x, net.constant((2, 0, 1), "int32")], (net.shape(x)[0], 3, *net.shape(x)[2:]), axis=1
+        ),
+        "tile": lambda net, x, y: net.op(
+            "TILE",
+            [x, net.constant((1, 2, 1, 3), "int32")],
+            tuple(n * times for n, times in zip(net.shape(x), (1, 2, 1, 3), strict=True)),
+        ),
+        "reverse": lambda net, x, y: net.op("REVERSE_V2", [x, net.constant((2,), "int32")], net.shape(x)),
+        "mirror pad": lambda net, x, y: net.op(
+            "MIRROR_PAD",
+            [x, net.constant(((0, 0), (1, 2), (2, 1), (0, 0)), "int32")],
+            tuple(n + more for n, more in zip(net.shape(x), (0, 3, 3, 0), strict=True)),
+            mode=1,
+        ),
+        "pack": lambda net, x, y: net.op(
+            "PACK", [_line(net, x), _line(net, y)], (*net.shape(x)[2:3], 2, net.shape(x)[3]), axis=1, values_count=2
+        ),
+        "top": _greatest,
         "cast": lambda net, x, y: net.op("CAST", [x], net.shape(x), in_data_type=9, out_data_type=0),
     }
 )

@@ -24,6 +24,8 @@ def _convolved(node: QuantizedNode) -> Sequence[Node]:
             f"{x.dtype} with weights of {weights.dtype}" if weights.is_constant else "weights that are computed"
         )
     products = np.array(quantization_of(weights).scales) * node.scale(x)
+    if x.dtype == "uint8" or node.node.op == "FULLY_CONNECTED":  # of which TensorFlow Lite has one, as a float
+        products = products.astype(np.float32).astype(np.float64)
     inputs = [x.index, node.steps_constant(weights), ABSENT]
     if len(node.node.inputs) > 2 and node.node.inputs[2] != ABSENT:
         bias = node.input(2)
@@ -56,7 +58,7 @@ def _multiplied(node: QuantizedNode) -> Sequence[Node]:
     """BATCH_MATMUL."""
     scales = [node.scale(node.input(position)) for position in (0, 1)]
     sums = node.add(node.node.op, node.operand(0), node.operand(1), attributes=node.node.attributes)
-    return node.requantize(sums, scales[0] * scales[1] / node.scale(node.out))
+    return node.requantize(sums, float(np.float32(scales[0] * scales[1])) / node.scale(node.out))
 
 
 CONTRACTION_FORMS: Mapping[str, Form] = MappingProxyType(

@@ -23,6 +23,8 @@ from .memory_lines import Memory
 
 _COLORS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 _MIB = 1 << 20
+_KERNEL_COLUMNS = 13, 16  # of the names of kernels, in a narrow terminal and in a wide one
+_WIDE = 120
 _MOST_PARTITIONS = 12  # in a table: more are summed up
 _SAVED_BY = (
     "in and out: inputs behind their last reader and outputs ahead of their writer share memory; views: tensors lie",
@@ -161,8 +163,10 @@ def _dispatches(console: Console, found: Inspection) -> None:
     columns += [("idle", "right")]
     columns += [("MMAC", "right"), ("KiB", "right"), ("MAC/B", "right"), ("chosen", "left")]
     table = plain_table(*columns, *([("bound by", "left"), (">= ms", "right")] if found.peaks else []))
+    most = _KERNEL_COLUMNS[console.columns >= _WIDE]
     for d in found.dispatches:
-        cells = [f"{'|' if d.barrier else ' '}{d.number:3}", d.name, str(d.program), _size(d.grid), _size(d.work_group)]
+        cells = [f"{'|' if d.barrier else ' '}{d.number:3}", _in_lines(d.name, most), str(d.program)]
+        cells += [_size(d.grid), _size(d.work_group)]
         cells.append(f"{d.idle_threads / d.threads:.0%}" if d.idle_threads else "")
         cells += [f"{d.mmac:.2f}", f"{d.moved_bytes / 1024:.0f}", f"{d.mac_per_byte:.2f}", d.chosen]
         if d.roof is not None and d.least_ms is not None:
@@ -172,6 +176,16 @@ def _dispatches(console: Console, found: Inspection) -> None:
     if found.peaks:
         least_ms = sum(d.least_ms or 0 for d in found.dispatches)
         console.show(f"{least_ms:.2f} ms in all at these peaks")
+
+
+def _in_lines(name: str, most: int) -> str:
+    """A kernel's name, in lines that end between its ops."""
+    lines = [""]
+    for part in name.replace("+", "+ ").split():
+        if lines[-1] and len(lines[-1] + part) > most:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(lines)
 
 
 def memory_table(lines: Sequence[Memory]) -> Table:

@@ -62,6 +62,19 @@ class QuantizedNode:
         self.scale(tensor)
         return quantization_of(tensor).zero_points[0]
 
+    def verify_scales(self) -> None:
+        """Refuse scales that no step size can be, and zero points that the integers do not have."""
+        for index in (*self.node.inputs, *self.node.outputs):
+            tensor = self.graph.tensors.get(index)
+            if tensor is None or not is_quantized(tensor):
+                continue
+            quantization, limits = quantization_of(tensor), np.iinfo(tensor.dtype)
+            if 0.0 in quantization.scales and not (tensor.is_constant and len(quantization.scales) > 1):
+                self.refuse(f"{tensor.name} has a scale of 0")
+            for zero_point in quantization.zero_points:
+                if not limits.min <= zero_point <= limits.max:
+                    self.refuse(f"{tensor.name} is {tensor.dtype} with a zero point of {zero_point}")
+
     def refuse(self, reason: str) -> NoReturn:
         """Raise UnsupportedError."""
         raise UnsupportedError(f"{self.node.op} (operator {self.node.index}) does not run on the GPU: {reason}")

@@ -95,10 +95,10 @@ def test_int8_sums_stay_with_tensorflow_lite(name: str) -> None:
         rewrite_graph(graph)
 
 
-def small(op: str, dtype: str, out_scale: float = 0.1, **options: object) -> bytes:
+def small(op: str, dtype: str, out_scale: float = 0.1, zero_point: int = 0, **options: object) -> bytes:
     """An op of one input in a scale of 0.1."""
     model = ModelBuilder()
-    x = model.tensor((1, 3, 4, 5), dtype, scales=(0.1,), zero_points=(0,))
+    x = model.tensor((1, 3, 4, 5), dtype, scales=(0.1,), zero_points=(zero_point,))
     y = model.tensor((1, 3, 4, 5), dtype, scales=(out_scale,), zero_points=(0,))
     model.inputs.append(x)
     model.output(*model.op_of(op, [x], [y], **options))
@@ -111,6 +111,9 @@ def small(op: str, dtype: str, out_scale: float = 0.1, **options: object) -> byt
         (small("NEG", "int8"), "int8"),
         (small("RELU", "int16"), "int16"),
         (small("AVERAGE_POOL_2D", "int16", kernel=(2, 2), stride=(1, 1), padding="SAME"), "int16"),
+        (small("RELU", "int8", 0.0), "a scale of 0"),
+        (small("RELU", "int8", zero_point=1 << 40), "int8 with a zero point of 1099511627776"),
+        (small("RELU", "uint8", zero_point=-1), "uint8 with a zero point of -1"),
         (small("MAX_POOL_2D", "int8", 0.2, kernel=(2, 2), stride=(1, 1), padding="SAME"), "different scales"),
     ],
 )

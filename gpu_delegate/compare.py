@@ -139,7 +139,7 @@ def compare(
         computed = {}
     makers = _makers(program.compiled) if is_apart else {}
     rounded, kernels = times_rounded(program.compiled), _stored_by(program.compiled)
-    lost = {i for node in graph.nodes if node.op == "LSTM" for i in node.inputs}  # it overwrites states
+    lost = {i for node in graph.nodes if node.op == "LSTM" for i in node.inputs}  # which overwrites states
     stored = [
         (node, tensor) for node in graph.nodes for tensor in node.outputs if tensor in kernels and tensor not in lost
     ]

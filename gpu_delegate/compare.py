@@ -124,8 +124,8 @@ def compare(
     The program was compiled with keep_all=True and the reference keeps all tensors; both are of one
     model, or of models with the same tensors. A tensor may differ by tolerance * max(1, its magnitude); where halves
     are stored, also by HALF_ERROR for each time that values on the path to it were rounded, times the largest magnitude
-    of the tensor and its inputs. Tensors that passes created have no counterpart and are left out, and so are those that
-    an LSTM reads. Raises UsageError for inputs of other shapes.
+    of the tensor and its inputs. Tensors that passes created have no counterpart and are left out, and so are those
+    that an LSTM reads. Raises UsageError for inputs of other shapes.
     """
     graph = program.compiled.source
     reference.run(inputs)

@@ -231,11 +231,11 @@ def partial_model() -> bytes:
     return model.build()
 
 
-def quantised_model() -> bytes:
+def int16_model() -> bytes:
     model = ModelBuilder()
-    x = model.tensor((1, 7, 6, 5), "uint8", scales=(0.5,), zero_points=(3,))
+    x = model.tensor((1, 7, 6, 5), "int16", scales=(0.5,), zero_points=(0,))
     model.inputs.append(x)
-    out = model.tensor((1, 42, 5), "uint8", scales=(0.5,), zero_points=(3,))
+    out = model.tensor((1, 42, 5), "int16", scales=(0.5,), zero_points=(0,))
     model.output(*model.op_of("RESHAPE", [x], [out], new_shape=(1, 42, 5)))
     return model.build()
 
@@ -263,9 +263,9 @@ def idle_model() -> bytes:
     [
         (partial_model(), "3 of 6 operators in 2 partitions, 3 left to the CPU", "custom ops: TheirOwnOp"),
         (
-            quantised_model(),
+            int16_model(),
             "none of 1 operator runs on the GPU",
-            "a tensor is uint8, only float32 or int32 or bool is supported (0)",
+            "a tensor is int16, only float32 or int32 or int64 or bool is supported (0)",
         ),
         (dynamic_model(), "1 of 2 operators in 1 partition, 1 left to the CPU", "dynamic shapes"),
         (idle_model(), "2 of 4 operators in 1 partition, 2 left to the CPU", "what reads it stays on the CPU"),

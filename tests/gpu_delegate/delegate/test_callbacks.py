@@ -110,7 +110,7 @@ def test_stale_handles_are_found(runtime: Any) -> None:
     values = np.random.default_rng(0).normal(0, 1, (1, 5, 6, 7)).astype(np.float32)
     native = TfLiteDelegate.from_address(delegate._native.address)
     context = TfLiteContext.from_address(delegate._application._place)
-    tensor = tensor_at(context, 2)
+    tensor = tensor_at(context, 3)
     memory = (ctypes.c_float * values.size)()
 
     def fetch(handle: int) -> int:

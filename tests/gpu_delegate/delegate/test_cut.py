@@ -37,7 +37,7 @@ def test_a_constant_of_the_cpu_cuts_in_two_what_reads_it() -> None:
     model = Sketch(0)
     x = model.unary("TANH", model.image(3, 4, 5))
     weights = model.half(np.ones((1, 1, 1, 5)))
-    model.output(model.binary("MUL", x, weights), model.unary("LOCAL_RESPONSE_NORMALIZATION", weights, radius=1))
+    model.output(model.binary("MUL", x, weights), model.cpu_op(weights))
     assert check_delegated(model.build(), 1) == Cut(nodes=2, partitions=2, kernels=2)
 
 
@@ -45,6 +45,6 @@ def test_what_nothing_reads_is_a_group_without_outputs() -> None:
     model = Sketch(0)
     x = model.image(3, 4, 5)
     y = model.cpu_op(x)
-    model.unary("TANH", y)
+    model.binary("MUL", y, model.random(5))
     model.output(y)
     assert check_delegated(model.build(), 1) == Cut(nodes=1, partitions=1, kernels=1)

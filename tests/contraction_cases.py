@@ -153,7 +153,7 @@ def _group(m: Sketch, source: int, target: int, groups: int, batch: int = 1, **o
 def _groups(m: Sketch) -> tuple[int, ...]:
     """Of one slice each and of several, as many for outputs as for inputs or not."""
     sides = ((8, 8, 2), (24, 8, 2), (16, 48, 2), (24, 36, 3), (64, 64, 16))
-    return tuple(_group(m, *each) for each in sides)
+    return *(_group(m, *each) for each in sides), _group(m, 16, 24, 2, stride=(2, 1))
 
 
 def _depthwise(m: Sketch, batch: int) -> tuple[int, ...]:

@@ -35,6 +35,7 @@ def contractions() -> Iterator[OpCase]:
         yield OpCase("CONV_2D", f"computed weights and biases, batch {batch}", lambda m, b=batch: _convolutions(m, b))
         yield OpCase("DEPTHWISE_CONV_2D", f"computed weights, batch {batch}", lambda m, b=batch: _depthwise(m, b))
     yield OpCase("CONV_2D", "groups that are whole slices", _groups)
+    yield OpCase("CONV_2D", "groups without a bias", lambda m: _group(m, 16, 24, 2, stride=(2, 1), bias=False))
     yield OpCase("CONV_2D", "groups that are whole slices, batch 3", lambda m: _group(m, 24, 40, 2, batch=3))
     yield OpCase("TRANSPOSE_CONV", "computed weights and biases", _transposed)
     yield OpCase("LSTM", "7 to 5 units, 1 and 3 rows", lambda m: (*_lstm(m, 1, 7, 5), *_lstm(m, 3, 7, 5)))

@@ -99,8 +99,8 @@ def plus_zero(model: Sketch, x: int) -> int:
 
 
 def rounded(model: Sketch, x: int) -> int:
-    """QUANTIZE and DEQUANTIZE, which stay on the CPU."""
-    between = model.tensor(model.shape(x), "int8", scales=(0.05,), zero_points=(0,))
+    """QUANTIZE and DEQUANTIZE of 16 bits, which stay on the CPU."""
+    between = model.tensor(model.shape(x), "int16", scales=(0.05,), zero_points=(0,))
     model.op_of("QUANTIZE", [x], [between])
     return model.unary("DEQUANTIZE", between)
 

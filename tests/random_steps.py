@@ -67,13 +67,13 @@ def _unary(graph: RandomGraph, name: str) -> int:
     x = graph.value("int32") if whole else graph.value(exact=name in NOT_CONTINUOUS, most=LIMITS.get(name, LARGEST))
     if name in OF_POSITIVE:
         x = graph.positive(x)
-    options: dict[str, Any] = {
+    given: dict[str, dict[str, Any]] = {
         "LEAKY_RELU": {"alpha": 0.3},
         "GELU": {"approximate": graph.chance(0.5)},
         "FAKE_QUANT": {"table": "FakeQuantOptions", "min": -1.5, "max": 2.0, "num_bits": graph.pick((4, 8))},
-    }.get(name, {})
+    }
     most = {"EXP": 8.0, "SQUARE": graph.about(x) ** 2}.get(name, max(graph.about(x), 2.0))
-    out = graph.unary(name, x, dtype=graph.dtype(x), **options)
+    out = graph.unary(name, x, dtype=graph.dtype(x), **given.get(name, {}))
     return graph.note(out, most, x in graph.exact and name in EXACT_UNARY)
 
 

@@ -4,13 +4,14 @@ Kernels compute with steps: the whole numbers q - zero point, as float32, for th
 has a scale. What they are for a tensor of the file is said here.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .errors import UnsupportedError
-from .graph import Graph, Quantization, Steps, Tensor
+from .graph import ABSENT, Graph, Node, Opaque, Quantization, Steps, Tensor
 
 FloatArray = npt.NDArray[np.float32]
 BYTE_DTYPES = ("int8", "uint8")
@@ -91,6 +92,29 @@ def dequantized(values: npt.NDArray[Any], tensor: Tensor) -> FloatArray:
         return values.astype(np.float32, copy=False)
     scale, zero_point = _along(tensor.quantization, values.ndim)
     return np.asarray((values - zero_point) * scale, np.float32)
+
+
+def with_real_weights(graph: Graph) -> Graph:
+    """The same where ops on floats have weights of bytes: these as floats, which is what kernels compute with.
+
+    TensorFlow Lite's own kernels round each input of such an op to 8 bits first, by a scale of the moment.
+    """
+    real: dict[int, Tensor] = {}
+    nodes = list[Node]()
+    for node in graph.nodes:
+        tensors = [graph.tensors[i] for i in node.inputs if i != ABSENT]
+        weights = [tensor for tensor in tensors[1:] if is_quantized(tensor) and tensor.data is not None]
+        if not weights or tensors[0].dtype != "float32" or isinstance(node.attributes, Opaque) or graph.original:
+            nodes.append(node)
+            continue
+        for tensor in weights:
+            if tensor.index not in real and tensor.data is not None:
+                number = max(graph.dropped_below, 1 + max(graph.tensors)) + len(real)
+                values = dequantized(tensor.data, tensor)
+                real[tensor.index] = Tensor(number, tensor.name, tensor.shape, "float32", values)
+        inputs = tuple(real[i].index if i in real and i != node.inputs[0] else i for i in node.inputs)
+        nodes.append(replace(node, inputs=inputs))
+    return graph.with_changes(tuple(nodes), {tensor.index: tensor for tensor in real.values()}) if real else graph
 
 
 def _along(quantization: Quantization | None, rank: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:

@@ -23,7 +23,7 @@ from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.errors import UsageError
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.layout import Precision
-from texelflow.gpu_delegate.quantization import dequantized, has_quantized
+from texelflow.gpu_delegate.quantization import dequantized, has_quantized, with_real_weights
 
 from ..console import Console, counted
 from ..frame.backends import delegate_options
@@ -129,7 +129,7 @@ def check_delegate(
         raise UsageError(f"--runs goes from 1 to {MOST_DIFF_RUNS}")
     graph = subject.graph
     reference, test = (
-        Reference(graph, threads=1, judges=True),
+        Reference(with_real_weights(graph), threads=1, judges=True),
         Reference(graph, threads=1, delegate=delegate_options(options)),
     )
     assert test.delegation is not None

@@ -31,7 +31,7 @@ from texelflow.gpu_delegate.llvm.machine import CpuTarget
 from texelflow.gpu_delegate.llvm.program import compile_native
 from texelflow.gpu_delegate.llvm.runtime import CheckedNetwork
 from texelflow.gpu_delegate.program import compile_graph
-from texelflow.gpu_delegate.quantization import quantized, real_range
+from texelflow.gpu_delegate.quantization import quantized, real_range, with_real_weights
 from texelflow.gpu_delegate.runtime import Program
 from texelflow.gpu_delegate.tuning.store import tuned_device
 
@@ -82,7 +82,7 @@ class TensorCheck:
     def run(self, samples: Sequence[Sample], fuse: bool) -> list[tuple[Difference, ...]]:
         """Every sample's differences, of one compiled program and one reference. Raises as they do."""
         with self.loads(fuse) as program:
-            reference = Reference(self.subject.graph, keep_all_tensors=True)
+            reference = Reference(with_real_weights(self.subject.graph), keep_all_tensors=True)
             return [compare(program, reference, sample.tensors, self.tolerance) for sample in samples]
 
     def explain(self, first: Difference, sample: Sample) -> str:

@@ -8,8 +8,9 @@ from texelflow.app.frame.cpu_path import CpuPath
 from texelflow.app.models.loading import SegmentationModel
 from texelflow.app.models.spec import ModelSpec
 from texelflow.app.picture.picture import PictureFormat
+from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.graph import Quantization, Tensor
-from texelflow.gpu_delegate.quantization import dequantized, quantized
+from texelflow.gpu_delegate.quantization import dequantized, quantized, with_real_weights
 from texelflow.gpu_delegate.reading.reader import read_model
 
 
@@ -46,3 +47,21 @@ def test_a_quantised_network_gives_a_mask() -> None:
     path = CpuPath(SegmentationModel("mean", graph, spec, (8, 8), (8, 8)), PictureFormat((8, 8)))
     steps = np.random.default_rng(0).integers(0, 256, (1, 8, 8, 3)).astype(np.float32)
     np.testing.assert_allclose(path.network(steps), steps[0].mean(-1) / 255, atol=1.01 / 255)
+
+
+def test_weights_of_floats_are_floats() -> None:
+    """What TensorFlow Lite computes with them then is not rounded to its 8 bits."""
+    m, rng = ModelBuilder(), np.random.default_rng(0)
+    weights, scales = rng.integers(-127, 128, (5, 7)).astype(np.int8), tuple(rng.uniform(0.01, 0.02, 5).tolist())
+    x = m.input((3, 7))
+    weights_of = m.tensor((5, 7), "int8", weights.tobytes(), scales=scales, zero_points=(0,) * 5)
+    m.output(m.op("FULLY_CONNECTED", [x, weights_of], (3, 5)), m.op("DEQUANTIZE", [weights_of], (5, 7)))
+    graph = read_model(m.build())
+    real = with_real_weights(graph)
+    assert real.tensors[real.nodes[0].inputs[1]].dtype == "float32"
+    assert real.tensors[real.nodes[1].inputs[0]].dtype == "int8"
+    values = rng.normal(0, 1, (3, 7)).astype(np.float32)
+    wanted = values @ (weights * np.array(scales, np.float32)[:, None]).T
+    np.testing.assert_allclose(Reference(real).run(values)[0], wanted, rtol=1e-5, atol=1e-5)
+    assert np.abs(Reference(graph, judges=True).run(values)[0] - wanted).max() > 1e-4
+    assert with_real_weights(real) is real

@@ -63,7 +63,7 @@ def _times(body: Body, tile: Tile, phase: Phase) -> int:
     """How often the text of a loop is repeated, for one slice each; 1 for a loop."""
     if tile.z_slices and not any(isinstance(root, Accumulate) for root in phase.roots):
         return tile.z_slices
-    return phase.slices if phase.unrolled or (tile.has_literals and _has_weights(body, phase)) else 1
+    return phase.slices if phase.unrolled or (tile.baked and _has_weights(body, phase)) else 1
 
 
 def _has_weights(body: Body, phase: Phase) -> bool:
@@ -125,7 +125,7 @@ def _accumulated(body: Body, tile: Tile, node: Node) -> SourceSize:
     if multiplies_rows(node):
         return _computed(body, tile, node, _thread_slices(body, tile, node))
     weights = body.graph.tensors[node.inputs[1]].shape
-    taps, slices = math.prod(weights[1:3]), shape_of(body.graph.tensors[node.inputs[0]]).slices
+    taps, slices = math.prod(weights[1:3]), ceil_div(weights[3], 4)  # of the input, or of a group of its channels
     lanes = (
         weights[3] / slices if tile.has_literals or slices == 1 else 4
     )  # a loop does not know the last slice from others

@@ -36,6 +36,7 @@ FLOORS = (  # folders of app/ from the ground up
     ("window",),
     ("session",),
     ("live", "replay", "advice"),
+    ("archive",),
     ("verbs",),
     ("bench",),
 )

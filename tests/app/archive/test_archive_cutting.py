@@ -68,7 +68,7 @@ def test_what_goes_on_from_frame_to_frame_stays_whole(values: Mapping[str, str |
 def test_only_recordings_of_known_frames_are_cut() -> None:
     assert why_kind_stays_whole("recording", SETTINGS) is None
     for kind in ("picture", "sequence", "stream"):
-        assert why_kind_stays_whole(kind, SETTINGS)  # type: ignore[arg-type]
+        assert why_kind_stays_whole(kind, SETTINGS)
     assert why_frames_stay_whole(FrameIndex(4501, TIMES, None), 3000) is None
     assert "4500" in (why_frames_stay_whole(FrameIndex(4500, TIMES, None), 3000) or "")
     assert why_frames_stay_whole(FrameIndex(0, TIMES, "as it is"), 3000) == "as it is"

@@ -21,7 +21,7 @@ from ..outputs.png_files import PIPE
 from ..outputs.trace import TraceWriter
 from ..session.abilities import check_abilities
 from ..session.clock import EveryFrame
-from ..session.derived import lead_of, spec_of, writes_any
+from ..session.derived import lead_of, spec_of, trail_of, writes_any
 from ..session.opening import (
     SessionHost,
     SessionSource,
@@ -112,7 +112,7 @@ def source_to_run(
 ) -> tuple[Recording, SessionSource]:
     """Every frame, as fast as it goes."""
     file = stack.enter_context(open_input(options.file, options.first, options.last))
-    file.lead = lead_of(settings)
+    file.lead, file.trail = lead_of(settings), trail_of(settings)
     frames = stack.enter_context(contextlib.closing(ahead(iter(file))))
     stack.callback(file.interrupt)  # first of all: closing `frames` waits for the one that is being read
     clock = EveryFrame(frames, float(1000 / file.info.average_rate), str(options.file))

@@ -127,6 +127,7 @@ def _result_fields(result: ArchiveResult, time: str) -> dict[str, object]:
         "agreement": _agreement_fields(piece.agreement),
         "worker": piece.worker,
         "notes": list(piece.notes),
+        "unfit": piece.unfit,
     }
 
 
@@ -283,6 +284,7 @@ def _read_piece(fields: _Fields) -> ArchiveResult:
         decoded_tail=fields.items("decoded_tail", _is_whole, "whole numbers"),
         agreement=_read_agreement(fields),
         notes=fields.items("notes", _is_text, "texts"),
+        unfit=fields.text("unfit"),
     )
     return PieceResult(_read_input(fields), fields.text("sha256"), piece)
 

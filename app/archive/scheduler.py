@@ -202,6 +202,7 @@ class Scheduler:
             self._counts.frames += outcome.frames
             self._counts.pieces += 1
             if recording.complete:
+                self._withdraw_pieces(job.input.number, recording)
                 self._waiting.add_join(ArchiveTask(recording.join()))
             return (PieceResult(job.input, job.sha256, outcome),)
         if isinstance(outcome, Cut):
@@ -241,7 +242,7 @@ class Scheduler:
         if known or len(task.reasons) >= _MOST_REASONS:
             return self._given_up(task, "input", reason)
         if isinstance(task.job, JoinPieces):  # perhaps its pieces are to blame
-            task.job = replace(task.job, render_whole=True)
+            task.job = replace(task.job, render_whole=True, why_whole=reason)
         self._tried_again(task, first=False)
         return ()
 
@@ -300,11 +301,15 @@ class Scheduler:
         del self._out[task.key]
         recording = self._recordings.pop(failed.number, None)
         if recording:
-            for piece in range(len(recording.ranges)):
-                self._out.pop((failed.number, piece), None)
-            self._waiting.drop(failed.number)
+            self._withdraw_pieces(failed.number, recording)
         self._counts.failed += 1
         return (FailedResult(failed, cause, reason, tries),)
+
+    def _withdraw_pieces(self, number: int, recording: CutRecording) -> None:
+        """Nobody needs those any more that wait or are under way."""
+        for piece in range(len(recording.ranges)):
+            self._out.pop((number, piece), None)
+        self._waiting.drop(number)
 
     def stop(self) -> None:
         """No more work is handed out; what is under way still counts."""

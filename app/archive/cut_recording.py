@@ -14,6 +14,7 @@ class CutRecording:
         """`finished`: pieces of an earlier run; those that were cut otherwise are passed over."""
         self.input, self.sha256, self.ranges = cut_input, cut.sha256, cut.ranges
         self._done: dict[int, PieceDone] = {}
+        self.unfit = False  # one of the pieces cannot be part of the whole
         for piece in finished:
             if 0 <= piece.piece < len(cut.ranges) and piece.range == cut.ranges[piece.piece]:
                 self.add(piece)
@@ -26,11 +27,12 @@ class CutRecording:
     @property
     def complete(self) -> bool:
         """Whether all pieces are there, or one that forbids joining them."""
-        return len(self._done) == len(self.ranges) or any(piece.unfit for piece in self._done.values())
+        return len(self._done) == len(self.ranges) or self.unfit
 
     def add(self, piece: PieceDone) -> None:
         """One more is there."""
         self._done[piece.piece] = piece
+        self.unfit |= bool(piece.unfit)
 
     def join(self) -> JoinPieces:
         """What makes one file of them, or renders it all anew. Checksums are compared here, and do not travel."""

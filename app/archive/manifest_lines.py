@@ -86,8 +86,8 @@ def _mark_fields(mark: RunMark) -> dict[str, object]:
 def _result_fields(result: ArchiveResult, time: str) -> dict[str, object]:
     fields: dict[str, object] = {
         "kind": "piece" if isinstance(result, PieceResult) else "done" if isinstance(result, DoneResult) else "failed",
+        "input": result.input.address,  # second: an index of a manifest finds it without reading all of a piece's line
         "time": time,
-        "input": result.input.address,
         "name": result.input.name,
         "bytes": result.input.size_bytes,
         "modified_ns": result.input.modified_ns,

@@ -37,5 +37,5 @@ class JobPatience:
         if isinstance(job, RenderPiece):
             return job.range.frames + job.range.lead
         if isinstance(job, JoinPieces):
-            return sum(piece.range.frames for piece in job.pieces)
+            return None if job.render_whole else sum(piece.range.frames for piece in job.pieces)
         return self._opened_frames

@@ -202,7 +202,8 @@ class Scheduler:
             self._counts.frames += outcome.frames
             self._counts.pieces += 1
             if recording.complete:
-                self._withdraw_pieces(job.input.number, recording)
+                if recording.unfit:
+                    self._withdraw_pieces(job.input.number, recording)
                 self._waiting.add_join(ArchiveTask(recording.join()))
             return (PieceResult(job.input, job.sha256, outcome),)
         if isinstance(outcome, Cut):

@@ -21,6 +21,7 @@ from ..media.finished import finished_by
 from ..media.media_inputs import MediaInput, expand_inputs, files_in
 from ..outputs.png_files import make_folder
 from ..settings.settings import Settings
+from .engine import ReplayEngine
 from .options import ReplayOptions, files_of
 from .replay import CUT_OFF, replay
 from .targets import OutputFormat, Target, targets_of
@@ -77,13 +78,13 @@ def _run(jobs: Sequence[ReplayOptions], skipped: Sequence[str], console: Console
     """All of them, with one progress; seconds are those of all work, opening and compiling included."""
     start = perf_counter()
     done, codes = list[dict[str, Any]](), [0]
-    with console.frames(f"{len(jobs)} inputs") as report:
+    with console.frames(f"{len(jobs)} inputs") as report, ReplayEngine(console) as engine:
         for number, job in enumerate(jobs, 1):
             shown = _shifted(
                 report, sum(summary["frames"] for summary in done), f"{number}/{len(jobs)} {job.file.name}"
             )
             try:
-                summary, code = replay(job, console, shown)
+                summary, code = replay(job, console, shown, engine)
             except OutputError:
                 raise
             except TexelflowError as error:

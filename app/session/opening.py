@@ -19,6 +19,7 @@ from ..frame.backdrop import Backdrop
 from ..frame.backends import ComputeBackend
 from ..frame.compute import compute_in, open_compute
 from ..frame.figures import Figures
+from ..frame.kept_segmenter import KeptSegmenter
 from ..frame.pipeline import FrameRecord, Pipeline, Stage
 from ..frame.render import Look
 from ..frame.run_stats import RunStats
@@ -109,6 +110,7 @@ class SessionHost:
     gallery: Gallery | None = None
     no_view: NoView = field(default_factory=NoView)
     observers: list[Callable[[FrameRecord], None]] = field(default_factory=list)  # get the record of each frame
+    kept: KeptSegmenter | None = None  # for sessions one after the other
 
     def observe(self, record: FrameRecord) -> None:
         """Hand the record of a frame on. Raises what observers raise."""
@@ -130,6 +132,11 @@ class SessionHost:
                 lost.release()
             context = open_context(REQUIRED if backend == "gl" else DRAWING)
         self.compute = replace(self.compute, context=context)
+
+    def forget(self) -> None:
+        """Keep nothing that a context holds."""
+        if self.kept:
+            self.kept.release()
 
     def wake(self) -> None:
         """Have the session look what has happened, from any thread."""
@@ -215,7 +222,7 @@ def _rebuild(
     Freeing what is lost may fail in many ways, of which none matters.
     """
     delivered = parts.outputs.lose_device()
-    for free in (parts.stages.lose, device.close):
+    for free in (parts.stages.lose, host.forget, device.close):
         with contextlib.suppress(DeviceError):
             free()
     _renew_patiently(host)
@@ -244,7 +251,7 @@ def _shared_parts(
 ) -> SharedParts:
     """What stays when the model changes; cameras whose pictures have the same size are drawn in the same place."""
     drawn = partial(_drawn, host.compute.context, source, settings, stack)
-    parts = partial(SharedParts, host.compute, options=network_options_of(settings))
+    parts = partial(SharedParts, host.compute, options=network_options_of(settings), kept=host.kept)
     if not source.grid:
         return parts(format=source.format, drawn=drawn(source.format.upright_size))
     places = {size: drawn(size) for size in dict.fromkeys(format.upright_size for format in source.cameras)}

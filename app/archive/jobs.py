@@ -100,6 +100,7 @@ class PieceDone:
     decoded_tail: tuple[int, ...] = ()  # and of its own last ones
     agreement: Agreement | None = None
     notes: tuple[str, ...] = ()
+    unfit: str = ""  # why it cannot be part of the whole, which has to be rendered in one go then; there are no files
 
 
 @dataclass(frozen=True)

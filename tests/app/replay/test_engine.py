@@ -8,6 +8,7 @@ import pytest
 
 from tests.app.session.test_recovery import at_frames
 from tests.clips import Recipe, moving, numbered, write_clip
+from tests.frame_models import class_network
 from tests.gpu_resets import GpuResets
 from tests.living import living
 from texelflow.app.console import Console
@@ -25,6 +26,7 @@ FRAMES = 4
 def clips(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Two of one format, one of another size, one of another colour matrix, and the first once more."""
     folder = tmp_path_factory.mktemp("clips")
+    (folder / "classes.tflite").write_bytes(class_network((48, 32)))
     first = write_clip(folder / "first.mp4", moving(FRAMES, 64, 48))
     return [
         first,
@@ -35,11 +37,16 @@ def clips(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     ]
 
 
+def flags_of(clip: Path, out: Path, **flags: object) -> dict[str, object]:
+    """A small network that lies beside the clips, and smooth masks."""
+    network = {"model": str(clip.with_name("classes.tflite")), "channel": "1"}
+    return {"out": str(out / "picture.mp4"), "masks": str(out / "masks.mkv"), **network, **flags}
+
+
 def render(clip: Path, out: Path, engine: ReplayEngine | None, **flags: object) -> dict[str, bytes]:
     """The files of one replay."""
-    named = {"out": str(out / "picture.mp4"), "masks": str(out / "masks.mkv"), **flags}
     out.mkdir()
-    summary, code = replay(ReplayOptions(clip, named), Console(quiet=True), engine=engine)
+    summary, code = replay(ReplayOptions(clip, flags_of(clip, out, **flags)), Console(quiet=True), engine=engine)
     assert (summary["frames"], code) == (FRAMES, 0)
     return {path.name: path.read_bytes() for path in out.iterdir()}
 
@@ -53,12 +60,12 @@ LOOKS: list[Mapping[str, object]] = [
 @pytest.mark.parametrize("look", LOOKS, ids=["cpu", "gl"])
 def test_each_is_as_if_it_were_the_only_one(clips: list[Path], tmp_path: Path, look: Mapping[str, object]) -> None:
     alone = {clip: render(clip, tmp_path / f"alone {clip.stem}", None, **look) for clip in clips[:-1]}
+    contexts = []
     with ReplayEngine(Console(quiet=True)) as engine:
         for number, clip in enumerate(clips):
             assert render(clip, tmp_path / str(number), engine, **look) == alone[clip], clip.name
-            if number:
-                assert engine.context is context, "one for all"
-            context = engine.context
+            contexts.append(engine.context)
+    assert all(context is contexts[0] for context in contexts), "one for all"
 
 
 def test_nothing_is_left_on_the_device(clips: list[Path], tmp_path: Path) -> None:
@@ -69,7 +76,7 @@ def test_nothing_is_left_on_the_device(clips: list[Path], tmp_path: Path) -> Non
             assert engine.context
             counts.append({kind: len(names) for kind, names in living(engine.context).items()})
     assert counts[2:] == counts[:2]
-    assert counts[0]["Program"] > 20, "the network's own are kept"
+    assert counts[0]["Program"] > 0, "the network's own are kept"
 
 
 def test_what_is_damaged_does_no_harm_to_the_next(clips: list[Path], tmp_path: Path) -> None:
@@ -79,7 +86,7 @@ def test_what_is_damaged_does_no_harm_to_the_next(clips: list[Path], tmp_path: P
     with ReplayEngine(Console(quiet=True)) as engine:
         assert render(clips[0], tmp_path / "one", engine) == alone
         with pytest.raises(MediaError):
-            replay(ReplayOptions(bad, {"out": str(tmp_path / "bad.mkv")}), Console(quiet=True), engine=engine)
+            replay(ReplayOptions(bad, flags_of(clips[0], tmp_path)), Console(quiet=True), engine=engine)
         assert render(clips[0], tmp_path / "two", engine) == alone
 
 
@@ -111,12 +118,14 @@ def test_a_device_that_is_lost_for_good_is_opened_anew(
 
 
 def test_a_replay_is_stopped_from_another_thread(clips: list[Path], tmp_path: Path) -> None:
-    clip = write_clip(tmp_path / "long.mp4", moving(200, 64, 48))
+    clip = write_clip(tmp_path / "long.mp4", moving(500, 64, 48))
     with ReplayEngine(Console(quiet=True)) as engine:
-        timer = threading.Timer(1.0, engine.stopping.set)
-        timer.start()
-        summary, _ = replay(ReplayOptions(clip, {"out": str(tmp_path / "out.mp4")}), Console(quiet=True), engine=engine)
-        timer.join()
-        engine.stopping.clear()
+
+        def report(done: int, total: int) -> None:
+            if done == 2:
+                threading.Thread(target=engine.stopping.set).start()
+
+        options = ReplayOptions(clip, flags_of(clips[0], tmp_path))
+        summary, _ = replay(options, Console(quiet=True), report, engine)
         assert summary["interrupted"]
-        assert summary["frames"] < 200
+        assert 2 <= summary["frames"] < 500

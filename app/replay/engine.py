@@ -17,12 +17,15 @@ from texelflow.gpu_delegate.errors import DeviceError
 
 from ..console import Console
 from ..frame.backends import ComputeChoice
+from ..frame.cpu_path import CpuPath
 from ..frame.kept_segmenter import KeptSegmenter
+from ..frame.mask_sampler import MaskSampler, SampleSchedule, open_reference
 from ..frame.run_stats import RunStats
 from ..models.catalogue import model_path
 from ..models.loading import FrameModel, load_frame_model
 from ..models.spec import SpecOptions
-from ..session.derived import compute_of, spec_of
+from ..picture.picture import PictureFormat
+from ..session.derived import compute_of, network_options_of, spec_of
 from ..session.opening import SessionHost, open_host_without_window
 from ..settings.config_watch import ConfigWatch
 from ..settings.settings import Settings
@@ -57,6 +60,8 @@ class ReplayEngine:
         self._model: tuple[_ModelKey, FrameModel] | None = None
         self._host: tuple[_HostKey, SessionHost] | None = None
         self._open = contextlib.ExitStack()  # closes the host
+        self._schedule = SampleSchedule()
+        self._reference: tuple[FrameModel, CpuPath | None] | None = None  # what its masks are compared with
 
     def __enter__(self) -> "ReplayEngine":
         return self
@@ -105,6 +110,25 @@ class ReplayEngine:
             self._close_host()
             raise
 
+    def sample(
+        self, host: SessionHost, settings: Settings, frame: PictureFormat, every: int, frames: int | None
+    ) -> None:
+        """Have masks of the next recording compared with TensorFlow Lite's, if there is that: one of `every` frames.
+
+        It has so many `frames`, as far as anybody knows.
+        """
+        host.sampler = None
+        model = self.model(settings)
+        offset = self._schedule.offset(frames, every) if every else None
+        if offset is None:
+            return
+        if self._reference is None or self._reference[0] is not model:
+            self._close_reference()
+            options = network_options_of(settings)
+            self._reference = model, open_reference(model, frame, options.fit, options.preprocessing)
+        if reference := self._reference[1]:
+            host.sampler = MaskSampler(reference, frame, every, offset)
+
     def _opened(self, key: _HostKey, model: FrameModel, watch: ConfigWatch) -> SessionHost:
         opened = open_host_without_window
         try:
@@ -123,9 +147,15 @@ class ReplayEngine:
         with contextlib.suppress(DeviceError):
             self._open.close()
 
+    def _close_reference(self) -> None:
+        if self._reference and self._reference[1]:
+            self._reference[1].close()
+        self._reference = None
+
     def close(self) -> None:
         """Free all; harmless when repeated."""
         self._close_host()
+        self._close_reference()
         self._model = None
 
 

@@ -12,6 +12,7 @@ from ..files import settle
 from ..frame.pipeline import DECODE, FrameRecord
 from ..media.feed import Feed
 from ..media.media_inputs import open_input
+from ..media.piece_source import PieceSource
 from ..media.recording import Recording, VideoInfo
 from ..media.seeking import SeekableSource
 from ..models.loading import FrameModel
@@ -99,14 +100,15 @@ def source_to_run(
     options: ReplayOptions, settings: Settings, stack: contextlib.ExitStack
 ) -> tuple[Recording, SessionSource]:
     """Every frame, as fast as it goes."""
-    file = stack.enter_context(open_input(options.file, options.first, options.last))
-    file.lead = lead_of(settings)
+    file = stack.enter_context(_piece(options, settings) or open_input(options.file, options.first, options.last))
+    file.lead = lead_of(settings) if options.piece_lead is None else options.piece_lead
     frames = stack.enter_context(contextlib.closing(ahead(iter(file))))
     stack.callback(file.interrupt)  # first of all: closing `frames` waits for the one that is being read
     clock = EveryFrame(frames, float(1000 / file.info.average_rate), str(options.file))
     return file, SessionSource(
         clock, file.format, _timing(options, file.info), options.file.name, options.file, lambda: None,
         made_by=options.made_by, pipes_pictures=options.pipes_pictures,
+        piece_first=None if options.piece_lead is None else int(options.first),
     )  # fmt: skip
 
 
@@ -124,9 +126,22 @@ def source_to_watch(
     )  # fmt: skip
 
 
+def _piece(options: ReplayOptions, settings: Settings) -> PieceSource | None:
+    """A piece of a recording, if that is what is asked for; looking ahead needs a frame behind it, too."""
+    if options.piece_lead is None:
+        return None
+    first, last = options.first, options.last
+    assert isinstance(first, int), "pieces are counted in frames"
+    assert isinstance(last, int)
+    piece = PieceSource(options.file, first, last, options.index)
+    piece.trail = int(settings.delay_video)
+    return piece
+
+
 def _timing(options: ReplayOptions, info: VideoInfo) -> Timing:
     cut = options.first != 0 or options.last is not None
-    sound = options.file if info.has_audio and str(options.file) != PIPE else None  # a pipe is read but once
+    has_sound = info.has_audio and str(options.file) != PIPE and options.piece_lead is None  # a pipe is read but once
+    sound = options.file if has_sound else None
     return Timing(info.time_base, info.average_rate, info.sample_aspect_ratio, sound, cut)
 
 
@@ -139,6 +154,9 @@ def _run(
     def check_files(changed: Settings) -> None:
         settle(files_of(options, changed), force)  # while all was compiled others may have written
 
+    if options.sampled_every:
+        total = _expected_frames(options, opened.recording.info)
+        opened.engine.sample(host, settings, opened.source.format, options.sampled_every, total)
     with contextlib.ExitStack() as stack:
         session = stack.enter_context(open_session(host, opened.source, opened.model, settings, check_files))
         check_files(settings)
@@ -153,7 +171,7 @@ def _run(
         session.written += [
             f"written: {path} ({frames})" for path in (options.log, options.trace) if path and host.stats.frames
         ]
-        summary = summarize_replay(options, settings, opened.recording, session, host.stats, interrupted)
+        summary = summarize_replay(options, settings, opened.recording, session, host, interrupted)
         reports.close(summary)
     return summary, stopped.number
 

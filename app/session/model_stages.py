@@ -19,6 +19,7 @@ from ..frame.effects import Effect
 from ..frame.gl_path import GlPath
 from ..frame.kept_segmenter import KeptSegmenter
 from ..frame.looks import ChosenLook
+from ..frame.mask_sampler import MaskSampler
 from ..frame.network_options import NetworkOptions
 from ..frame.pipeline import Stage, gathers_always
 from ..frame.refine import Refinement, Refiner
@@ -53,6 +54,7 @@ class SharedParts:
     options: NetworkOptions
     drawn: Drawn | None
     kept: KeptSegmenter | None = None  # for segmenters that outlive their stages
+    sampler: MaskSampler | None = None  # of the network's masks
     cameras: "tuple[SharedParts, ...]" = ()  # of each, where there are several
     grid: PictureGrid | None = None  # where their pictures are
 
@@ -153,7 +155,8 @@ def stages_in_steps(
             )
         made.pop_all()
     runs_on = replace(compute, backend=segmenter.backend)
-    return ModelStages(segmenter, refiner, canvas, segmenter.stages, runs_on, free)
+    stages = shared.sampler.watching(segmenter) if shared.sampler else segmenter.stages
+    return ModelStages(segmenter, refiner, canvas, stages, runs_on, free)
 
 
 class SwitchableStages:

@@ -7,10 +7,9 @@ names, and in folders that of the letters, so that it is the same each time.
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 
 from texelflow.gpu_delegate.errors import MediaError, TexelflowError, UsageError
 
@@ -19,8 +18,9 @@ from ..media.pipe import PIPE
 from .file_patterns import FilePattern, fixed_folder, has_pattern
 from .folder_search import RESULTS, FolderSearch, FoundFile
 from .jobs import ArchiveInput
+from .measuring import measured
 from .path_lists import LIST_ENDINGS, PathList
-from .result_names import MEDIA_ENDINGS, NameBook, hashed_text
+from .result_names import MEDIA_ENDINGS, KnownNames, NameBook, hashed_text
 from .stores import FolderStore, LocalStore, StoreEntry, is_address, store_of
 
 TWICE = "named twice"
@@ -49,8 +49,8 @@ class InputListing:
     `found` counts inputs so far, `is_complete` says whether those are all, and `problem_count` what went wrong.
     """
 
-    def __init__(self, names: Sequence[str], out: Path, known: Mapping[str, str] = MappingProxyType({})) -> None:
-        """`known` are names of results by address, of an earlier run.
+    def __init__(self, names: Sequence[str], out: Path, known: KnownNames | None = None) -> None:
+        """`known` are names of results that an earlier run gave.
 
         Raises UsageError for a name that means nothing, and for one in the output folder, before anything is done.
         """
@@ -64,13 +64,19 @@ class InputListing:
     def __iter__(self) -> Iterator[ArchiveInput]:
         """Raises UsageError for a bad line of a list on standard input, and nothing else."""
         book = NameBook(self._known)
-        for source in self._sources:
-            for each in self._of_list(source) if isinstance(source, PathList) else self._of(source):
-                if self._is_new(each.address):
-                    name, entry = book.name_for(each.address, each.path), each.entry
-                    self.found += 1
-                    yield ArchiveInput(self.found - 1, each.address, name, entry.size_bytes, entry.modified_ns)
+        for each in measured(self._files()):
+            name, entry = book.name_for(each.address, each.path), each.entry
+            self.found += 1
+            yield ArchiveInput(self.found - 1, each.address, name, entry.size_bytes, entry.modified_ns)
         self.is_complete = True
+
+    def _files(self) -> Iterator[tuple[FoundFile, FolderStore]]:
+        """All of them, each once, and where they lie."""
+        for named in self._sources:
+            for source in self._of_list(named) if isinstance(named, PathList) else (named,):
+                for each in self._of(source):
+                    if self._is_new(each.address):
+                        yield each, source.store
 
     def told(self) -> Iterator[str]:
         """A line each about what was left out, and about what could not be listed."""
@@ -118,7 +124,7 @@ class InputListing:
                 raise
             self._problem(str(error))
 
-    def _of_list(self, listed: PathList) -> Iterator[FoundFile]:
+    def _of_list(self, listed: PathList) -> Iterator[InputSource]:
         """A line that means nothing is an input, too, which will be said to have failed."""
         last_folder, in_results = "", False
         for number, line in listed.lines():
@@ -129,9 +135,11 @@ class InputListing:
                 self.left[RESULTS] += 1
                 continue
             try:
-                yield from self._of(_source_of_line(line, listed.folder))
+                source = _source_of_line(line, listed.folder)
             except TexelflowError as error:
                 self._problem(f"{listed.file}, line {number}: {error}")
+            else:
+                yield source
 
     def _is_new(self, address: str) -> bool:
         if self._seen is None:

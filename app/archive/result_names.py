@@ -5,8 +5,7 @@ A name has "/" between its parts and no ending. It is the same on every system, 
 
 import hashlib
 import re
-from collections.abc import Mapping
-from types import MappingProxyType
+from typing import Protocol
 from unicodedata import normalize
 
 from ..frame.thumbnails import VIDEO_ENDINGS
@@ -38,7 +37,7 @@ def without_media_ending(path: str) -> str:
 def shareable_name(path: str) -> str:
     """The name nearest to a path that stays below the folder, can be seen, and can be written on every file system.
 
-    No part of it ends as files of results do: with an ending of theirs, or with -masks. A shareable name stays as it is.
+    No part of it ends as files of results do: with an ending of theirs, or with -masks. Such a name stays as it is.
     """
     parts = [_safe_part(part) for part in path.split("/") if part.strip(" .")] or ["input"]
     name = "/".join(parts)
@@ -75,24 +74,43 @@ def hashed_text(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=_KEY_BYTES).digest(), "big")
 
 
+class KnownNames(Protocol):
+    """Names that an earlier run gave, as ManifestIndex has them."""
+
+    def name_of(self, address: str) -> str | None:
+        """That of an input's results; None if it has none yet."""
+        ...
+
+    def has_name(self, name: str) -> bool:
+        """Whether some input has it, in large or small letters."""
+        ...
+
+
 class NameBook:
     """Gives each input a name that no other has. A name that was given in an earlier run is kept."""
 
-    def __init__(self, known: Mapping[str, str] = MappingProxyType({})) -> None:
-        """`known` are names by address."""
+    def __init__(self, known: KnownNames | None = None) -> None:
+        """Knows nobody's names unless it is told."""
         self._known = known
-        self._taken = {hashed_text(same_name_key(name)) for name in known.values()}
+        self._taken = set[int]()
         self._numbers = dict[int, int]()  # the last of a name that was wanted more than once
 
     def name_for(self, address: str, path: str) -> str:
         """The name of the results of what lies at an address; `path` is what it is called, and may be anything."""
-        if (known := self._known.get(address)) is not None and shareable_name(known) == known:
+        known = self._known.name_of(address) if self._known else None
+        if known is not None and shareable_name(known) == known:
             return known
         wanted = name = shareable_name(without_media_ending(path))
-        first = key = hashed_text(same_name_key(wanted))
-        while key in self._taken:
+        first = hashed_text(same_name_key(wanted))
+        while not self._takes(name):
             self._numbers[first] = number = self._numbers.get(first, 1) + 1
             name = f"{wanted}-{number}"
-            key = hashed_text(same_name_key(name))
-        self._taken.add(key)
         return name
+
+    def _takes(self, name: str) -> bool:
+        """Whether a name was free."""
+        key = hashed_text(same_name_key(name))
+        if key in self._taken or (self._known and self._known.has_name(name)):
+            return False
+        self._taken.add(key)
+        return True

@@ -9,9 +9,11 @@ import importlib.util
 import os
 import re
 import stat
+import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
 from types import MappingProxyType
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
@@ -42,6 +44,7 @@ _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,30})://")
 _TIMES = ("LastModified", "mtime", "last_modified", "updated", "timeModified", "modified", "created")
 _MOST_TOLD = 200  # letters of what a library says
 _WEB = ("http", "https")
+_WEB_TIMEOUT_S = 20.0
 
 
 @dataclass(frozen=True)
@@ -62,12 +65,18 @@ class StoreEntry:
 class FolderStore(Protocol):
     """Folders by address. All methods raise MediaError where something cannot be read."""
 
+    is_local: bool
+
     def entries(self, folder: str) -> Iterator[StoreEntry]:
         """What is in a folder, by name."""
         ...
 
     def look(self, address: str) -> StoreEntry | None:
         """What is there; None for nothing."""
+        ...
+
+    def measure(self, address: str) -> StoreEntry | None:
+        """Size and time of a file; None for nothing."""
         ...
 
     def join(self, folder: str, name: str) -> str:
@@ -109,6 +118,8 @@ def store_of(name: str) -> FolderStore:
 class LocalStore:
     """This machine's file systems."""
 
+    is_local = True
+
     def entries(self, folder: str) -> Iterator[StoreEntry]:
         """By name; each is looked at when it is its turn."""
         try:
@@ -133,6 +144,10 @@ class LocalStore:
         why_not = "" if stat.S_ISREG(found.st_mode) else "no regular files"
         return StoreEntry(name, False, found.st_size, found.st_mtime_ns, why_not=why_not)
 
+    def measure(self, address: str) -> StoreEntry | None:
+        """The same."""
+        return self.look(address)
+
     def join(self, folder: str, name: str) -> str:
         """As the system does."""
         return os.path.join(folder, name)
@@ -144,6 +159,8 @@ class LocalStore:
 
 class RemoteStore:
     """What fsspec opens. Addresses keep the form in which the first was given, its host and user among it."""
+
+    is_local = False
 
     def __init__(self, address: str) -> None:
         import fsspec
@@ -175,6 +192,16 @@ class RemoteStore:
                 return _entry(name, self._files.info(address))
         except _NothingThereError:
             return None
+
+    def measure(self, address: str) -> StoreEntry | None:
+        """As the store, or a server's headers, have it."""
+        if self._scheme not in _WEB:
+            return self.look(address)
+        asked = urllib.request.Request(address, method="HEAD")
+        with _one_line_errors(address), urllib.request.urlopen(asked, timeout=_WEB_TIMEOUT_S) as answer:
+            size, date = answer.headers.get("Content-Length", ""), answer.headers.get("Last-Modified")
+            told = {"size": int(size) if size.isdecimal() else None, "mtime": date and parsedate_to_datetime(date)}
+            return _entry(address.rpartition("/")[2], {"type": "file", **told})
 
     def join(self, folder: str, name: str) -> str:
         """With a slash."""

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.app.archive.test_result_names import EarlierNames
 from texelflow.app.archive.file_patterns import fixed_folder, has_pattern
 from texelflow.app.archive.inputs import InputListing
 from texelflow.app.archive.path_lists import MOST_LINE_BYTES
@@ -91,7 +92,7 @@ def test_what_is_named_twice_is_taken_once(archive: Path) -> None:
 def test_names_of_an_earlier_run_are_kept_although_others_came_before(archive: Path) -> None:
     known = {each.address: each.name for each in InputListing(["rec"], Path("rec/out"))}
     make(archive, "rec/B.mov")
-    later = {each.address: each.name for each in InputListing(["rec"], Path("rec/out"), known)}
+    later = {each.address: each.name for each in InputListing(["rec"], Path("rec/out"), EarlierNames(known))}
     assert known.items() <= later.items()
     assert later[str(archive / "rec/B.mov")] == "B-4"
 
@@ -218,6 +219,9 @@ def test_pages_of_a_server_are_folders(served: str, tmp_path: Path) -> None:
     found = list(InputListing([f"{served}/"], tmp_path))
     assert {each.name for each in found} == {"my clip", "sub/a", "x%2f..%2f..%2fevil"}
     assert f"{served}/my%20clip.mp4" in [each.address for each in found]
+    clip = next(each for each in found if each.name == "my clip")
+    assert clip.size_bytes == len("www/my clip.mp4")
+    assert clip.modified_ns == int((tmp_path / "www/my clip.mp4").stat().st_mtime) * 10**9
     assert names_of(InputListing([f"{served}/sub/*.mkv"], tmp_path)) == ["a"]
     assert names_of(InputListing([f"{served}/my%20clip.mp4?token=1"], tmp_path)) == ["my clip"]
     with pytest.raises(UsageError, match="no such file or folder"):

@@ -12,8 +12,8 @@ from texelflow.app.archive.result_names import (
     MOST_NAME_BYTES,
     MOST_PART_BYTES,
     NameBook,
-    shareable_name,
     same_name_key,
+    shareable_name,
     without_media_ending,
 )
 
@@ -81,8 +81,18 @@ def test_no_two_inputs_have_one_result(paths: Sequence[str]) -> None:
     assert names == [again.name_for(f"/{number}", path) for number, path in enumerate(paths)]
 
 
+class EarlierNames(dict[str, str]):
+    """By address."""
+
+    def name_of(self, address: str) -> str | None:
+        return self.get(address)
+
+    def has_name(self, name: str) -> bool:
+        return same_name_key(name) in map(same_name_key, self.values())
+
+
 def test_names_that_collide_are_numbered_and_known_ones_are_kept() -> None:
-    book = NameBook({"/r/a.mkv": "a", "/r/evil.mp4": "../../evil"})
+    book = NameBook(EarlierNames({"/r/a.mkv": "a", "/r/evil.mp4": "../../evil"}))
     wanted = ("/r/a.mp4", "/r/A.MOV", "/r/a.mkv", "/r/evil.mp4", "/r/b.mp4", "/r/b-masks.mp4")
     names = [book.name_for(address, address.removeprefix("/r/")) for address in wanted]
     assert names == ["a-2", "A-3", "a", "evil", "b", "b_masks"]

@@ -72,6 +72,7 @@ class JoinPieces:
     sha256: str
     pieces: "tuple[PieceDone, ...]"
     render_whole: bool = False  # pieces did not fit together: render all of it in one go
+    why_whole: str = ""  # in words, for the notes of what comes of it
 
 
 Job: TypeAlias = OpenInput | RenderPiece | JoinPieces
@@ -100,6 +101,7 @@ class PieceDone:
     decoded_tail: tuple[int, ...] = ()  # and of its own last ones
     agreement: Agreement | None = None
     notes: tuple[str, ...] = ()
+    unfit: str = ""  # why it cannot be part of the whole, which has to be rendered in one go then; there are no files
 
 
 @dataclass(frozen=True)

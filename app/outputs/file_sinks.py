@@ -52,13 +52,15 @@ class SoundSource(Protocol):
 class Writing:
     """How files are written: by which codec, at which quality (0 to 100), and what tags those that are finished.
 
-    A pipe gets Matroska, or pictures one after the other.
+    A pipe gets Matroska, or pictures one after the other. With `piece_first`, videos are pieces for join.join_video: of
+    the kind that their name says, but not playable; their first frame has that number among all frames of the whole.
     """
 
     codec: Codec = "auto"
     quality: int | None = None
     made_by: str | None = None
     pipes_pictures: bool = False
+    piece_first: int | None = None
 
 
 class VideoSink:

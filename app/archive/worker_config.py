@@ -1,0 +1,39 @@
+"""What the run decided goes in; what every worker has to know of it comes out: plain data, the same for all of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..replay.targets import OutputFormat
+from ..settings.settings import Settings
+
+STAGING = ".archive"  # in the output folder, so that renaming moves nothing
+SAMPLED_EVERY = 300  # frames, of which one is compared with TensorFlow Lite
+CACHE_BYTES = 16 << 30  # of fetched inputs, on each node
+
+
+@dataclass(frozen=True)
+class WorkerConfig:
+    """How inputs are rendered, and where to. `settings` name a model and a background that every node can read.
+
+    settings, made_from and lead are those of `prepare_staging`. `versions` are the driver's: a worker that has others
+    does no job. Paths are absolute, and mean the same on every node, but for `cache`, which is each node's own.
+    """
+
+    out: Path
+    settings: Settings
+    made_from: tuple[str, ...] = ()  # what tags results, with their input
+    format: OutputFormat | None = None
+    with_masks: bool = False
+    whole: bool = False  # nothing is cut
+    piece_frames: int = 3000
+    lead: int = 0  # frames before a piece, that the network sees
+    sampled_every: int = SAMPLED_EVERY  # 0: nothing is compared with TensorFlow Lite
+    cache: Path | None = None  # of fetched inputs; None: in texelflow's own cache folder
+    cache_bytes: int = CACHE_BYTES
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def staging(self) -> Path:
+        """Where what is under way lies, on the file system of the results."""
+        return self.out / STAGING

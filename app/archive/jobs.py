@@ -72,6 +72,7 @@ class JoinPieces:
     sha256: str
     pieces: "tuple[PieceDone, ...]"
     render_whole: bool = False  # pieces did not fit together: render all of it in one go
+    why_whole: str = ""  # in words, for the notes of what comes of it
 
 
 Job: TypeAlias = OpenInput | RenderPiece | JoinPieces

@@ -130,6 +130,11 @@ class Preprocessor:
             np.clip(nearest_whole(tensor), self._steps.low, self._steps.high, out=tensor)
         return tensor[None]
 
+    def follow(self, picture: Picture) -> None:
+        """A picture whose input nobody needs: the next ones come after it."""
+        if self._exposure:
+            self._exposure.gain(picture)
+
     def begin_anew(self) -> None:
         """The next picture has nothing to do with those before."""
         if self._exposure:

@@ -1,0 +1,159 @@
+"""Results go in; FOLDER/manifest.jsonl grows by a line for each, synced to the disk within a second.
+
+One driver at a time writes a folder's manifest, which a lock sees to. What a run that was killed left of a line is cut
+off before the next one goes on; all else that was written stays.
+"""
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from texelflow.gpu_delegate.errors import MediaError, UsageError
+
+from .manifest_index import ManifestIndex
+from .manifest_lines import ManifestLine, RecordedResult, RunRecord, manifest_line
+from .results import ArchiveResult
+from .worker_config import STAGING
+
+MANIFEST_NAME = "manifest.jsonl"
+SYNC_DELAY_S = 1.0  # at most: what a power cut may take of lines whose results are in place
+_LOCK_NAME = "driver.lock"
+
+
+class ManifestWriter:
+    """An open manifest. Close it: what was put by then is on the disk, and others may write the folder."""
+
+    def __init__(self, path: Path, run: RunRecord, held: contextlib.ExitStack, clock: Callable[[], float]) -> None:
+        """Begin a run's lines at the end of a file that is whole. `held` is closed in the end. Raises MediaError."""
+        self._path, self._run, self._clock = path, run, clock
+        self._waiting: list[bytes] = []
+        self._synced = 0.0
+        with _told(path):
+            self._file: BinaryIO = path.open("ab", buffering=0)
+        self._held = contextlib.ExitStack()
+        self._held.callback(self._file.close)
+        try:
+            self._put(run)
+            self.sync()
+            with _told(path):
+                _sync_folder(path.parent)
+        except BaseException:
+            self._held.close()
+            raise
+        self._held.push(held.pop_all())
+
+    def put(self, result: ArchiveResult) -> None:
+        """A line more; it is synced at once unless others were within the last second. Raises MediaError."""
+        self._put(RecordedResult(self._run.mark, result))
+        self.tick()
+
+    def tick(self) -> None:
+        """Sync what has waited for long enough. To be called every now and then, see `due_s`. Raises MediaError."""
+        if self.due_s() == 0.0:
+            self.sync()
+
+    def due_s(self) -> float | None:
+        """How long `tick` may wait; None if it has nothing to do."""
+        return max(0.0, self._synced + SYNC_DELAY_S - time.monotonic()) if self._waiting else None
+
+    def sync(self) -> None:
+        """All lines are on the disk. Raises MediaError, with the file as it was after the last sync."""
+        if not self._waiting:
+            return
+        with _told(self._path):
+            end = self._file.seek(0, os.SEEK_END)
+            data = b"".join(self._waiting)
+            try:
+                while data:
+                    data = data[self._file.write(data) :]
+                os.fsync(self._file.fileno())
+            except OSError:
+                with contextlib.suppress(OSError):
+                    self._file.truncate(end)
+                raise
+        self._waiting.clear()
+        self._synced = time.monotonic()
+
+    def close(self) -> None:
+        """Sync and unlock. Raises MediaError. Harmless when repeated."""
+        with self._held:
+            if not self._file.closed:
+                self.sync()
+
+    def _put(self, line: ManifestLine) -> None:
+        try:
+            self._waiting.append(manifest_line(line, self._clock()))
+        except ValueError as error:
+            raise MediaError(f"'{self._path}' takes no such line: {error}") from error
+
+
+def open_manifest(
+    folder: Path,
+    run: RunRecord,
+    resume: bool = False,
+    force: bool = False,
+    clock: Callable[[], float] = time.time,
+) -> tuple[ManifestWriter, ManifestIndex]:
+    """A folder's manifest, with a line for this run, and what earlier runs wrote to it; both are to be closed.
+
+    The folder is made where there is none. Raises UsageError if it has a manifest that nobody allowed to go on with
+    (resume) or to begin anew (force), or another driver at work; MediaError if it is damaged or cannot be written.
+    """
+    path = folder / MANIFEST_NAME
+    with contextlib.ExitStack() as held:
+        _lock(folder, held)
+        if not resume:
+            _begin_anew(path, force)
+        index = ManifestIndex(path)
+        try:
+            if index.torn:
+                with _told(path):
+                    os.truncate(path, index.end)
+            return ManifestWriter(path, run, held, clock), index
+        except BaseException:
+            index.close()
+            raise
+
+
+def _begin_anew(path: Path, force: bool) -> None:
+    with _told(path):
+        if force:
+            path.unlink(missing_ok=True)
+        elif path.exists() and path.stat().st_size:
+            raise UsageError(f"'{path.parent}' has a manifest: --resume goes on with it, --force begins anew")
+
+
+def _lock(folder: Path, held: contextlib.ExitStack) -> None:
+    import filelock
+
+    path = folder / STAGING / _LOCK_NAME
+    with _told(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            held.enter_context(filelock.FileLock(path, timeout=0))
+        except filelock.Timeout:
+            raise UsageError(f"'{folder}' is being written by another run; wait for it, or choose another") from None
+        except NotImplementedError:  # a file system without locks: whoever uses it sees to it that one run writes
+            return
+
+
+@contextlib.contextmanager
+def _told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise MediaError(f"'{path}' cannot be written: {error.strerror or error}; choose another folder") from error
+
+
+def _sync_folder(folder: Path) -> None:
+    """So that the file's name is there after a power cut; where folders can be opened."""
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,182 @@
+"""A manifest goes in; where in it the last line of each input stands comes out: 24 bytes an input, lines stay on disk.
+
+A last line without an end was torn when the run was killed: what comes before it is whole. Any other line that is
+damaged ends in MediaError, but those of pieces: they are looked at when they are needed, and count as absent.
+"""
+
+import hashlib
+import os
+import stat
+from array import array
+from collections import Counter
+from collections.abc import Iterator
+from itertools import count
+from json import JSONDecoder
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from texelflow.gpu_delegate.errors import MediaError
+
+from .jobs import PieceDone
+from .manifest_lines import MOST_LINE_BYTES, RecordedResult, RunMark, RunRecord, read_manifest_line
+from .results import DoneResult, FailedResult, PieceResult
+
+_PIECE = b'{"kind":"piece","input":'
+_MOST_ADDRESS = 1 << 16
+_KIND_SHOWN, _KINDS_TOLD = 40, 100
+
+
+class ManifestIndex:
+    """What earlier runs wrote. Lookups read the file, which may grow meanwhile."""
+
+    def __init__(self, path: Path) -> None:
+        """Read all of it; a manifest that is not there is empty. Raises MediaError."""
+        self._path, self._decoder = path, JSONDecoder()
+        self._file: BinaryIO | None = None
+        self.end = 0  # bytes of whole lines: what comes after them is torn
+        self.torn = 0  # bytes of that
+        self.last_run: RunRecord | None = None
+        self.done = self.failed = 0  # lines
+        self._unknown: Counter[str] = Counter()
+        self._pieces: dict[int, list[int]] = {}  # of inputs that neither are done nor have failed since
+        hashes, names, offsets = array("Q"), array("Q"), array("Q")
+        try:
+            self._open()
+            for number, line in self._lines():
+                self._learn(number, line, hashes, names, offsets)
+        except OSError as error:
+            self.close()
+            raise MediaError(f"'{path}' cannot be read: {error.strerror}") from error
+        except BaseException:
+            self.close()
+            raise
+        self._hashes, self._offsets = _sorted(hashes, offsets)
+        self._names = np.unique(np.frombuffer(names, np.uint64))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was passed over, one line each."""
+        kinds = ", ".join(f"{lines} of '{kind}'" for kind, lines in self._unknown.most_common(5))
+        torn = [f"{self._path}: its last line was torn, and is left out"] if self.torn else []
+        return (*torn, *([f"{self._path}: lines of a later version are passed over: {kinds}"] if kinds else []))
+
+    def result_of(self, address: str) -> RecordedResult | None:
+        """The last line of an input that was done or failed."""
+        key = np.uint64(_hash(address))
+        first, last = (int(np.searchsorted(self._hashes, key, side)) for side in ("left", "right"))
+        for place in range(last - 1, first - 1, -1):
+            line = read_manifest_line(self._line_at(int(self._offsets[place])))
+            if isinstance(line, RecordedResult) and line.result.input.address == address:
+                return line
+        return None
+
+    def pieces_of(self, address: str, sha256: str, mark: RunMark) -> Iterator[PieceDone]:
+        """Pieces of an input with these contents, made the same way, in the order in which they were finished."""
+        for offset in self._pieces.get(_hash(address), ()):
+            try:
+                line = read_manifest_line(self._line_at(offset))
+            except ValueError:
+                continue
+            if isinstance(line, RecordedResult) and isinstance(line.result, PieceResult):
+                result, same = line.result, line.mark.same_results(mark)
+                if same and (result.input.address, result.sha256) == (address, sha256):
+                    yield result.piece
+
+    def name_of(self, address: str) -> str | None:
+        """The name that an input's results have; None if it has none yet."""
+        line = self.result_of(address)
+        return line.result.input.name if line else None
+
+    def has_name(self, name: str) -> bool:
+        """Whether some input's results have that name; once in 10^13 names it says so of one that is free."""
+        key = np.uint64(_hash(name))
+        place = int(np.searchsorted(self._names, key))
+        return place < len(self._names) and bool(self._names[place] == key)
+
+    def close(self) -> None:
+        """Lookups are over. Harmless when repeated."""
+        if self._file:
+            self._file.close()
+
+    def __enter__(self) -> "ManifestIndex":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _open(self) -> None:
+        try:
+            status = os.stat(self._path)
+        except FileNotFoundError:
+            return
+        if not stat.S_ISREG(status.st_mode):
+            raise MediaError(f"'{self._path}' is not a regular file; choose another folder")
+        self._file = self._path.open("rb", buffering=1 << 18)
+
+    def _lines(self) -> Iterator[tuple[int, bytes]]:
+        """Whole lines and their numbers, from 1; `end` is where each begins."""
+        for number in count(1):
+            line = self._file.readline(MOST_LINE_BYTES + 1) if self._file else b""
+            if len(line) > MOST_LINE_BYTES:
+                raise self._damaged(number, f"it is longer than {MOST_LINE_BYTES} bytes")
+            if not line.endswith(b"\n"):
+                self.torn = os.fstat(self._file.fileno()).st_size - self.end if self._file else 0
+                return
+            yield number, line
+            self.end += len(line)
+
+    def _learn(
+        self, number: int, line: bytes, hashes: "array[int]", names: "array[int]", offsets: "array[int]"
+    ) -> None:
+        try:
+            if number > 1 and line.startswith(_PIECE):
+                start = line[len(_PIECE) : len(_PIECE) + _MOST_ADDRESS].decode("ascii")
+                address, _ = self._decoder.raw_decode(start)
+                if not isinstance(address, str):
+                    raise ValueError("its 'input' is not text")
+                self._pieces.setdefault(_hash(address), []).append(self.end)
+                return
+            read = read_manifest_line(line)
+            if number == 1 and not isinstance(read, RunRecord):
+                raise ValueError("it does not begin a run")
+        except ValueError as error:
+            raise self._damaged(number, str(error)) from None
+        if isinstance(read, RunRecord):
+            self.last_run = read
+        elif isinstance(read, str):
+            self._unknown[read[:_KIND_SHOWN] if len(self._unknown) < _KINDS_TOLD else "others"] += 1
+        else:
+            key = _hash(read.result.input.address)
+            self._pieces.pop(key, None)
+            hashes.append(key)
+            offsets.append(self.end)
+            names.append(_hash(read.result.input.name))
+            self.done += isinstance(read.result, DoneResult)
+            self.failed += isinstance(read.result, FailedResult)
+
+    def _line_at(self, offset: int) -> bytes:
+        if self._file is None:
+            return b""
+        self._file.seek(offset)
+        return self._file.readline(MOST_LINE_BYTES + 1)
+
+    def _damaged(self, number: int, why: str) -> MediaError:
+        return MediaError(f"'{self._path}', line {number} is damaged: {why}; remove that line, or --force begins anew")
+
+
+def _hash(text: str) -> int:
+    """Eight bytes of it. Names of files need not be text of any encoding."""
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+
+
+def _sorted(hashes: "array[int]", offsets: "array[int]") -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    """By hash, and lines of the same one as they stand in the file."""
+    keys, places = np.frombuffer(hashes, np.uint64), np.frombuffer(offsets, np.uint64)
+    order = np.argsort(keys, kind="stable")
+    return keys[order], places[order]

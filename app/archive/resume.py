@@ -1,0 +1,71 @@
+"""Inputs and what a manifest says of them go in; which of them still need work comes out."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal
+
+from .jobs import ArchiveInput
+from .manifest_index import ManifestIndex
+from .manifest_lines import RecordedResult, RunMark
+from .results import DoneResult, FailedResult, SkippedInput
+
+Standing = Literal["done", "failed", "new"]
+
+
+def standing_of(
+    archived: ArchiveInput,
+    recorded: RecordedResult | None,
+    mark: RunMark,
+    output_bytes: Callable[[str], int | None],
+    sha256_of: Callable[[ArchiveInput], str | None],
+) -> Standing:
+    """Whether an input is done or has failed by the last line about it, or has to be done (anew).
+
+    `output_bytes` has the size of a result by its path in the folder, None where there is none; `sha256_of` reads an
+    input, and is asked only where its time differs or nobody knows it; None if that cannot be read.
+    """
+    if recorded is None or not recorded.mark.same_results(mark):
+        return "new"
+    result = recorded.result
+    if isinstance(result, FailedResult):
+        return "new" if _changed(archived, result.input) else "failed"
+    if not isinstance(result, DoneResult):
+        return "new"
+    there = all(output_bytes(file) == result.done.file_bytes.get(kind, -1) for kind, file in result.done.files.items())
+    if not there or not _same_contents(archived, result, sha256_of):
+        return "new"
+    return "done"
+
+
+def _changed(archived: ArchiveInput, recorded: ArchiveInput) -> bool:
+    """Whether size or time differ, as far as both are known."""
+    stamps = (archived.size_bytes, recorded.size_bytes), (archived.modified_ns, recorded.modified_ns)
+    return any(None not in pair and pair[0] != pair[1] for pair in stamps)
+
+
+def _same_contents(
+    archived: ArchiveInput, recorded: DoneResult, sha256_of: Callable[[ArchiveInput], str | None]
+) -> bool:
+    """By size and time; where the time does not say it, by what is in it."""
+    if None not in (archived.size_bytes, archived.modified_ns) and archived.modified_ns == recorded.input.modified_ns:
+        return archived.size_bytes == recorded.input.size_bytes
+    known = archived.size_bytes is None or archived.size_bytes == recorded.done.input_bytes
+    return known and sha256_of(archived) == recorded.done.sha256
+
+
+def to_be_done(
+    inputs: Iterable[ArchiveInput],
+    index: ManifestIndex,
+    mark: RunMark,
+    output_bytes: Callable[[str], int | None],
+    sha256_of: Callable[[ArchiveInput], str | None],
+    retry_failed: bool = False,
+) -> Iterator[ArchiveInput | SkippedInput]:
+    """All inputs in their order, those that need no work marked as such. Lazily, one lookup for each."""
+    for archived in inputs:
+        standing = standing_of(archived, index.result_of(archived.address), mark, output_bytes, sha256_of)
+        if standing == "done":
+            yield SkippedInput(archived)
+        elif standing == "failed" and not retry_failed:
+            yield SkippedInput(archived, "failed")
+        else:
+            yield archived

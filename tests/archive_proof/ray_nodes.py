@@ -22,7 +22,7 @@ from tests.running import ROOT
 
 HOST = "127.0.0.1"
 STORE_BYTES = 80 << 20  # about the least that Ray takes
-_MARK = "TEXELFLOW_PROOF_NODE"
+NODE_MARK = "TEXELFLOW_PROOF_NODE"
 _START_S = 120.0
 _OF_RAY = ("ray::IDLE", "ray::DashboardAgent", "ray::RuntimeEnvAgent")  # IDLE waits for an actor
 DRIVER = "driver"  # the name of processes that join the cluster, and are on no node
@@ -47,8 +47,8 @@ class MarkedProcess:
 class RayNodes:
     """A head that does no work, and nodes that do. Leaving the with-block kills all that it started."""
 
-    def __init__(self, python: Path = Path(sys.executable)) -> None:
-        self._python = python
+    def __init__(self) -> None:
+        self._ray = (sys.executable, "-m", "ray.scripts.scripts")
         self._token = secrets.token_hex(32)
         self._mark = secrets.token_hex(8)
         self._folder = tempfile.mkdtemp(prefix="tfr")  # short: a socket's path has 107 characters
@@ -59,15 +59,8 @@ class RayNodes:
     def __enter__(self) -> "RayNodes":
         try:
             port = self.address.rpartition(":")[2]
-            self._start(
-                "head",
-                "--head",
-                f"--port={port}",
-                "--num-cpus=0",
-                f"--temp-dir={self._folder}",
-                "--include-dashboard=true",
-                "--dashboard-port=0",
-            )
+            dashboard = ("--include-dashboard=true", "--dashboard-port=0")
+            self._start("head", "--head", f"--port={port}", "--num-cpus=0", f"--temp-dir={self._folder}", *dashboard)
         except BaseException:
             self.__exit__()
             raise
@@ -89,43 +82,26 @@ class RayNodes:
 
     def processes(self, name: str) -> list[MarkedProcess]:
         """All of one node that live."""
-        return list(marked(f"{_MARK}={self._mark}/{name}"))
+        return list(marked(f"{NODE_MARK}={self._mark}/{name}"))
 
     def kill(self, name: str) -> int:
         """SIGKILL to all processes of a node, those that they start meanwhile too; how many there were."""
-        killed = set[int]()
-        end = monotonic() + _START_S
-        while found := {process.pid for process in self.processes(name)}:
-            for pid in found:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            killed |= found
-            assert monotonic() < end, f"{name}: processes {sorted(found)} do not end"
-            sleep(0.05)
+        count = kill_marked(f"{NODE_MARK}={self._mark}/{name}")
         self.names = [other for other in self.names if other != name]
-        return len(killed)
+        return count
 
     def store_line(self) -> str:
         """What Ray says of the object stores of all nodes, in one line."""
-        command = [
-            str(self._python),
-            "-m",
-            "ray.scripts.scripts",
-            "memory",
-            f"--address={self.address}",
-            "--stats-only",
-        ]
-        said = subprocess.run(
-            command, env=self._environment_of("cli"), capture_output=True, text=True, check=True
-        ).stdout
-        return next(line.strip() for line in said.splitlines() if "Plasma memory usage" in line)
+        command = [*self._ray, "memory", f"--address={self.address}", "--stats-only"]
+        environment = self._environment_of("asked")
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        return next(line.strip() for line in done.stdout.splitlines() if "Plasma memory usage" in line)
 
     def _start(self, name: str, *arguments: str) -> None:
         self.names.append(name)
         command = [
-            str(self._python), "-m", "ray.scripts.scripts", "start", f"--node-ip-address={HOST}",
-            f"--object-store-memory={STORE_BYTES}", "--disable-usage-stats", *(f"--{port}=0" for port in _ANY_PORT),
-            *arguments,
+            *self._ray, "start", f"--node-ip-address={HOST}", f"--object-store-memory={STORE_BYTES}",
+            "--disable-usage-stats", *(f"--{port}=0" for port in _ANY_PORT), *arguments,
         ]  # fmt: skip
         log = Path(self._folder, f"{name}.txt")
         with log.open("wb") as file:
@@ -143,7 +119,7 @@ class RayNodes:
             "RAY_USAGE_STATS_ENABLED": "0",
             "RAY_ADDRESS": "",
         }
-        return {**os.environ, **ray, _MARK: f"{self._mark}/{name}"}
+        return {**os.environ, **ray, NODE_MARK: f"{self._mark}/{name}"}
 
 
 def marked(mark: str) -> Iterator[MarkedProcess]:
@@ -159,3 +135,16 @@ def marked(mark: str) -> Iterator[MarkedProcess]:
                 resident = int((folder / "statm").read_text().split()[1]) * _PAGE_BYTES
                 if resident:  # one that is dead, and not yet collected, has nothing
                     yield MarkedProcess(int(entry), title, resident)
+
+
+def kill_marked(mark: str) -> int:
+    """SIGKILL to all of them, those that they start meanwhile too; how many there were."""
+    killed, end = set[int](), monotonic() + _START_S
+    while found := {process.pid for process in marked(mark)}:
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        killed |= found
+        assert monotonic() < end, f"processes {sorted(found)} do not end"
+        sleep(0.05)
+    return len(killed)

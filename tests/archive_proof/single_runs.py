@@ -11,10 +11,20 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
 
 from tests.running import ROOT
+
+
+@dataclass(frozen=True)
+class SingleRun:
+    """How one ended."""
+
+    code: int
+    seconds: float
+    said: str  # on stderr
 
 
 def run_singles(replays: Sequence[Sequence[str]], folder: Path, environment: Mapping[str, str]) -> list[int]:
@@ -27,18 +37,24 @@ def run_singles(replays: Sequence[Sequence[str]], folder: Path, environment: Map
     return [row["code"] for row in json.loads(codes.read_text())]
 
 
-def main() -> int:
-    """Run the list of the first argument; the second takes the codes, seconds and complaints."""
+def run_each(replays: Sequence[Sequence[str]]) -> list[SingleRun]:
+    """The same in this process."""
     from texelflow.app.cli import main as texelflow
 
-    listed, codes = map(Path, sys.argv[1:])
-    rows = list[dict[str, object]]()
-    for arguments in json.loads(listed.read_text()):
-        start, said, shown = perf_counter(), io.StringIO(), io.StringIO()
-        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(shown):
+    runs = list[SingleRun]()
+    for arguments in replays:
+        start, said = perf_counter(), io.StringIO()
+        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
             code = texelflow(["replay", *arguments])
-        rows.append({"code": code, "seconds": round(perf_counter() - start, 2), "said": said.getvalue()})
-    codes.write_text(json.dumps(rows, indent=1, ensure_ascii=False))
+        runs.append(SingleRun(code, round(perf_counter() - start, 2), said.getvalue()))
+    return runs
+
+
+def main() -> int:
+    """Run the list of the first argument; the second takes the codes, seconds and complaints."""
+    listed, codes = map(Path, sys.argv[1:])
+    runs = run_each(json.loads(listed.read_text()))
+    codes.write_text(json.dumps([asdict(run) for run in runs], indent=1, ensure_ascii=False))
     return 0
 
 

@@ -9,13 +9,14 @@ from time import monotonic, sleep
 
 from tests.archive_proof.archive_process import ArchiveProcess
 from tests.archive_proof.chaos import Chaos
-from tests.archive_proof.comparison import compare_pictures, compare_with_singles
+from tests.archive_proof.comparison import compare_pictures, compare_with_singles, single_replays
 from tests.archive_proof.judge import ArchiveVerdict, judge_archive, same_sound
 from tests.archive_proof.manifest_records import ArchiveRecords
 from tests.archive_proof.memory_samples import MemorySampler, memory_of_nodes
 from tests.archive_proof.proof_step import ProofPlace, ProofReport
 from tests.archive_proof.ray_nodes import RayNodes
 from tests.archive_proof.recipes import PlannedClip
+from tests.archive_proof.single_runs import run_singles
 from tests.clips import beginning_of
 
 CPUS = 2  # of each node that works
@@ -96,10 +97,9 @@ def exact_step(place: ProofPlace) -> ProofReport:
         report.complaints.append(f"exit code {code}, {len(lines)} recordings done: {archive.complaints[-500:]}")
         return report
     report.add("pieces, and frames before each that the network sees", f"{lines[0]['pieces']}, {lines[0]['lead']}")
-    alone = work / "alone"
-    compared = compare_with_singles(
-        {beginning.name: lines[0]}, work / "out", alone, ("--format", "png"), dict(os.environ)
-    )
+    done, alone = {beginning.name: lines[0]}, work / "alone"
+    codes = run_singles(single_replays(done, alone, ()), alone, os.environ)
+    compared = compare_with_singles(done, work / "out", alone, codes)
     for kind, name in lines[0]["outputs"].items():
         one, other = alone / name, work / "out" / name
         if not one.is_dir():
@@ -141,7 +141,8 @@ def _add_comparison(
 ) -> None:
     """Against single runs; only refined recordings that were cut may differ, and they not in time."""
     verdict = judge_archive(clips, place.clips, work / "out")
-    compared = compare_with_singles(verdict.done, work / "out", work / "alone", flags, dict(os.environ))
+    codes = run_singles(single_replays(verdict.done, work / "alone", flags), work / "alone", os.environ)
+    compared = compare_with_singles(verdict.done, work / "out", work / "alone", codes)
     report.add("same bytes as single runs", f"{compared.same} of {compared.files} files", same=compared.same)
     report.complaints += compared.differing
     for name, found in compared.cut.items():

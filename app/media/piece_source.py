@@ -68,10 +68,12 @@ class JumpingSource(FrameDecoder):
     def _jump(self, begin: int, times: PacketTimes, keys: Iterable[int]) -> Iterator[DecodedFrame] | None:
         """Frames from one up to `begin` on, as the first of the key frames `keys` gives them; None if none does."""
         for key in keys:
+            self._packets = 0
             decoded = self.decoded_from(times.key_pts[key], times.key_seeks[key])
             first = next(decoded, None)
             index = bisect_left(times.pts, first[0]) if first else begin + 1
             if first and index <= begin and times.pts[index] == first[0]:
+                self._packets += times.key_packets[key]
                 return ((number, *each) for number, each in enumerate(chain([first], decoded), index))
         return None
 
@@ -156,7 +158,3 @@ class PieceSource(JumpingSource):
         known = self._times.pts
         if pts is not None and known[first] <= pts <= known[last]:
             super()._count_damage(pts)
-
-    def _note_missing_end(self, frames: int) -> None:
-        self._packets = self._times.packets
-        super()._note_missing_end(frames)

@@ -121,17 +121,14 @@ class Recording(abc.ABC):
             if place > 0 and (not begun or after == self.trail):
                 return
             begun, after = begun or place == 0, after + (place > 0)
-            if place < 0:
+            if place < 0 and isinstance(self._first, Fraction):  # nobody knows how many come before the range
                 led.append(numbered)
-            if place < 0 and (isinstance(self._first, Fraction) or count <= self._first - self._given_before):
-                start_ns = perf_counter_ns()  # it may be too early
-                continue
-            while led:
-                yield led.popleft(), True, start_ns
-                start_ns = perf_counter_ns()
-            if place >= 0:
-                yield numbered, place > 0, start_ns
-                start_ns = perf_counter_ns()
+            elif place >= 0 or count > self._first - self._given_before:
+                while led:
+                    yield led.popleft(), True, start_ns
+                    start_ns = perf_counter_ns()
+                yield numbered, place != 0, start_ns
+            start_ns = perf_counter_ns()
             if self.trail and after == self.trail:
                 return
         self._frames = count

@@ -63,7 +63,7 @@ def left_text(snapshot: ArchiveSnapshot) -> str:
     return f"{'' if snapshot.counts.all_known else 'at least '}{time_text(snapshot.left_s)} left"
 
 
-def size_text(size_bytes: float) -> str:
+def readable_size(size_bytes: float) -> str:
     """'512 MB', '6.1 GB'."""
     if size_bytes < 1e9:
         return f"{size_bytes / 1e6:.{0 if size_bytes >= 1e7 else 1}f} MB"
@@ -167,7 +167,7 @@ def _node_table(nodes: Sequence[NodeFigures]) -> Table:
     for node in chosen:
         table.add_row(
             Text(printable(node.name)), f"{node.workers}", f"{node.frames_per_second:.1f}",
-            size_text(node.memory_bytes), f"{node.losses}", style="" if node.workers else "dim",
+            readable_size(node.memory_bytes), f"{node.losses}", style="" if node.workers else "dim",
         )  # fmt: skip
     if others:
         table.add_row(Text(f"and {others} more", style="dim"))

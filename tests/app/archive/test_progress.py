@@ -30,8 +30,8 @@ from texelflow.app.archive.progress import (
     log_line,
     progress_event,
     progress_picture,
+    readable_size,
     result_event,
-    size_text,
     time_text,
 )
 from texelflow.app.archive.results import ArchiveCounts, DoneResult, FailedResult, PieceResult, SkippedInput
@@ -72,7 +72,7 @@ def test_times_are_as_exact_as_they_can_be_known(seconds: float, text: str) -> N
 @given(st.floats(0, 1e12))
 def test_every_time_and_size_is_short(amount: float) -> None:
     assert len(time_text(min(amount, 1e9))) < 20
-    assert len(size_text(amount)) < 20
+    assert len(readable_size(amount)) < 20
 
 
 def test_a_line_for_a_log_file() -> None:
@@ -175,7 +175,9 @@ def test_the_time_left_follows_the_bytes_that_are_left() -> None:
     shown = figures.snapshot(counts, 20.0)
     assert shown.left_s == pytest.approx(80.0)
     assert shown.frames_per_second == pytest.approx(10.0)
-    assert shown.nodes == (NodeFigures("node", 1, pytest.approx(10.0), 1 << 20, 0),)
+    (node,) = shown.nodes
+    assert node == NodeFigures("node", 1, node.frames_per_second, 1 << 20, 0)
+    assert node.frames_per_second == pytest.approx(10.0)
     counts.jobs = 1
     assert figures.snapshot(counts, 20.0).left_s is None, "a worker that has done one job proves nothing"
 

@@ -1,4 +1,4 @@
-"""An error of a job goes in; whose fault it is comes out, with one line: the input's, this machine's, or the output's."""
+"""An error of a job goes in; whose fault it is comes out, with one line: the input's, the machine's, the output's."""
 
 import errno
 from collections.abc import Iterator

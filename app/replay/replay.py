@@ -22,7 +22,7 @@ from ..outputs.png_files import PIPE
 from ..outputs.trace import TraceWriter
 from ..session.abilities import check_abilities
 from ..session.clock import EveryFrame
-from ..session.derived import lead_of, writes_any
+from ..session.derived import lead_of, trail_of, writes_any
 from ..session.opening import (
     SessionHost,
     SessionSource,
@@ -100,8 +100,9 @@ def source_to_run(
     options: ReplayOptions, settings: Settings, stack: contextlib.ExitStack
 ) -> tuple[Recording, SessionSource]:
     """Every frame, as fast as it goes."""
-    file = stack.enter_context(_piece(options, settings) or open_input(options.file, options.first, options.last))
+    file = stack.enter_context(_piece(options) or open_input(options.file, options.first, options.last))
     file.lead = lead_of(settings) if options.piece_lead is None else options.piece_lead
+    file.trail = trail_of(settings)
     frames = stack.enter_context(contextlib.closing(ahead(iter(file))))
     stack.callback(file.interrupt)  # first of all: closing `frames` waits for the one that is being read
     clock = EveryFrame(frames, float(1000 / file.info.average_rate), str(options.file))
@@ -126,16 +127,14 @@ def source_to_watch(
     )  # fmt: skip
 
 
-def _piece(options: ReplayOptions, settings: Settings) -> PieceSource | None:
-    """A piece of a recording, if that is what is asked for; looking ahead needs a frame behind it, too."""
+def _piece(options: ReplayOptions) -> PieceSource | None:
+    """A piece of a recording, if that is what is asked for."""
     if options.piece_lead is None:
         return None
     first, last = options.first, options.last
     assert isinstance(first, int), "pieces are counted in frames"
     assert isinstance(last, int)
-    piece = PieceSource(options.file, first, last, options.index)
-    piece.trail = int(settings.delay_video)
-    return piece
+    return PieceSource(options.file, first, last, options.index)
 
 
 def _timing(options: ReplayOptions, info: VideoInfo) -> Timing:

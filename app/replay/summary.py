@@ -7,6 +7,7 @@ import numpy as np
 
 from ..console import counted
 from ..frame.masks import MaskDifference
+from ..media.piece_source import PieceSource
 from ..media.recording import Recording
 from ..media.seeking import SeekableSource
 from ..session.opening import SessionHost
@@ -47,8 +48,16 @@ def summarize_replay(
         "written": session.written,
         "only_measured": not (options.window or session.written),
         "warnings": _warnings(options, settings, source, parts),
+        **_where_pieces_meet(source),
         **({"agreement": _agreement(host.sampler.differences)} if host.sampler else {}),
     }
+
+
+def _where_pieces_meet(source: RecordedSource) -> dict[str, Any]:
+    """Checksums of a piece's ends."""
+    if not isinstance(source, PieceSource):
+        return {}
+    return {"decoded_head": source.decoded_head, "decoded_tail": source.decoded_tail}
 
 
 def _agreement(differences: Sequence[MaskDifference]) -> dict[str, Any] | None:

@@ -232,6 +232,10 @@ class SwitchableStages:
         """The next frame and its mask have nothing to do with those before."""
         self.current.begin_anew()
 
+    def expose_anew(self) -> None:
+        """The light of the next frame has nothing to do with that of those before."""
+        self.current.segmenter.begin_anew()
+
     def set_look(self, choice: ChosenLook, refinement: Refinement) -> None:
         """Draw like this from now on; stages that were compiled in the meantime were begun with an earlier look."""
         if canvas := self.current.canvas:

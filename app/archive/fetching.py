@@ -218,10 +218,13 @@ def _options(scheme: str) -> dict[str, Any]:
 
 def _is_of_address(error: Exception) -> bool:
     """Whether nothing is there, or it is denied: the same at any time."""
-    status = getattr(error, "status", None)
+    told: BaseException = error
+    while isinstance(told, FileNotFoundError) and told.__cause__:  # what a library takes any failure for
+        told = told.__cause__
+    status = getattr(told, "status", None)
     if isinstance(status, int):
         return status in _DENIED and status not in _PASSING
-    return isinstance(error, (FileNotFoundError, PermissionError, IsADirectoryError))
+    return isinstance(told, (FileNotFoundError, PermissionError, IsADirectoryError))
 
 
 def _fills_disk(error: Exception) -> bool:
@@ -231,7 +234,7 @@ def _fills_disk(error: Exception) -> bool:
 def _why(error: Exception) -> str:
     """One line."""
     if isinstance(error, FileNotFoundError):
-        return "nothing is there"
+        return reason_of(error.__cause__) if error.__cause__ else "nothing is there"
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return "the disk is full"
     return reason_of(error)

@@ -6,7 +6,7 @@ import contextlib
 import os
 import platform
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from time import perf_counter
@@ -81,12 +81,11 @@ class ArchiveWorker:
             _check_name(job.input)
             with work_folder(config.staging, job) as folder, self._inputs.open(job.input) as held:
                 return self._done(job, held, folder, start)
-        except StoppedError:
-            return JobFailed("machine", "the worker was stopped", perf_counter() - start)
         except Exception as error:  # also of what nobody has foreseen, which is a failure like others
-            if self._engine.stopping.is_set():
-                return JobFailed("machine", "the worker was stopped", perf_counter() - start)
-            return failure_of(error, config.out, perf_counter() - start)
+            if not self._engine.stopping.is_set():
+                return failure_of(error, config.out, perf_counter() - start)
+        self.close()
+        return JobFailed("machine", "the worker was stopped", perf_counter() - start)
 
     def stop(self) -> None:
         """From any thread: the job at hand ends at its next frame, without results; no other one is done."""
@@ -199,7 +198,7 @@ class ArchiveWorker:
         self._facts = replace(self._facts, backend=rendered.backend, renderer=rendered.renderer)
         return rendered
 
-    def _published(self, name: str, files: dict[str, Path]) -> tuple[dict[str, str], dict[str, int]]:
+    def _published(self, name: str, files: Mapping[str, Path]) -> tuple[dict[str, str], dict[str, int]]:
         """Give results their names: those, by kind, and their bytes. Raises MediaError."""
         self._check_stopped()
         names = {kind: result_name(name, kind, file) for kind, file in files.items()}

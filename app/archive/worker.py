@@ -18,7 +18,7 @@ from ..media.piece_source import FrameIndex, UnfitPieceError, index_frames
 from ..replay.engine import ReplayEngine
 from ..replay.made_by import made_of
 from .cutting import cut_frames, why_frames_stay_whole, why_kind_stays_whole
-from .failures import InputError, MachineError, failure_of, reason_of
+from .failures import InputError, MachineError, failure_of, failure_reason
 from .fetching import InputCache
 from .input_files import HeldInput
 from .jobs import (
@@ -143,7 +143,7 @@ class ArchiveWorker:
         try:
             rendered = self._rendered(held, "recording", folder, None, job.range, self._index[1])
         except UnfitPieceError as error:
-            return replace(done, seconds=perf_counter() - start, unfit=reason_of(error))
+            return replace(done, seconds=perf_counter() - start, unfit=failure_reason(error))
         held.check()
         files = {kind: piece_name(job, file) for kind, file in rendered.files.items()}
         for kind, file in rendered.files.items():

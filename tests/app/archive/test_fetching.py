@@ -204,10 +204,10 @@ def test_a_server_that_says_nothing(
 @pytest.mark.parametrize(
     ("address", "kind", "words"),
     [
-        ("gopher://x/y.mp4", MediaError, "one of http://"),
+        ("gopher://x/y.mp4", MediaError, "one of .*http://"),
         ("s3::http://x/y.mp4", MediaError, "No such file"),
         ("simplecache::s3://x/y.mp4", MediaError, "No such file"),
-        ("http://x/a::b.mp4", MediaError, "one of http://"),
+        ("http://x/a::b.mp4", MediaError, "one of .*http://"),
         ("file://elsewhere/y.mp4", MediaError, "another machine's file"),
     ],
 )

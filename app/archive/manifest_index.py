@@ -23,6 +23,7 @@ from texelflow.gpu_delegate.errors import MediaError
 
 from .jobs import PieceDone
 from .manifest_lines import MOST_LINE_BYTES, RecordedResult, RunMark, RunRecord, read_manifest_line
+from .result_names import same_name_key
 from .results import DoneResult, FailedResult, PieceResult
 
 _PIECE = b'{"kind":"piece","input":'
@@ -92,8 +93,8 @@ class ManifestIndex:
         return line.result.input.name if line else None
 
     def has_name(self, name: str) -> bool:
-        """Whether some input's results have that name; once in 10^13 names it says so of one that is free."""
-        key = np.uint64(_hash(name))
+        """Whether some input has that name, in large or small letters. Says so of one free name in 10^13."""
+        key = np.uint64(_hash(same_name_key(name)))
         place = int(np.searchsorted(self._names, key))
         return place < len(self._names) and bool(self._names[place] == key)
 
@@ -156,7 +157,7 @@ class ManifestIndex:
             self._pieces.pop(key, None)
             hashes.append(key)
             offsets.append(self.end)
-            names.append(_hash(read.result.input.name))
+            names.append(_hash(same_name_key(read.result.input.name)))
             self.done += isinstance(read.result, DoneResult)
             self.failed += isinstance(read.result, FailedResult)
 

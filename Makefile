@@ -19,6 +19,8 @@
 #              random inputs, against TensorFlow Lite; a quarter of an hour; OPS="CONV_2D ADD" for some
 # make gpu-compilers: what the compilers of GPUs that are not here make of the kernels, in docs/gpu.md; minutes;
 #              TEXELFLOW_GPU_COMPILERS=DIR for Mesa's drivers over fake devices, without it AMD's alone
+# make archive-test: an archive of 60 small recordings on a real Ray cluster of three nodes, whose workers, a node and the
+#              driver are killed; what it takes; a quarter of an hour. STEPS="chaos resume" for some; SEED=0; build/archive.json
 # PYTHON=... chooses the interpreter (3.10 to 3.13) that .venv is made with.
 
 VENV := .venv
@@ -40,10 +42,12 @@ BUDGET := 600
 SEEDS := 3
 OPS :=
 WAY := gl
+STEPS :=
+ARCHIVE_ENV := build/archive-env
 LINK = rm -rf .links && mkdir -p .links/texelflow && \
        ln -s $(addprefix ../../,app gpu_delegate shaders assets $(wildcard app/api/*)) .links/texelflow
 
-.PHONY: setup system demo check lint test suite types types-linux types-win32 types-darwin soak sound fuzz fuzz-graphs fuzz-models models delegate memory quantized op-cases gpu-compilers check-arm tune-check bench lock clean
+.PHONY: setup system demo check lint test suite types types-linux types-win32 types-darwin soak sound fuzz fuzz-graphs fuzz-models models delegate memory quantized op-cases gpu-compilers archive-test check-arm tune-check bench lock clean
 
 setup: $(STAMP)
 
@@ -135,6 +139,18 @@ op-cases: setup
 gpu-compilers: setup
 	@.ci/setup tests
 	$(BIN)/python -m tests.gpu_compilers --brief --write
+
+# In an environment of its own, made once, to which the program is installed as it is now; pip leaves folders behind
+archive-test: $(ARCHIVE_ENV)/.installed
+	@rm -rf build/lib build/bdist.*
+	@$(ARCHIVE_ENV)/bin/python -m pip install -q --disable-pip-version-check --no-deps --force-reinstall \
+	    --no-build-isolation .
+	@rm -rf build/lib build/bdist.*
+	$(ARCHIVE_ENV)/bin/python -m tests.archive_proof $(STEPS) --seed $(SEED) --json build/archive.json
+
+$(ARCHIVE_ENV)/.installed: pyproject.toml .ci/setup $(wildcard constraints/*.txt)
+	@PYTHON="$(PYTHON)" .ci/setup archive $(ARCHIVE_ENV)
+	@touch $@
 
 # The CPU's code for 64-bit ARM, run by an emulator and judged by llvm-mca, which make test does not install: Debian's
 # gcc-aarch64-linux-gnu, qemu-user and llvm

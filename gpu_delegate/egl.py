@@ -24,6 +24,7 @@ _DEVICE_TEXTS = (  # what a device may tell: the extension that it takes, and th
     ("EGL_EXT_device_drm_render_node", 0x3377),
     ("EGL_EXT_device_drm", 0x3233),
 )
+_CUDA_DEVICE = 0x323A
 _APIS: dict[Api, tuple[int, int]] = {"gl": (0x30A2, 0x8), "gles": (0x30A0, 0x40)}  # for eglBindAPI, in a configuration
 _SURFACE_TYPE, _PBUFFER_BIT, _RENDERABLE_TYPE, _WIDTH, _HEIGHT = 0x3033, 0x1, 0x3040, 0x3057, 0x3056
 _MAJOR_VERSION, _MINOR_VERSION, _PROFILE_MASK, _CORE_PROFILE_BIT = 0x3098, 0x30FB, 0x30FD, 0x1
@@ -46,6 +47,7 @@ class EglDevice:
     handle: int = 0
     names: tuple[str, ...] = ()  # what it tells of itself: a renderer, /dev/dri/renderD128
     is_software: bool = False  # says so itself; others may turn out to be
+    cuda: int | None = None  # its number among CUDA's devices
 
     @property
     def text(self) -> str:
@@ -82,6 +84,7 @@ class Egl:
     eglDestroySurface: Callable[[Pointer, Pointer], Uint]
     eglQueryDevicesEXT: Callable[[Int, Pointer, Pointer], Uint]
     eglQueryDeviceStringEXT: Callable[[Pointer, Int], Text | None]
+    eglQueryDeviceAttribEXT: Callable[[Pointer, Int, Pointer], Uint]
     eglGetPlatformDisplayEXT: Callable[[Uint, Pointer, Pointer], Pointer]
 
     def __init__(self) -> None:
@@ -112,7 +115,12 @@ class Egl:
         names = tuple(dict.fromkeys(text.decode(errors="replace") for text in texts if text))
         if not names and "EGL_NV_device_cuda" in extensions:
             names = ("NVIDIA GPU",)
-        return EglDevice(index, handle, names, "EGL_MESA_device_software" in extensions)
+        cuda = self._cuda_number(handle) if "EGL_NV_device_cuda" in extensions else None
+        return EglDevice(index, handle, names, "EGL_MESA_device_software" in extensions, cuda)
+
+    def _cuda_number(self, handle: int) -> int | None:
+        found = ctypes.c_ssize_t()  # EGLAttrib
+        return found.value if self.eglQueryDeviceAttribEXT(handle, _CUDA_DEVICE, ctypes.byref(found)) else None
 
     def display(self, device: EglDevice) -> EglDisplay:
         """Start a device's driver, if that is still to be done. Raises DeviceError."""

@@ -101,6 +101,9 @@ class PieceDone:
     decoded_tail: tuple[int, ...] = ()  # and of its own last ones
     agreement: Agreement | None = None
     notes: tuple[str, ...] = ()
+    backend: str = ""
+    renderer: str = ""
+    cut_off: str | None = None  # what is missing at the end of the last piece
     unfit: str = ""  # why it cannot be part of the whole, which has to be rendered in one go then; there are no files
 
 

@@ -2,17 +2,47 @@
 inputs, this machine or the disk do: such jobs have failed, for a reason of one line.
 """
 
+import contextlib
 import os
 import platform
-from dataclasses import dataclass
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from time import perf_counter
 
-from .jobs import Job, JobFailed, JobOutcome
+from ..atomic import publish
+from ..media.join import PieceError, join_folders, join_video
+from ..media.media_inputs import InputKind, input_kind
+from ..media.piece_source import FrameIndex, UnfitPieceError, index_frames
+from ..replay.engine import ReplayEngine
+from ..replay.made_by import made_of
+from .cutting import cut_frames, why_frames_stay_whole, why_kind_stays_whole
+from .failures import InputError, MachineError, failure_of, reason_of
+from .fetching import InputCache
+from .input_files import HeldInput
+from .jobs import (
+    Agreement,
+    ArchiveInput,
+    Cut,
+    FrameRange,
+    InputDone,
+    Job,
+    JobFailed,
+    JobOutcome,
+    JoinPieces,
+    PieceDone,
+    RenderPiece,
+)
+from .rendering import PICTURE, Rendered, Rendering, SilentConsole, StoppedError, result_name
+from .versions import own_versions, versions_differ
+from .work_folder import piece_name, work_folder
 from .worker_config import WorkerConfig
 
 
 @dataclass(frozen=True)
 class WorkerFacts:
-    """What a worker tells of itself; backend and renderer are known once a recording has been opened."""
+    """What a worker tells of itself; backend and renderer are known once a recording has been rendered."""
 
     name: str  # host and process
     host: str
@@ -30,19 +60,201 @@ class ArchiveWorker:
     def __init__(self, config: WorkerConfig) -> None:
         """Opens nothing, and never raises."""
         self._config = config
+        self._engine = ReplayEngine(SilentConsole(quiet=True))
+        self._inputs = InputCache(config.cache, config.cache_bytes, self._engine.stopping)
+        self._rendering = Rendering(config.settings, config.format, config.with_masks, config.sampled_every)
+        self._index: tuple[str, FrameIndex] | None = None  # of the recording that was cut last, by its sha256
+        host, process = platform.node(), os.getpid()
+        self._facts = WorkerFacts(f"{host}:{process}", host, process)
 
     @property
     def facts(self) -> WorkerFacts:
         """As of now."""
-        host, process = platform.node(), os.getpid()
-        return WorkerFacts(f"{host}:{process}", host, process)
+        return self._facts
 
     def run(self, job: Job) -> JobOutcome:
         """Do it. What an earlier attempt at the same job has left does no harm, and is done once more."""
-        return JobFailed("machine", "this worker has been stopped")
+        start, config = perf_counter(), self._config
+        try:
+            self._check_stopped()
+            self._check_machine()
+            _check_name(job.input)
+            with work_folder(config.staging, job) as folder, self._inputs.open(job.input) as held:
+                return self._done(job, held, folder, start)
+        except StoppedError:
+            return JobFailed("machine", "the worker was stopped", perf_counter() - start)
+        except Exception as error:  # also of what nobody has foreseen, which is a failure like others
+            if self._engine.stopping.is_set():
+                return JobFailed("machine", "the worker was stopped", perf_counter() - start)
+            return failure_of(error, config.out, perf_counter() - start)
 
     def stop(self) -> None:
         """From any thread: the job at hand ends at its next frame, without results; no other one is done."""
+        self._engine.stopping.set()
 
     def close(self) -> None:
         """Free what is on the device."""
+        self._engine.close()
+
+    def _done(self, job: Job, held: HeldInput, folder: Path, start: float) -> JobOutcome:
+        """Raises whatever goes wrong."""
+        if isinstance(job, RenderPiece):
+            held.expect(job.sha256, wholly=False)
+            return self._piece(job, held, folder, start)
+        if isinstance(job, JoinPieces):
+            held.expect(job.sha256, wholly=True)
+            joined = None if job.render_whole else self._joined(job, held, folder, start)
+            done = joined or self._whole(held, input_kind(str(held.path)), folder, start)
+            self._remove_pieces(job)
+            return done
+        held.begin()
+        kind = input_kind(str(held.path))
+        ranges = self._ranges(held, kind)
+        if ranges:
+            return Cut(held.sha256(), ranges, perf_counter() - start)
+        return self._whole(held, kind, folder, start)
+
+    def _ranges(self, held: HeldInput, kind: InputKind) -> tuple[FrameRange, ...]:
+        """The pieces of an input; none if it stays whole. Raises MediaError."""
+        config = self._config
+        if config.whole or why_kind_stays_whole(kind, config.settings):
+            return ()
+        index = index_frames(held.path)
+        if why_frames_stay_whole(index, config.piece_frames):
+            return ()
+        self._index = held.sha256(), index
+        return cut_frames(index.frames, config.piece_frames, config.lead)
+
+    def _whole(self, held: HeldInput, kind: InputKind, folder: Path, start: float) -> InputDone:
+        """All of an input in one go."""
+        made_by = made_of([*self._config.made_from, "range=0,None", *held.told])
+        rendered = self._rendered(held, kind, folder, made_by)
+        sha256, name = held.sha256(), held.source.name
+        files, sizes = self._published(name, rendered.files)
+        return InputDone(
+            sha256, held.size_bytes, rendered.frames, files, sizes, perf_counter() - start, self._facts.name,
+            rendered.backend, rendered.renderer, agreement=rendered.agreement, cut_off=rendered.cut_off,
+            notes=rendered.notes,
+        )  # fmt: skip
+
+    def _piece(self, job: RenderPiece, held: HeldInput, folder: Path, start: float) -> PieceDone:
+        done = PieceDone(job.piece, job.range, 0, {}, 0.0, self._facts.name)
+        if self._index is None or self._index[0] != job.sha256:
+            self._index = job.sha256, index_frames(held.path)
+        try:
+            rendered = self._rendered(held, "recording", folder, None, job.range, self._index[1])
+        except UnfitPieceError as error:
+            return replace(done, seconds=perf_counter() - start, unfit=reason_of(error))
+        held.check()
+        files = {kind: piece_name(job, file) for kind, file in rendered.files.items()}
+        for kind, file in rendered.files.items():
+            publish(file, self._config.staging / files[kind])
+        return replace(
+            done, frames=rendered.frames, files=files, seconds=perf_counter() - start,
+            decoded_head=rendered.decoded_head, decoded_tail=rendered.decoded_tail, agreement=rendered.agreement,
+            notes=rendered.notes, backend=rendered.backend, renderer=rendered.renderer,
+            cut_off=rendered.cut_off if job.is_last else None,
+        )  # fmt: skip
+
+    def _joined(self, job: JoinPieces, held: HeldInput, folder: Path, start: float) -> InputDone | None:
+        """None where pieces are not there any more, or damaged: then all is rendered again."""
+        staging, cut_off = self._config.staging, job.pieces[-1].cut_off
+        made_by = None if cut_off else made_of([*self._config.made_from, "range=0,None", *held.told])
+        files, warnings, frames = dict[str, Path](), list[str](), 0
+        for kind in job.pieces[0].files:
+            self._check_stopped()
+            paths = [staging / piece.files[kind] for piece in job.pieces]
+            if not all(path.exists() for path in paths):
+                return None
+            files[kind] = folder / f"{kind}{paths[0].suffix}"
+            try:
+                if paths[0].suffix:
+                    sound = held.path if kind == PICTURE else None
+                    joined = join_video(paths, files[kind], sound, made_by=made_by)
+                else:
+                    joined = join_folders(paths, files[kind], made_by)
+            except PieceError:
+                return None
+            frames, warnings = joined.frames, [*warnings, *joined.warnings]
+        held.check()
+        placed, sizes = self._published(job.input.name, files)
+        return InputDone(
+            job.sha256, held.size_bytes, frames, placed, sizes,
+            sum(piece.seconds for piece in job.pieces) + perf_counter() - start, self._facts.name,
+            _told(piece.backend for piece in job.pieces), _told(piece.renderer for piece in job.pieces),
+            len(job.pieces), max(piece.range.lead for piece in job.pieces), together(job.pieces), cut_off,
+            tuple(dict.fromkeys([*(note for piece in job.pieces for note in piece.notes), *warnings])),
+        )  # fmt: skip
+
+    def _rendered(
+        self,
+        held: HeldInput,
+        kind: InputKind,
+        folder: Path,
+        made_by: str | None,
+        piece: FrameRange | None = None,
+        index: FrameIndex | None = None,
+    ) -> Rendered:
+        rendered = self._rendering.render(self._engine, held.path, kind, folder, made_by, piece, index)
+        self._facts = replace(self._facts, backend=rendered.backend, renderer=rendered.renderer)
+        return rendered
+
+    def _published(self, name: str, files: dict[str, Path]) -> tuple[dict[str, str], dict[str, int]]:
+        """Give results their names: those, by kind, and their bytes. Raises MediaError."""
+        self._check_stopped()
+        names = {kind: result_name(name, kind, file) for kind, file in files.items()}
+        sizes = {kind: _bytes_of(file) for kind, file in files.items()}
+        for kind, file in files.items():
+            publish(file, self._config.out / names[kind])
+        return names, sizes
+
+    def _remove_pieces(self, job: JoinPieces) -> None:
+        for name in (name for piece in job.pieces for name in piece.files.values()):
+            path = self._config.staging / name
+            with contextlib.suppress(OSError):
+                if path.is_dir():
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    path.unlink()
+
+    def _check_stopped(self) -> None:
+        if self._engine.stopping.is_set():
+            raise StoppedError
+
+    def _check_machine(self) -> None:
+        """Raise MachineError for what this machine lacks in any case."""
+        if differing := versions_differ(self._config.versions, own_versions()):
+            raise MachineError(differing)
+        if not self._config.staging.is_dir():
+            raise MachineError(f"does not see '{self._config.staging}': all nodes have to share the output folder")
+
+
+def together(pieces: Sequence[PieceDone]) -> Agreement | None:
+    """What was sampled of all pieces."""
+    found = [piece.agreement for piece in pieces if piece.agreement]
+    if not found:
+        return None
+    return Agreement(
+        sum(each.frames for each in found),
+        min(each.least_iou for each in found),
+        max(each.largest_error for each in found),
+    )
+
+
+def _told(values: Iterator[str]) -> str:
+    """Each of them once."""
+    return ", ".join(dict.fromkeys(value for value in values if value))
+
+
+def _bytes_of(path: Path) -> int:
+    """Of a file, or of all files in a folder."""
+    if not path.is_dir():
+        return path.stat().st_size
+    return sum(entry.stat().st_size for entry in os.scandir(path))
+
+
+def _check_name(source: ArchiveInput) -> None:
+    """Raise InputError for a name that would lead out of the output folder."""
+    parts = PurePosixPath(source.name.replace("\\", "/")).parts
+    if not parts or ".." in parts or parts[0].startswith(("/", ".")) or (os.name == "nt" and ":" in source.name):
+        raise InputError(f"results cannot be called '{source.name}'")

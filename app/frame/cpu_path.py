@@ -81,6 +81,10 @@ class CpuPath:
         """The next picture has nothing to do with those before."""
         self._preprocessor.begin_anew()
 
+    def follow(self, picture: Picture) -> None:
+        """A picture that the network need not see: the next one comes after it."""
+        self._preprocessor.follow(picture)
+
     def image_to_tensor(self, picture: Picture) -> Floats:
         """The network's input (1, H, W, 3) for a picture, which comes after the one before it; steps if quantised."""
         return self._preprocessor.image_to_tensor(picture)

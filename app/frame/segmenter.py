@@ -94,8 +94,8 @@ class CpuSegmenter:
         """`path` takes frames of that format; `precision` is the delegate's, if the path has one. `instead` says why
         the path is not the one that was asked for.
         """
-        self._path, self._context = path, context
-        self._textures = FrameTextures(context, frame, choose_path(context, frame), kept) if context else None
+        self._path, self._context, self._kept = path, context, kept
+        self._textures = self._textures_of(frame)
         model, (width, height) = path.model, path.model.output_size
         shape = (height, width, 4) if isinstance(model, PictureModel) else (height, width)
         self.mask_in_ram: Floats = np.zeros(shape, np.float32)  # or the network's picture
@@ -148,6 +148,19 @@ class CpuSegmenter:
     def begin_anew(self) -> None:
         """The next frame has nothing to do with those before."""
         self._path.begin_anew()
+
+    def take(self, frame: PictureFormat) -> None:
+        """Take frames of another format from now on. Raises DeviceError; then everything is as it was."""
+        textures = self._textures_of(frame)
+        self._path.take(frame)
+        if self._textures:
+            self._textures.release()
+        self._textures = textures
+
+    def _textures_of(self, frame: PictureFormat) -> FrameTextures | None:
+        """Where frames are on the device; None without one."""
+        context = self._context
+        return FrameTextures(context, frame, choose_path(context, frame), self._kept) if context else None
 
     def frame_mask(self) -> Floats:
         """The last mask in the frame's size (h, w)."""

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from texelflow.gpu_delegate.errors import MediaError
 
+from .key_packets import KeyPackets
 from .sources import open_recording, pick_stream
 
 MOST_FRAMES = 1 << 22  # 38 hours at 30 a second; more are not listed
@@ -28,13 +29,16 @@ class PacketTimes:
     """The times that packets state: `pts` of the frames in order of display, `key_pts` of the key frames among them.
 
     `key_seeks` are the stamps that find the key frames' packets when seeking. `sound` says that each packet has a stamp
-    of its own, so that the n-th of `pts` may be taken for frame n.
+    of its own, so that the n-th of `pts` may be taken for frame n. `key_exact`: decoding that begins at that key frame
+    gives what decoding from the start gives, from it on. `packets` are all that hold something.
     """
 
     pts: Sequence[int]
     key_pts: Sequence[int]
     key_seeks: Sequence[int]
     sound: bool
+    key_exact: Sequence[int] = ()  # 1 or 0
+    packets: int = 0
 
     def index_at(self, pts: int) -> int:
         """The number of the frame that is on the screen at a time stamp; 0 before the first."""
@@ -48,7 +52,14 @@ class PacketTimes:
         return bisect_left(self.pts, self.key_pts[keys - 1]) if keys else 0
 
 
-def arrange(stamps: Sequence[int], keys: Sequence[int], seeks: Sequence[int], sound: bool = True) -> PacketTimes:
+def arrange(
+    stamps: Sequence[int],
+    keys: Sequence[int],
+    seeks: Sequence[int],
+    sound: bool = True,
+    exact: Sequence[int] | None = None,
+    packets: int = 0,
+) -> PacketTimes:
     """Times of packets given in any order; a stamp that two packets share is kept once, and then `sound` is false."""
     in_order = np.unique(np.array(stamps, np.int64))
     key_order = np.argsort(np.array(keys, np.int64), kind="stable")
@@ -57,6 +68,8 @@ def arrange(stamps: Sequence[int], keys: Sequence[int], seeks: Sequence[int], so
         _integers(np.array(keys, np.int64)[key_order]),
         _integers(np.array(seeks, np.int64)[key_order]),
         sound and len(in_order) == len(stamps) > 0,
+        _integers(np.array(exact or [0] * len(keys), np.int64)[key_order]),
+        packets,
     )
 
 
@@ -103,39 +116,54 @@ class PacketIndex:
 
     def _run(self) -> None:
         try:
-            container, _ = open_recording(self._path)
-            with container:
-                self.packet_times = self._read(container, pick_stream(container, self._path))
+            self.packet_times = read_packet_times(self._path, self._offset, lambda packets: self._unwanted.is_set())
         except MediaError:  # the file vanished or changed since it was opened for playing, which will tell
             self.packet_times = arrange([], [], [], sound=False)
         finally:
             self._ready.set()
 
-    def _read(self, container: av.container.InputContainer, stream: av.VideoStream) -> PacketTimes:
-        stamps, keys, seeks = array("q"), array("q"), array("q")
-        by_dts = container.format.name == "avi"
-        by_pts = "matroska" in container.format.name  # whose index has times of display; others seek by decoding time
-        sound = not by_dts
-        for packet in self._packets(container, stream):
-            stamp = packet.dts if by_dts else packet.pts
-            if stamp is None or len(stamps) == MOST_FRAMES:
-                sound = False
-                continue
-            sound = sound and packet.size > 0 and not packet.is_corrupt
-            stamps.append(stamp - self._offset)
-            if packet.is_keyframe:
-                keys.append(stamp - self._offset)
-                seeks.append(stamp if by_pts or packet.dts is None else packet.dts)
-        return arrange(stamps, keys, seeks, sound and not self._unwanted.is_set())
 
-    def _packets(
-        self, container: av.container.InputContainer, stream: av.VideoStream
-    ) -> Iterator["av.Packet[av.VideoStream]"]:
-        """Those that are to be seen, until the file ends, reading fails, or nobody wants them any more."""
-        with contextlib.suppress(av.FFmpegError, IndexError):  # of streams that appear in mid-file, as in FileSource
-            for packet in container.demux(stream):
-                if self._unwanted.is_set():
-                    return
-                is_last = packet.size == 0 and packet.pts is None  # tells decoders that the file ends
-                if not is_last and not packet.is_discard:
-                    yield packet
+def read_packet_times(path: str, offset: int = 0, enough: Callable[[int], bool] = lambda packets: False) -> PacketTimes:
+    """The times of all packets of a file, or of the first ones until `enough` says that so many do.
+
+    `offset` is taken from the stamps of an AVI file, as FileSource does. Raises MediaError where the file cannot be
+    read at all.
+    """
+    container, _ = open_recording(path)
+    with container:
+        return _read_times(container, pick_stream(container, path), offset, enough)
+
+
+def _read_times(
+    container: av.container.InputContainer, stream: av.VideoStream, offset: int, enough: Callable[[int], bool]
+) -> PacketTimes:
+    stamps, keys, seeks, exact = array("q"), array("q"), array("q"), array("q")
+    by_dts = container.format.name == "avi"
+    by_pts = "matroska" in container.format.name  # whose index has times of display; others seek by decoding time
+    sound, count, of_keys = not by_dts, 0, KeyPackets(stream)
+    for packet in _packets(container, stream):
+        count += packet.size > 0
+        if packet.is_discard:
+            continue
+        stamp = packet.dts if by_dts else packet.pts
+        if stamp is None or len(stamps) == MOST_FRAMES:
+            sound = False
+            continue
+        sound = sound and packet.size > 0 and not packet.is_corrupt
+        stamps.append(stamp - offset)
+        if packet.is_keyframe:
+            keys.append(stamp - offset)
+            seeks.append(stamp if by_pts or packet.dts is None else packet.dts)
+            exact.append(of_keys.begins_anew(packet))
+        if enough(count):
+            break
+    return arrange(stamps, keys, seeks, sound, exact, count)
+
+
+def _packets(container: av.container.InputContainer, stream: av.VideoStream) -> Iterator["av.Packet[av.VideoStream]"]:
+    """Those that there are, until the file ends or reading fails."""
+    with contextlib.suppress(av.FFmpegError, IndexError):  # of streams that appear in mid-file, as in FileSource
+        for packet in container.demux(stream):
+            is_last = packet.size == 0 and packet.pts is None  # tells decoders that the file ends
+            if not is_last:
+                yield packet

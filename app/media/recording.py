@@ -22,6 +22,9 @@ from ..picture.video_frame import FrameMaker, VideoFrame
 Position: TypeAlias = int | Fraction
 """A frame's number in the file, from 0; or, as a Fraction, seconds since the first frame."""
 
+NumberedFrame: TypeAlias = tuple[int, int, Fraction, av.VideoFrame]
+"""A decoded frame with its number in the file, its pts, and its seconds since the first frame."""
+
 Opened = TypeVar("Opened", bound="Recording")
 
 
@@ -52,8 +55,8 @@ class Recording(abc.ABC):
     """An iterable of frames from `first` to `last`, both included. Iterate once, as a context manager.
 
     After iteration `truncated` tells what was missing at the end (None: nothing), and `damaged_frames` counts what did
-    not decode soundly. `lead` may be set before: so many frames before the range are given, too, and marked so. A
-    subclass sets `info` and `maker` and says where its frames come from.
+    not decode soundly. `lead` and `trail` may be set before: so many frames before the range and after it are given,
+    too, and marked as of the lead. A subclass sets `info` and `maker` and says where its frames come from.
     """
 
     info: VideoInfo
@@ -65,7 +68,8 @@ class Recording(abc.ABC):
             raise UsageError(f"the range ends ({last}) before it begins ({first}); swap its two ends")
         self._path, self._first, self._last = path, first, last
         self.truncated: str | None = None
-        self.damaged_frames = self.lead = 0
+        self.damaged_frames = self.lead = self.trail = 0
+        self._frames = 0  # of the whole recording, once it has ended by itself
 
     @property
     def format(self) -> PictureFormat:
@@ -94,31 +98,57 @@ class Recording(abc.ABC):
 
     def __iter__(self) -> Iterator[VideoFrame]:
         """Yield the frames of the range. Raises MediaError if there is none, or a frame cannot be converted to RGB."""
-        count = yielded = 0
-        ended = False
-        before: deque[tuple[int, int, Fraction, av.VideoFrame]] = deque(maxlen=self.lead)
+        within = 0
+        for (index, pts, time_s, frame), outside, start_ns in self._chosen():
+            within += not outside
+            made = self.maker.make(index, pts, float(time_s * 1000), frame, start_ns)
+            yield replace(made, lead=True) if outside else made
+        if not within:
+            what, frames = f"'{self._path}' has no frame in the range asked for", self._frames
+            raise MediaError(f"{what}; its frames are 0 to {frames - 1}" if frames else f"{what}; give a later end")
+
+    def _chosen(self) -> Iterator[tuple[NumberedFrame, bool, int]]:
+        """Those that are given: whether each is outside of the range, and when its decoding began."""
+        begun, after, count = False, 0, 0
+        led: deque[NumberedFrame] = deque(maxlen=self._given_before)
         start_ns = perf_counter_ns()
-        for count, (pts, time_s, frame) in enumerate(self._timed(), start=1):
-            index = count - 1
-            if self._last is not None and (index if isinstance(self._last, int) else time_s) > self._last:
-                break
-            if (index if isinstance(self._first, int) else time_s) < self._first:
-                before.append((index, pts, time_s, frame))
-                start_ns = perf_counter_ns()
+        for numbered in self._numbered():
+            count = numbered[0] + 1
+            place = self._place(numbered)
+            if place > 0 and (not begun or after == self.trail):
+                return
+            begun, after = begun or place == 0, after + (place > 0)
+            if place < 0:
+                led.append(numbered)
+            if place < 0 and (isinstance(self._first, Fraction) or count <= self._first - self._given_before):
+                start_ns = perf_counter_ns()  # it may be too early
                 continue
-            while before:
-                number, stamp, at_s, led = before.popleft()
-                yield replace(self.maker.make(number, stamp, float(at_s * 1000), led, start_ns), lead=True)
+            while led:
+                yield led.popleft(), True, start_ns
                 start_ns = perf_counter_ns()
-            yielded += 1
-            yield self.maker.make(index, pts, float(time_s * 1000), frame, start_ns)
-            start_ns = perf_counter_ns()
-        else:
-            ended = True
-            self._note_missing_end(count)
-        if not yielded:
-            what = f"'{self._path}' has no frame in the range asked for"
-            raise MediaError(f"{what}; its frames are 0 to {count - 1}" if ended else f"{what}; give a later end")
+            if place >= 0:
+                yield numbered, place > 0, start_ns
+                start_ns = perf_counter_ns()
+            if self.trail and after == self.trail:
+                return
+        self._frames = count
+        self._note_missing_end(count)
+
+    def _place(self, numbered: NumberedFrame) -> int:
+        """Where a frame is: -1 before the range, 0 in it, 1 after it."""
+        index, _, time_s, _ = numbered
+        if self._last is not None and (index if isinstance(self._last, int) else time_s) > self._last:
+            return 1
+        return -1 if (index if isinstance(self._first, int) else time_s) < self._first else 0
+
+    @property
+    def _given_before(self) -> int:
+        """How many frames before the range are given."""
+        return self.lead
+
+    def _numbered(self) -> Iterator[NumberedFrame]:
+        """All frames, at least from those on that are given."""
+        return ((index, *timed) for index, timed in enumerate(self._timed()))
 
     @abc.abstractmethod
     def _timed(self) -> Iterator[tuple[int, Fraction, av.VideoFrame]]:

@@ -104,25 +104,30 @@ class FrameDecoder(FileSource):
 
     def from_key(self, key_pts: int, seek: int, known: Sequence[int]) -> DecodedRun:
         """Those from a key frame on, as long as each is the next of the pts that are known of the file's frames."""
-        return DecodedRun(self._numbered(key_pts, seek, known))
+        return DecodedRun(self._known_from(key_pts, seek, known))
 
-    def _numbered(self, key_pts: int, seek: int, known: Sequence[int]) -> Iterator[tuple[int, int, av.VideoFrame]]:
+    def _known_from(self, key_pts: int, seek: int, known: Sequence[int]) -> Iterator[tuple[int, int, av.VideoFrame]]:
+        index: int | None = None
+        for pts, frame in self.decoded_from(key_pts, seek):
+            found = bisect_left(known, pts)
+            if found == len(known) or known[found] != pts or (index is not None and found != index + 1):
+                return
+            index = found
+            yield index, pts, frame
+
+    def decoded_from(self, key_pts: int, seek: int) -> Iterator[tuple[int, av.VideoFrame]]:
+        """Each frame from a key frame on with its pts; none where the file does not allow to go there."""
         try:
             self._container.seek(seek, stream=self._stream)
         except (av.FFmpegError, OverflowError):
             return
-        index: int | None = None
         pts: int | None = None
         for frame in self._decode():
             stamp = self._stamp(frame)
             if pts is None and (stamp is None or stamp < key_pts):
                 continue  # leading pictures, whose references are not there
             pts = self._pts_after(pts, frame)
-            found = bisect_left(known, pts)
-            if found == len(known) or known[found] != pts or (index is not None and found != index + 1):
-                return
-            index = found
-            yield index, pts, frame
+            yield pts, frame
 
     def shown(self, index: int, pts: int, frame: av.VideoFrame, start_ns: int) -> VideoFrame:
         """What FileSource gives for a frame; its decoding began at start_ns."""

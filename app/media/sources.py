@@ -60,6 +60,7 @@ class FileSource(Recording):
     def __init__(self, path: str | os.PathLike[str], first: Position = 0, last: Position | None = None) -> None:
         super().__init__(os.fspath(path), first, last)
         self._packets = 0
+        self._failure = ""  # of reading, in mid-file
         self._container, self._layout = self._open()
         self._size_bytes = self._container.size
         try:
@@ -111,8 +112,7 @@ class FileSource(Recording):
             except StopIteration:
                 return
             except (av.FFmpegError, IndexError) as error:  # PyAV does not know streams that appear in mid-file
-                reason = getattr(error, "strerror", "a stream appeared")
-                self.truncated = f"reading failed after {self._packets} frames ({reason})"
+                self._failure = getattr(error, "strerror", "a stream appeared")
                 yield from self._decode_packet(None)
                 return
             self._packets += packet.size > 0
@@ -122,10 +122,17 @@ class FileSource(Recording):
         try:
             frames = self._stream.codec_context.decode(packet)
         except av.FFmpegError:
-            self.damaged_frames += packet is not None
+            if packet is not None:
+                self._count_damage(packet.pts)
             return []
-        self.damaged_frames += sum(frame.is_corrupt for frame in frames)
+        for frame in frames:
+            if frame.is_corrupt:
+                self._count_damage(frame.pts)
         return frames
+
+    def _count_damage(self, pts: int | None) -> None:
+        """Called for each packet and frame that did not decode soundly, with its time stamp."""
+        self.damaged_frames += 1
 
     def _decode_first(self) -> av.VideoFrame:
         frame = next(self._decoded, None)
@@ -141,7 +148,9 @@ class FileSource(Recording):
         promised = self._stream.frames
         if self._layout.cut_off:
             self.truncated = f"the file ends {self._layout.cut_off}; {frames} frames were there"
-        elif self.truncated is None and self._layout.kind == "other" and self._packets < promised:
+        elif self._failure:
+            self.truncated = f"reading failed after {self._packets} frames ({self._failure})"
+        elif self._layout.kind == "other" and self._packets < promised:
             self.truncated = f"the file promises {promised} frames; {frames} were there"
         elif self._container.size < self._size_bytes:
             self.truncated = f"the file shrank while it was read; {frames} frames were there"

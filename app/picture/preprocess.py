@@ -49,7 +49,7 @@ reach. Its light l is level / 255, or in the limited range (level - 16) / 219. T
 
 so that a picture that is bright somewhere stays as it is. Of pictures that follow each other the gain goes on by a
 tenth of the way to the new one; the first one's is taken at once, and one that differs from the last by more than a
-quarter.
+quarter. Where every frame of a recording counts, those whose numbers are multiples of 300 count as first ones.
 
 Back. Pixel (x, y) of the frame samples the mask with the inverse of the same map, bilinear and clamped likewise. A
 frame pixel whose centre lies outside the crop, which the network never saw, has mask 0. Values of the mask up to 1e-20
@@ -129,6 +129,11 @@ class Preprocessor:
         if self._steps:
             np.clip(nearest_whole(tensor), self._steps.low, self._steps.high, out=tensor)
         return tensor[None]
+
+    def follow(self, picture: Picture) -> None:
+        """A picture whose input nobody needs: the next ones come after it."""
+        if self._exposure:
+            self._exposure.gain(picture)
 
     def begin_anew(self) -> None:
         """The next picture has nothing to do with those before."""

@@ -34,8 +34,8 @@ class VideoFrame:
     """One frame: its number in the file, pts in the file's time base, ms since frame 0, and what was decoded.
 
     decode_start_ns (of perf_counter) and decode_ms tell what making it took, 0 where nobody measured. captured_ns, on
-    the same clock, is when a camera took it, as far as that is known; None for recordings. lead: it comes before the
-    range that was asked for, for the sake of masks that are steady from the range's first frame on.
+    the same clock, is when a camera took it, as far as that is known; None for recordings. lead: it is not of the range
+    that was asked for, but comes before it or after it, for masks that are those of the whole recording.
     """
 
     index: int

@@ -3,12 +3,9 @@
 An input that fails does not stop the others. What was finished by the same settings can be left as it is.
 """
 
-import contextlib
-import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from importlib.metadata import version
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -21,12 +18,13 @@ from ..media.finished import finished_by
 from ..media.media_inputs import MediaInput, expand_inputs, files_in
 from ..outputs.png_files import make_folder
 from ..settings.settings import Settings
+from .engine import ReplayEngine
+from .made_by import made_of, told_of_files, told_of_settings
 from .options import ReplayOptions, files_of
 from .replay import CUT_OFF, replay
 from .targets import OutputFormat, Target, targets_of
 
 BAD_INPUT = 2  # exit code
-_OF_OUTPUT = {"out", "masks", "cutouts", "panel", "fullscreen", "start_hint"}  # settings that do not change a picture
 _MOST_LEFT = 5  # names that are told of
 
 
@@ -77,13 +75,13 @@ def _run(jobs: Sequence[ReplayOptions], skipped: Sequence[str], console: Console
     """All of them, with one progress; seconds are those of all work, opening and compiling included."""
     start = perf_counter()
     done, codes = list[dict[str, Any]](), [0]
-    with console.frames(f"{len(jobs)} inputs") as report:
+    with console.frames(f"{len(jobs)} inputs") as report, ReplayEngine(console) as engine:
         for number, job in enumerate(jobs, 1):
             shown = _shifted(
                 report, sum(summary["frames"] for summary in done), f"{number}/{len(jobs)} {job.file.name}"
             )
             try:
-                summary, code = replay(job, console, shown)
+                summary, code = replay(job, console, shown, engine)
             except OutputError:
                 raise
             except TexelflowError as error:
@@ -166,20 +164,8 @@ def _digest(each: MediaInput, settings: Settings, options: ReplayOptions) -> str
     """
     if each.kind == "stream":
         return None
-    told = [
-        f"{field.name}={getattr(settings, field.name)!r}" for field in fields(settings) if field.name not in _OF_OUTPUT
-    ]
-    told += [
-        f"range={options.first},{options.last}",
-        f"overlay={settings.overlay}",
-        f"input={os.path.abspath(each.path)}",
-    ]
-    for path in (*files_in(each), settings.model, settings.background):
-        with contextlib.suppress(OSError):
-            found = os.stat(path)
-            told.append(f"{found.st_size} bytes of {found.st_mtime_ns}")
-    digest = hashlib.sha256("\n".join(told).encode(errors="surrogateescape")).hexdigest()[:32]
-    return f"texelflow {version('texelflow')} {digest}"
+    of_range = f"range={options.first},{options.last}", f"input={os.path.abspath(each.path)}"
+    return made_of([*told_of_settings(settings), *of_range, *told_of_files(files_in(each))])
 
 
 def _tell_of_left(inputs: Sequence[MediaInput], console: Console) -> None:

@@ -12,6 +12,7 @@ from texelflow.gpu_delegate.errors import UsageError
 from ..files import Files, Read, Write
 from ..frame.moving_background import check_background
 from ..media.media_inputs import input_kind
+from ..media.piece_source import FrameIndex
 from ..media.sources import Position
 from ..session.derived import asked_memory, check_videos, chosen_look_of, reads_of, writes_any, writes_of
 from ..session.pacing import FASTEST, SLOWEST
@@ -42,10 +43,14 @@ class ReplayOptions:
     config: Path | None = None
     made_by: str | None = None  # tags outputs that are finished
     pipes_pictures: bool = False  # a pipe gets PNG, not a video
+    settings: Settings | None = None  # in place of a file of settings
+    index: FrameIndex | None = None  # of the file, where somebody has it
+    piece_lead: int | None = None  # first to last is a piece, to be joined with others; the network sees so many before
+    sampled_every: int = 0  # of so many frames one is compared with TensorFlow Lite; 0: none
 
     def watch(self) -> ConfigWatch:
         """The settings, and what watches their file. Raises UsageError."""
-        return ConfigWatch(self.config, self.flags, "replay", overlay=self.window)
+        return ConfigWatch(self.config, self.flags, "replay", self.settings, overlay=self.window)
 
 
 def check_options(options: ReplayOptions, settings: Settings) -> None:

@@ -5,28 +5,28 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from texelflow.gpu_delegate.errors import DeviceError, MediaError
+from texelflow.gpu_delegate.errors import MediaError
 
 from ..console import Console, Report, counted
 from ..files import settle
 from ..frame.pipeline import DECODE, FrameRecord
 from ..media.feed import Feed
 from ..media.media_inputs import open_input
+from ..media.piece_source import PieceSource
 from ..media.recording import Recording, VideoInfo
 from ..media.seeking import SeekableSource
-from ..models.loading import FrameModel, load_frame_model
+from ..models.loading import FrameModel
 from ..outputs.file_sinks import Timing
 from ..outputs.frame_log import FrameLog
 from ..outputs.png_files import PIPE
 from ..outputs.trace import TraceWriter
 from ..session.abilities import check_abilities
 from ..session.clock import EveryFrame
-from ..session.derived import lead_of, spec_of, writes_any
+from ..session.derived import lead_of, trail_of, writes_any
 from ..session.opening import (
     SessionHost,
     SessionSource,
     open_host_with_window,
-    open_host_without_window,
     open_session,
 )
 from ..session.pacing import Pacer
@@ -34,30 +34,35 @@ from ..session.playback import Playback
 from ..session.session import Session
 from ..settings.config_watch import ConfigWatch
 from ..settings.settings import Settings
-from ..signals import StopFlag, exit_code, stop_flag
+from ..signals import exit_code, stop_flag
 from ..threads import ahead
+from .engine import ReplayEngine
 from .options import ReplayOptions, check_options, files_of
 from .summary import summarize_replay
 
 CUT_OFF = 3  # exit code: what there was of the recording has been done
 
 
-def replay(options: ReplayOptions, console: Console, report: Report | None = None) -> tuple[dict[str, Any], int]:
+def replay(
+    options: ReplayOptions, console: Console, report: Report | None = None, engine: ReplayEngine | None = None
+) -> tuple[dict[str, Any], int]:
     """Run it: what it came to, and the exit code, 0, 3 for a recording cut off, 130 or 143 if it was interrupted.
 
-    `report` gets (frames so far, in all) in place of a progress of its own. No file is touched before all is opened and
-    compiled. Raises TexelflowError, one without an exit code for a window that was closed before the first frame; what
-    was recorded before stays, and can be played.
+    `report` gets (frames so far, in all) in place of a progress of its own. An `engine` keeps what the next one needs,
+    too, but of windows; it may end the replay, as a signal does. No file is touched before all is opened and compiled.
+    Raises TexelflowError, one without an exit code for a window that was closed before the first frame; what was
+    recorded before stays, and can be played.
     """
     watch = options.watch()
     check_options(options, watch.settings)
     force = settle(files_of(options, watch.settings), options.force)
     with contextlib.ExitStack() as stack:
-        opened = _open(options, watch, console, stack)
+        engine = engine or stack.enter_context(ReplayEngine(console))
+        opened = _open(options, watch, engine, stack)
         summary, signal = _run(options, watch.settings, opened, force, report)
     for line in summary["warnings"]:
         console.warn(line)
-    if signal is not None:
+    if summary["interrupted"]:
         frames = counted(summary["frames"], "frame")
         console.warn(f"interrupted after {frames}; what was written is complete")
     return summary, exit_code(signal) or (CUT_OFF if summary["cut_off"] else 0)
@@ -71,6 +76,7 @@ class _Opened:
     source: SessionSource
     model: FrameModel
     host: SessionHost
+    engine: ReplayEngine
 
     def interrupt(self) -> None:
         """Let nobody wait for frames that may never come."""
@@ -78,47 +84,32 @@ class _Opened:
             self.recording.interrupt()
 
 
-def _open(options: ReplayOptions, watch: ConfigWatch, console: Console, stack: contextlib.ExitStack) -> _Opened:
+def _open(options: ReplayOptions, watch: ConfigWatch, engine: ReplayEngine, stack: contextlib.ExitStack) -> _Opened:
     settings = watch.settings
     recording, source = (source_to_watch if options.window else source_to_run)(options, settings, stack)
-    with console.download() as progress:  # fetched and read before anything is opened to show it
-        model = load_frame_model(settings.model, spec_of(settings, settings.model), progress)
+    model = engine.model(settings)  # fetched and read before anything is opened to show it
     check_abilities(model, settings, options.flags)
     if options.window:
-        host = open_host_with_window(source, model, "replay", watch, console)
+        host = open_host_with_window(source, model, "replay", watch, engine.console)
     else:
-        host = _host_without_window(model, watch, console)
-    return _Opened(recording, source, model, stack.enter_context(host))
-
-
-@contextlib.contextmanager
-def _host_without_window(model: FrameModel, watch: ConfigWatch, console: Console) -> Iterator[SessionHost]:
-    """With OpenGL where pictures are drawn; masks alone are refined there, and do without if there is none."""
-    settings, opened = watch.settings, open_host_without_window
-    needs_picture = bool(settings.out or settings.cutouts)
-    with contextlib.ExitStack() as stack:
-        try:
-            drawn = needs_picture or bool(settings.masks and settings.refine)
-            host = stack.enter_context(opened(drawn, model, "replay", watch, console))
-        except DeviceError:
-            if needs_picture or settings.backend == "gl":
-                raise
-            host = stack.enter_context(opened(False, model, "replay", watch, console))
-        yield host
+        host = engine.host(watch)
+    return _Opened(recording, source, model, stack.enter_context(host), engine)
 
 
 def source_to_run(
     options: ReplayOptions, settings: Settings, stack: contextlib.ExitStack
 ) -> tuple[Recording, SessionSource]:
     """Every frame, as fast as it goes."""
-    file = stack.enter_context(open_input(options.file, options.first, options.last))
-    file.lead = lead_of(settings)
+    file = stack.enter_context(_piece(options) or open_input(options.file, options.first, options.last))
+    file.lead = lead_of(settings) if options.piece_lead is None else options.piece_lead
+    file.trail = trail_of(settings)
     frames = stack.enter_context(contextlib.closing(ahead(iter(file))))
     stack.callback(file.interrupt)  # first of all: closing `frames` waits for the one that is being read
     clock = EveryFrame(frames, float(1000 / file.info.average_rate), str(options.file))
     return file, SessionSource(
         clock, file.format, _timing(options, file.info), options.file.name, options.file, lambda: None,
         made_by=options.made_by, pipes_pictures=options.pipes_pictures,
+        piece_first=None if options.piece_lead is None else int(options.first),
     )  # fmt: skip
 
 
@@ -136,9 +127,20 @@ def source_to_watch(
     )  # fmt: skip
 
 
+def _piece(options: ReplayOptions) -> PieceSource | None:
+    """A piece of a recording, if that is what is asked for."""
+    if options.piece_lead is None:
+        return None
+    first, last = options.first, options.last
+    assert isinstance(first, int), "pieces are counted in frames"
+    assert isinstance(last, int)
+    return PieceSource(options.file, first, last, options.index)
+
+
 def _timing(options: ReplayOptions, info: VideoInfo) -> Timing:
     cut = options.first != 0 or options.last is not None
-    sound = options.file if info.has_audio and str(options.file) != PIPE else None  # a pipe is read but once
+    has_sound = info.has_audio and str(options.file) != PIPE and options.piece_lead is None  # a pipe is read but once
+    sound = options.file if has_sound else None
     return Timing(info.time_base, info.average_rate, info.sample_aspect_ratio, sound, cut)
 
 
@@ -151,6 +153,9 @@ def _run(
     def check_files(changed: Settings) -> None:
         settle(files_of(options, changed), force)  # while all was compiled others may have written
 
+    if options.sampled_every:
+        total = _expected_frames(options, opened.recording.info)
+        opened.engine.sample(host, settings, opened.source.format, options.sampled_every, total)
     with contextlib.ExitStack() as stack:
         session = stack.enter_context(open_session(host, opened.source, opened.model, settings, check_files))
         check_files(settings)
@@ -158,23 +163,24 @@ def _run(
         host.observers.append(reports.add)
         with stop_flag(opened.interrupt) as stopped, _progress(options, opened, report) as shown:
             host.observers.append(shown)
-            _run_session(session, stopped, options.closes)
+            _run_session(session, lambda: bool(stopped) or opened.engine.stopping.is_set(), options.closes)
+            interrupted = bool(stopped) or opened.engine.stopping.is_set()
         session.finish()
         frames = counted(host.stats.frames, "frame")
         session.written += [
             f"written: {path} ({frames})" for path in (options.log, options.trace) if path and host.stats.frames
         ]
-        summary = summarize_replay(options, settings, opened.recording, session, host.stats, bool(stopped))
+        summary = summarize_replay(options, settings, opened.recording, session, host, interrupted)
         reports.close(summary)
     return summary, stopped.number
 
 
-def _run_session(session: Session, stopped: StopFlag, closes: bool) -> None:
+def _run_session(session: Session, stopped: Callable[[], bool], closes: bool) -> None:
     """Until its end or a signal; what the source lacks because the signal ended it is no error of its own."""
     try:
-        session.run(lambda: bool(stopped) or (closes and _watched(session)))
+        session.run(lambda: stopped() or (closes and _watched(session)))
     except MediaError:  # of the outputs: finishing them raises it again
-        if not stopped:
+        if not stopped():
             raise
 
 

@@ -1,11 +1,16 @@
 """A replay that has come to its end goes in; the figures of the whole run come out, by name, for JSON."""
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ..console import counted
-from ..frame.run_stats import RunStats
+from ..frame.masks import MaskDifference
+from ..media.piece_source import PieceSource
 from ..media.recording import Recording
 from ..media.seeking import SeekableSource
+from ..session.opening import SessionHost
 from ..session.parts import SessionParts
 from ..session.session import Session
 from ..settings.settings import Settings
@@ -19,7 +24,7 @@ def summarize_replay(
     settings: Settings,
     source: RecordedSource,
     session: Session,
-    stats: RunStats,
+    host: SessionHost,
     interrupted: bool,
 ) -> dict[str, Any]:
     """Figures of the whole run; times are milliseconds per frame by stage."""
@@ -34,14 +39,35 @@ def summarize_replay(
         "renderer": compute.renderer(segmenter.on_cpu),
         "gl_version": compute.gl_version,
         "delegate": segmenter.delegated or None,
-        **stats.summary(),
+        **host.stats.summary(),
         "dispatches": segmenter.dispatches,
         "timer_note": parts.pipeline.timer_note,
         "interrupted": interrupted,
         "cut_off": source.truncated is not None,
+        "missing": source.truncated,
         "written": session.written,
         "only_measured": not (options.window or session.written),
         "warnings": _warnings(options, settings, source, parts),
+        **_where_pieces_meet(source),
+        **({"agreement": _agreement(host.sampler.differences)} if host.sampler else {}),
+    }
+
+
+def _where_pieces_meet(source: RecordedSource) -> dict[str, Any]:
+    """Checksums of a piece's ends."""
+    if not isinstance(source, PieceSource):
+        return {}
+    return {"decoded_head": source.decoded_head, "decoded_tail": source.decoded_tail}
+
+
+def _agreement(differences: Sequence[MaskDifference]) -> dict[str, Any] | None:
+    """Of masks that were sampled with TensorFlow Lite's; None where none was."""
+    if not differences:
+        return None
+    return {
+        "frames": len(differences),
+        "least_iou": min(difference.iou for difference in differences),
+        "largest_error": float(np.max([difference.max_error for difference in differences])),
     }
 
 

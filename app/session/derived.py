@@ -74,6 +74,11 @@ def lead_of(settings: Settings) -> int:
     return LEAD_FRAMES if settings.refine and settings.smooth > 0 else 0
 
 
+def trail_of(settings: Settings) -> int:
+    """How many frames after the last one the network sees, for its mask."""
+    return int(settings.refine and settings.delay_video)
+
+
 def compute_of(settings: Settings) -> ComputeChoice:
     """Of where the network runs."""
     return ComputeChoice(settings.backend, CpuChoice(settings.cpu, settings.threads), settings.precision)

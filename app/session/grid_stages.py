@@ -151,7 +151,9 @@ def _grid_in_steps(shared: SharedParts, model: FrameModel, choice: ChosenLook, r
             drawn = [_drawn_camera(*pair) for pair in zip(shared.cameras, cameras, strict=True)]
             canvas = GridCanvas(shared.compute.context, drawn, shared.drawn.target, shared.grid)
         made.pop_all()
-    return GridStages(first.segmenter, first.refiner, canvas, first.stages, first.compute, tuple(cameras))
+    return GridStages(
+        first.segmenter, first.refiner, canvas, first.stages, first.compute, first.free_segmenter, tuple(cameras)
+    )
 
 
 def _counted(steps: StageSteps, before: int, in_all: int) -> StageSteps:

@@ -7,6 +7,7 @@ SwitchableStages is what the pipeline knows of them.
 import contextlib
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 
 from texelflow.gpu_delegate.errors import TexelflowError
@@ -16,7 +17,9 @@ from ..frame.backends import ComputeBackend
 from ..frame.canvas import Canvas
 from ..frame.effects import Effect
 from ..frame.gl_path import GlPath
+from ..frame.kept_segmenter import KeptSegmenter
 from ..frame.looks import ChosenLook
+from ..frame.mask_sampler import MaskSampler
 from ..frame.network_options import NetworkOptions
 from ..frame.pipeline import Stage, gathers_always
 from ..frame.refine import Refinement, Refiner
@@ -50,6 +53,8 @@ class SharedParts:
     format: PictureFormat  # of the source's pictures
     options: NetworkOptions
     drawn: Drawn | None
+    kept: KeptSegmenter | None = None  # for segmenters that outlive their stages
+    sampler: MaskSampler | None = None  # of the network's masks
     cameras: "tuple[SharedParts, ...]" = ()  # of each, where there are several
     grid: PictureGrid | None = None  # where their pictures are
 
@@ -63,6 +68,7 @@ class ModelStages:
     canvas: Canvas | None
     stages: tuple[Stage, ...]  # of the segmenter
     compute: ComputeBackend  # where its network runs
+    free_segmenter: Callable[[], None]  # or leave it to those that come after
 
     @property
     def uploaded_bytes(self) -> int:
@@ -112,9 +118,10 @@ class ModelStages:
 
     def release(self) -> None:
         """Free everything but the shared parts."""
-        for part in (self.canvas, self.refiner, self.segmenter):
+        for part in (self.canvas, self.refiner):
             if part:
                 part.release()
+        self.free_segmenter()
 
 
 StageSteps = Generator[tuple[int, int], None, ModelStages]
@@ -131,10 +138,11 @@ def stages_in_steps(
     Raises TexelflowError.
     """
     compute, fit, drawn = shared.compute, shared.options.fit, shared.drawn
-    kept = KEPT_FRAMES if drawn else 1
+    store, made_for = shared.kept, (compute, model, shared.format, shared.options, KEPT_FRAMES if drawn else 1)
     with contextlib.ExitStack() as made:
-        segmenter = yield from segmenter_in_steps(compute, model, shared.format, shared.options, kept)
-        made.callback(segmenter.release)
+        segmenter = yield from (store.in_steps if store else segmenter_in_steps)(*made_for)
+        free = partial(store.keep, segmenter, *made_for) if store else segmenter.release
+        made.callback(free)
         yield _READY
         refiner = canvas = None
         if compute.context and drawn:
@@ -146,7 +154,9 @@ def stages_in_steps(
                 compute.context, segmenter, drawn.target, fit, choice, backdrop=drawn.backdrop, refiner=refiner
             )
         made.pop_all()
-    return ModelStages(segmenter, refiner, canvas, segmenter.stages, replace(compute, backend=segmenter.backend))
+    runs_on = replace(compute, backend=segmenter.backend)
+    stages = shared.sampler.watching(segmenter) if shared.sampler else segmenter.stages
+    return ModelStages(segmenter, refiner, canvas, stages, runs_on, free)
 
 
 class SwitchableStages:
@@ -221,6 +231,10 @@ class SwitchableStages:
     def begin_anew(self) -> None:
         """The next frame and its mask have nothing to do with those before."""
         self.current.begin_anew()
+
+    def expose_anew(self) -> None:
+        """The light of the next frame has nothing to do with that of those before."""
+        self.current.segmenter.begin_anew()
 
     def set_look(self, choice: ChosenLook, refinement: Refinement) -> None:
         """Draw like this from now on; stages that were compiled in the meantime were begun with an earlier look."""

@@ -19,6 +19,8 @@ from ..frame.backdrop import Backdrop
 from ..frame.backends import ComputeBackend
 from ..frame.compute import compute_in, open_compute
 from ..frame.figures import Figures
+from ..frame.kept_segmenter import KeptSegmenter
+from ..frame.mask_sampler import MaskSampler
 from ..frame.pipeline import FrameRecord, Pipeline, Stage
 from ..frame.render import Look
 from ..frame.run_stats import RunStats
@@ -84,6 +86,7 @@ class SessionSource:
     grid: PictureGrid | None = None  # where their pictures are
     made_by: str | None = None  # tags files that are finished
     pipes_pictures: bool = False  # a pipe gets PNG, not a video
+    piece_first: int | None = None  # as of Writing, for a piece of a recording
 
     @property
     def aspect(self) -> Fraction:
@@ -109,6 +112,8 @@ class SessionHost:
     gallery: Gallery | None = None
     no_view: NoView = field(default_factory=NoView)
     observers: list[Callable[[FrameRecord], None]] = field(default_factory=list)  # get the record of each frame
+    kept: KeptSegmenter | None = None  # for sessions one after the other
+    sampler: MaskSampler | None = None  # of the next session's masks
 
     def observe(self, record: FrameRecord) -> None:
         """Hand the record of a frame on. Raises what observers raise."""
@@ -130,6 +135,11 @@ class SessionHost:
                 lost.release()
             context = open_context(REQUIRED if backend == "gl" else DRAWING)
         self.compute = replace(self.compute, context=context)
+
+    def forget(self) -> None:
+        """Keep nothing that a context holds."""
+        if self.kept:
+            self.kept.release()
 
     def wake(self) -> None:
         """Have the session look what has happened, from any thread."""
@@ -215,7 +225,7 @@ def _rebuild(
     Freeing what is lost may fail in many ways, of which none matters.
     """
     delivered = parts.outputs.lose_device()
-    for free in (parts.stages.lose, device.close):
+    for free in (parts.stages.lose, host.forget, device.close):
         with contextlib.suppress(DeviceError):
             free()
     _renew_patiently(host)
@@ -244,7 +254,8 @@ def _shared_parts(
 ) -> SharedParts:
     """What stays when the model changes; cameras whose pictures have the same size are drawn in the same place."""
     drawn = partial(_drawn, host.compute.context, source, settings, stack)
-    parts = partial(SharedParts, host.compute, options=network_options_of(settings))
+    options = network_options_of(settings)
+    parts = partial(SharedParts, host.compute, options=options, kept=host.kept, sampler=host.sampler)
     if not source.grid:
         return parts(format=source.format, drawn=drawn(source.format.upright_size))
     places = {size: drawn(size) for size in dict.fromkeys(format.upright_size for format in source.cameras)}
@@ -310,7 +321,7 @@ def _parts(
     workload = Workload(work_of(settings), has_masks and bool(settings.small_model))
     figures = Figures(camera=lambda: clock.camera(str(workload.counts)))
     pictures = stages if shared.drawn else _masks_in_ram(stages, source, settings)
-    writing = writing_of(settings, source.made_by, source.pipes_pictures)
+    writing = replace(writing_of(settings, source.made_by, source.pipes_pictures), piece_first=source.piece_first)
     outputs = Outputs(context, pictures, source.timing, clock.keeps_all, writing=writing, sound=source.sound)
     stack.callback(outputs.release)
     view: View = host.no_view

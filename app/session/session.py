@@ -17,6 +17,7 @@ from ..frame.pipeline import FrameRecord
 from ..frame.run_stats import RunStats
 from ..models.loading import FrameModel, load_frame_model
 from ..overlay.controls import controls
+from ..picture.exposure import RENEWED
 from ..picture.video_frame import VideoFrame
 from ..settings.settings import with_background
 from .abilities import lacks_effect
@@ -223,6 +224,8 @@ class Session:
         newest = ahead or frame
         stages.age, stages.catches_up = int(ahead is not None), ahead is None and self._seen == frame.index
         stages.fresh = self._runs_network(newest)
+        if self._seen != newest.index:
+            self._expose(newest)
         self.controller.stale = False  # the panel may set it again while it is drawn
         self._lay_out()
         uploaded = replace(frame, picture=ahead.picture, convert=ahead.convert) if ahead else frame
@@ -240,13 +243,20 @@ class Session:
         if ahead and self._seen != frame.index:
             if due.dropped:
                 return None
+            self._expose(frame)
             stages.prepare(frame, age=0, fresh=self._masked)
             self._seen = frame.index
         if due.lead and (ahead or self._seen != frame.index):
             newest = ahead or frame
+            self._expose(newest)
             stages.prepare(newest, age=int(ahead is not None), fresh=self._masked)
             self._seen = newest.index
         return ahead
+
+    def _expose(self, frame: VideoFrame) -> None:
+        """Of a recording some frames are exposed without those before, whichever was the first one."""
+        if self.parts.clock.keeps_all and frame.index % RENEWED == 0:
+            self.parts.stages.expose_anew()
 
     def _follow_need_of_mask(self) -> bool:
         """Notice whether masks are needed, and refined; True if they are again: then those before are forgotten."""

@@ -29,9 +29,12 @@ class ConfigWatch:
         path: Path | None = None,
         flags: Mapping[str, object] | None = None,
         verb: Verb = "live",
+        given: Settings | None = None,
         **unless_said: SettingValue,
     ) -> None:
         """`flags` are the values by name that were given; unless_said are defaults besides the verb's own.
+
+        `given` settings take the place of a file's.
 
         Raises UsageError for wrong values in either.
         """
@@ -40,11 +43,13 @@ class ConfigWatch:
         self._seen = self._read = _stamp(self.path)
         is_there = path is not None or self._seen is not None
         self._verb = verb
-        self._file = self._read_file(self.path, str(self.path)) if self.path and is_there else self._defaults
+        self._file = given or self._defaults
+        if self.path and is_there:
+            self._file = self._read_file(self.path, str(self.path))
         self._next_ns = 0
-        given = dict(flags or {})
-        self.settings = with_values(self._file, {**_implied(given), **given}, flag_of)
-        self.flags: Mapping[str, object] = current_names(given)
+        said = dict(flags or {})
+        self.settings = with_values(self._file, {**_implied(said), **said}, flag_of)
+        self.flags: Mapping[str, object] = current_names(said)
 
     def poll(self, now_ns: int, current: Settings) -> Settings | str | None:
         """The current settings with what has changed in the file, or one line on what is wrong there; None: no change.

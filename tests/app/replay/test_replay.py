@@ -286,7 +286,7 @@ def test_the_log_has_a_row_for_each_frame(
     assert written["summary"] == summary
     assert [row["index"] for row in written["frames"]] == [0, 1, 2, 3]
     uploaded = [row["uploaded_bytes"] // YUV_BYTES for row in written["frames"]]
-    assert uploaded == [2, 1, 1, 0], "one frame ahead"
+    assert uploaded == [2, 1, 1, 1], "one frame ahead, also of the last"
     for row in written["frames"]:
         assert row["readback_bytes"] == 0
         assert row["dispatches"] == summary["dispatches"] == dispatches

@@ -33,7 +33,7 @@ class Heard(ModelStages):
 @given(st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans()), max_size=30))
 def test_a_mask_that_was_due_comes_with_the_next_picture(steps: list[tuple[bool, bool, bool]]) -> None:
     nothing = cast(Any, None)
-    heard = Heard(nothing, None, None, (), nothing)
+    heard = Heard(nothing, None, None, (), nothing, lambda: None)
     camera, frame, due = CameraStages(heard), CameraFrame(VideoFrame(0, 0, 0.0, PICTURE)), False
     for number, (is_new, is_fresh, is_cut) in enumerate(steps, start=1):
         version = camera.version

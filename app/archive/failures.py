@@ -1,0 +1,63 @@
+"""An error of a job goes in; whose fault it is comes out, with one line: the input's, the machine's, the output's."""
+
+import errno
+from collections.abc import Iterator
+from pathlib import Path
+
+from texelflow.gpu_delegate.errors import (
+    CatalogueError,
+    DeviceError,
+    ModelError,
+    OutputError,
+    TexelflowError,
+    UnsupportedError,
+)
+
+from ..console import one_line
+from .jobs import FailureCause, JobFailed
+
+_OF_DISKS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG}
+_LONGEST = 500  # characters of a reason
+
+
+class MachineError(TexelflowError):
+    """This machine lacks something that others may have."""
+
+
+class InputError(TexelflowError):
+    """An input is not what it was, or cannot be what it claims."""
+
+
+def failure_of(error: Exception, writes: Path, seconds: float = 0.0) -> JobFailed:
+    """What is told of an error; `writes` is the folder in which all is that the job writes."""
+    return JobFailed(_cause(error, writes), reason_of(error), seconds)
+
+
+def reason_of(error: BaseException) -> str:
+    """One line on it; of what nobody expected with its kind."""
+    text = one_line(str(error)) or "no reason given"
+    if isinstance(error, OSError) and not isinstance(error, TexelflowError):
+        named = f"'{error.filename}': " if error.filename is not None else ""
+        text = f"{named}{error.strerror or text}"
+    elif not isinstance(error, TexelflowError):
+        text = f"{type(error).__name__}: {text}"
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+
+
+def _cause(error: Exception, writes: Path) -> FailureCause:
+    of_system = next((each for each in _chain(error) if isinstance(each, OSError)), None)
+    if isinstance(error, MachineError | DeviceError | ModelError | CatalogueError | UnsupportedError | MemoryError):
+        return "machine"
+    if isinstance(error, OutputError):
+        return "output"
+    if isinstance(error, InputError):
+        return "input"
+    if of_system and (error is of_system or str(writes) in str(error)):
+        return "output" if of_system.errno in _OF_DISKS else "machine"
+    return "input"
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__

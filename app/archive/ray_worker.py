@@ -1,0 +1,148 @@
+"""What a run is about goes in, in the process of Ray's worker on any node; jobs are done there, outcomes come out.
+
+Nothing of it is unpickled before the program's version is known to be the driver's.
+"""
+
+import contextlib
+import importlib
+import os
+import pickle
+import platform
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Protocol
+
+from texelflow.gpu_delegate.egl import Egl, EglDevice
+from texelflow.gpu_delegate.errors import DeviceError
+
+from ..console import one_line
+from ..process_usage import process_usage
+from .jobs import Job, JobFailed, JobOutcome
+
+_NICENESS = 10
+_UNTIL_S = 0.5
+
+
+class JobRunner(Protocol):
+    """What does the jobs: ArchiveWorker, or what a test has."""
+
+    def run(self, job: Job) -> JobOutcome:
+        """Do one, always on the same thread."""
+
+    def stop(self) -> None:
+        """From another thread: the job at hand ends soon, and no other is done."""
+
+
+@dataclass(frozen=True)
+class WorkerCharge:
+    """What every worker gets when it starts, plain data that any version can read."""
+
+    version: str  # of the driver's texelflow
+    token: tuple[str, str]  # a file in the output folder, and what the driver wrote to it
+    made_by: tuple[str, str]  # module and class of the JobRunner
+    config: bytes  # its only argument, pickled
+    chooses_gpu: bool = True  # the one that Ray gives; not if options name one
+    token_s: float = 10.0  # for a network's file system to show what was just written
+
+
+@dataclass(frozen=True)
+class WorkerStart:
+    """How a start went."""
+
+    host: str
+    process: int
+    gpu: str | None = None
+    refusal: str | None = None  # why this node can do nothing for this run
+
+
+class RayWorker:
+    """The actor. `run` has a thread of its own, always the same; `stop` another one."""
+
+    def __init__(self) -> None:
+        self._runner: Any = None
+
+    def start(self, charge: tuple[Any, ...], gpu_ids: Sequence[str | int] = ()) -> tuple[Any, ...]:
+        """Get ready: the fields of a charge go in, those of a start come out."""
+        own = version("texelflow")
+        host = platform.node()
+        if charge[0] != own:
+            return host, os.getpid(), None, f"has texelflow {own}, this run is by {charge[0]}"
+        told = WorkerCharge(*charge)
+        if not _sees(*told.token, told.token_s):
+            return host, os.getpid(), None, f"does not see {Path(told.token[0]).parent}: all nodes have to share it"
+        _be_nice()
+        gpu = _choose_gpu() if told.chooses_gpu else None
+        module, name = told.made_by
+        self._runner = getattr(importlib.import_module(module), name)(pickle.loads(told.config))
+        return host, os.getpid(), gpu, None
+
+    def run(self, job: bytes) -> tuple[bytes, int]:
+        """A pickled job goes in, its pickled outcome and this process's memory come out."""
+        return pickle.dumps(self._run(pickle.loads(job))), process_usage().resident_bytes or 0
+
+    def _run(self, job: Job) -> JobOutcome:
+        try:
+            outcome: JobOutcome = self._runner.run(job)
+        except Exception as error:  # its own mistake, not the input's
+            return JobFailed("machine", one_line(f"{type(error).__name__}: {error}")[:500])
+        return outcome
+
+    def stop(self) -> None:
+        """See JobRunner."""
+        if self._runner:
+            self._runner.stop()
+
+
+def _sees(path: str, text: str, seconds: float) -> bool:
+    until = time.monotonic() + seconds
+    while True:
+        with contextlib.suppress(OSError):
+            if Path(path).read_text(encoding="utf-8") == text:
+                return True
+        if time.monotonic() > until:
+            return False
+        time.sleep(_UNTIL_S)
+
+
+def _be_nice() -> None:
+    if sys.platform != "win32":
+        os.nice(max(0, _NICENESS - os.getpriority(os.PRIO_PROCESS, 0)))
+
+
+def _choose_gpu() -> str | None:
+    """Have OpenGL opened on the GPU that Ray gave this worker, which it numbers as CUDA does by the place on the bus.
+
+    Its name comes out; None where Ray gave none, or OpenGL does not have it.
+    """
+    import ray
+
+    given = ray.get_runtime_context().get_accelerator_ids().get("GPU", [])
+    if not given:
+        return None
+    os.environ.pop("CUDA_VISIBLE_DEVICES", None)  # by which EGL would number those that are left
+    os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
+    try:
+        found = device_of_gpu(Egl().devices(), str(given[0]))
+    except DeviceError:
+        return None
+    if found is None:
+        return None
+    os.environ["TEXELFLOW_GPU"] = str(found.index)
+    return found.text
+
+
+def device_of_gpu(devices: Sequence[EglDevice], gpu: str) -> EglDevice | None:
+    """EGL's device for a GPU of Ray's: of the same number in CUDA; where none has such, the hardware of that place.
+
+    None where there is none, or where the GPU has a name (GPU-..., MIG-...) and several could be meant.
+    """
+    hardware = [device for device in devices if not device.is_software]
+    if not gpu.isdecimal():
+        return hardware[0] if len(hardware) == 1 else None
+    if any(device.cuda is not None for device in hardware):
+        return next((device for device in hardware if device.cuda == int(gpu)), None)
+    return hardware[int(gpu)] if int(gpu) < len(hardware) else None

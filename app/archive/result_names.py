@@ -1,0 +1,116 @@
+"""A path, as strangers wrote it, goes in; the name of its results comes out: below the output folder, and theirs alone.
+
+A name has "/" between its parts and no ending. It is the same on every system, so that the folder can be shared.
+"""
+
+import hashlib
+import re
+from typing import Protocol
+from unicodedata import normalize
+
+from ..frame.thumbnails import VIDEO_ENDINGS
+from ..media.image_file import IMAGE_ENDINGS
+
+MEDIA_ENDINGS = (
+    *(*IMAGE_ENDINGS, *VIDEO_ENDINGS),
+    *(".3gp", ".asf", ".flv", ".h264", ".hevc", ".m2ts", ".mjpeg", ".mjpg", ".mpeg", ".mpg", ".mts", ".mxf"),
+    *(".ogv", ".ts", ".vob", ".wmv", ".y4m"),
+)  # by which folders are searched; what a file holds decides what it is
+MOST_PART_BYTES = (
+    200  # file systems have 255; endings, numbers and what is added to a name while it is written need some
+)
+MOST_NAME_BYTES = 800
+
+_FORBIDDEN = frozenset('<>:"|?*\\')  # in names on some file systems
+_RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(?=\.|$)", re.IGNORECASE)  # devices of Windows
+_OF_RESULTS = re.compile(r"(?:\.(png|mp4|m4v|mkv|mov|webm|json|jsonl|part)|[-.](masks))$", re.IGNORECASE)
+_DIGEST_LETTERS = 12
+_KEY_BYTES = 15  # a hash that no two of 10^9 names share, in the least memory that an int of Python takes for it
+
+
+def without_media_ending(path: str) -> str:
+    """talk.mp4 becomes talk; talk.2024 stays."""
+    cut = next((len(ending) for ending in MEDIA_ENDINGS if path.lower().endswith(ending)), 0)
+    return path[: len(path) - cut] if cut and path[-cut - 1 : -cut] not in ("", "/") else path
+
+
+def shareable_name(path: str) -> str:
+    """The name nearest to a path that stays below the folder, can be seen, and can be written on every file system.
+
+    No part of it ends as files of results do: with an ending of theirs, or with -masks. Such a name stays as it is.
+    """
+    parts = [_safe_part(part) for part in path.split("/") if part.strip(" .")] or ["input"]
+    name = "/".join(parts)
+    if len(name.encode()) <= MOST_NAME_BYTES:
+        return name
+    kept = list[str]()
+    while parts and len("/".join((*kept, parts[-1])).encode()) <= MOST_NAME_BYTES - _DIGEST_LETTERS - 1:
+        kept.insert(0, parts.pop())
+    return "/".join((_digest(name), *kept))
+
+
+def _safe_part(text: str) -> str:
+    shown = "".join(letter if letter.isprintable() and letter not in _FORBIDDEN else "_" for letter in text)
+    shown = _OF_RESULTS.sub(lambda found: f"_{found[1] or found[2]}", shown.strip(" ").rstrip(" ."))
+    if len(shown.encode()) > MOST_PART_BYTES:
+        most = MOST_PART_BYTES - _DIGEST_LETTERS - 1
+        shown = f"{shown.encode()[:most].decode(errors='ignore').rstrip(' .')}-{_digest(shown)}"
+    if shown.startswith("."):
+        shown = f"_{shown[1:]}"
+    return _RESERVED.sub(r"_\1", shown, count=1) if _RESERVED.match(shown) else shown
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_LETTERS]
+
+
+def same_name_key(name: str) -> str:
+    """Equal for names that are one on some file system: in large or small letters, however accents are written."""
+    return normalize("NFC", normalize("NFC", name).casefold())
+
+
+def hashed_text(text: str) -> int:
+    """A number that stands for a text where many are remembered."""
+    return int.from_bytes(hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=_KEY_BYTES).digest(), "big")
+
+
+class KnownNames(Protocol):
+    """Names that an earlier run gave, as ManifestIndex has them."""
+
+    def name_of(self, address: str) -> str | None:
+        """That of an input's results; None if it has none yet."""
+        ...
+
+    def has_name(self, name: str) -> bool:
+        """Whether some input has it, in large or small letters."""
+        ...
+
+
+class NameBook:
+    """Gives each input a name that no other has. A name that was given in an earlier run is kept."""
+
+    def __init__(self, known: KnownNames | None = None) -> None:
+        """Knows nobody's names unless it is told."""
+        self._known = known
+        self._taken = set[int]()
+        self._numbers = dict[int, int]()  # the last of a name that was wanted more than once
+
+    def name_for(self, address: str, path: str) -> str:
+        """The name of the results of what lies at an address; `path` is what it is called, and may be anything."""
+        known = self._known.name_of(address) if self._known else None
+        if known is not None and shareable_name(known) == known:
+            return known
+        wanted = name = shareable_name(without_media_ending(path))
+        first = hashed_text(same_name_key(wanted))
+        while not self._takes(name):
+            self._numbers[first] = number = self._numbers.get(first, 1) + 1
+            name = f"{wanted}-{number}"
+        return name
+
+    def _takes(self, name: str) -> bool:
+        """Whether a name was free."""
+        key = hashed_text(same_name_key(name))
+        if key in self._taken or (self._known and self._known.has_name(name)):
+            return False
+        self._taken.add(key)
+        return True

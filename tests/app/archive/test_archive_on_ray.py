@@ -1,0 +1,72 @@
+"""Six clips through the real command on a local Ray, a worker killed in the middle; `make archive-test` does sixty."""
+
+import os
+import secrets
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.archive_proof.archive_process import ArchiveProcess
+from tests.archive_proof.clip_files import made_clips
+from tests.archive_proof.comparison import compare_with_singles, single_replays
+from tests.archive_proof.judge import judge_archive, same_sound
+from tests.archive_proof.manifest_records import files_below
+from tests.archive_proof.ray_nodes import NODE_MARK, kill_marked, marked
+from tests.archive_proof.recipes import ClipKind, PlannedClip
+from tests.archive_proof.single_runs import run_each
+from tests.waiting import PATIENCE_S, until
+
+pytest.importorskip("ray")
+
+SMALL = (64, 48)
+CLIPS = [
+    PlannedClip("plain.mp4", ClipKind(".mp4"), SMALL, 10, 20, 1),
+    PlannedClip("Töne/mit Ton.mp4", ClipKind(".mp4", sound="aac"), SMALL, 10, 25, 2),
+    PlannedClip("Töne/uneven.mkv", ClipKind(".mkv", varies=True), SMALL, 10, 25, 3),
+    PlannedClip("a/long.mp4", ClipKind(".mp4", sound="aac"), SMALL, 30, 751, 4),  # three pieces
+    PlannedClip("a/picture.png", ClipKind(".png"), SMALL, 10, 1, 5),
+    PlannedClip("broken.mp4", ClipKind(".mp4"), SMALL, 10, 20, 6, "text"),
+]
+FLAGS = ("--no-refine", "--backend", "cpu")
+FAILURES = 2  # exit code
+
+
+@pytest.fixture
+def mark() -> Iterator[str]:
+    """What all processes of a Ray have in their environment; those that are left are killed."""
+    mark = f"{NODE_MARK}={secrets.token_hex(8)}"
+    yield mark
+    kill_marked(mark)
+
+
+@pytest.mark.slow
+def test_six_clips_are_each_done_once_though_a_worker_is_killed(tmp_path: Path, mark: str) -> None:
+    clips, out, alone = tmp_path / "clips", tmp_path / "out", tmp_path / "alone"
+    made_clips(clips, CLIPS)
+    environment = {**os.environ, NODE_MARK: mark.partition("=")[2]}
+    arguments = (clips, "--with-masks", "--piece-frames", 300, *FLAGS)
+    with ArchiveProcess(out, tmp_path / "first", environment, *arguments) as archive:
+        until(lambda: archive.records().of_kind("piece") or not archive.is_running)
+        workers = [each for each in marked(mark) if each.is_actor]
+        assert workers, archive.complaints
+        for worker in workers:
+            os.kill(worker.pid, signal.SIGKILL)
+        assert archive.end(PATIENCE_S) == FAILURES, archive.complaints
+        assert archive.events()
+    verdict = judge_archive(CLIPS, clips, out)
+    assert verdict.complaints == ()
+    assert (len(verdict.done), len(verdict.failed), verdict.done["a/long.mp4"]["pieces"]) == (5, 1, 3)
+    codes = [run.code for run in run_each(single_replays(verdict.done, alone, FLAGS))]
+    compared = compare_with_singles(verdict.done, out, alone, codes)
+    assert (compared.differing, compared.cut, compared.same) == ((), {}, 10)
+    assert same_sound(clips / "a/long.mp4", out / verdict.done["a/long.mp4"]["outputs"]["out"])
+
+    before = {name: (out / name).stat().st_mtime_ns for name in files_below(out)}
+    with ArchiveProcess(out, tmp_path / "second", environment, *arguments, "--resume") as again:
+        assert again.end(PATIENCE_S) == FAILURES, again.complaints
+    after = {name: (out / name).stat().st_mtime_ns for name in files_below(out)}
+    assert {name for name in after if after[name] != before.get(name)} <= {"manifest.jsonl"}
+    assert judge_archive(CLIPS, clips, out).complaints == ()
+    assert not list(marked(mark)), "processes of Ray are left"

@@ -1,0 +1,105 @@
+"""Names of results: below the output folder whatever the input is called, writable everywhere, each given once."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from texelflow.app.archive.result_names import (
+    MOST_NAME_BYTES,
+    MOST_PART_BYTES,
+    NameBook,
+    same_name_key,
+    shareable_name,
+    without_media_ending,
+)
+
+PARTS = ("..", ".", "", "~", "a", "A", "a.mp4", "con", "NUL.x", ".archive", "manifest.jsonl", "\x1b[2J", "\udcff", "é")
+MORE_PARTS = ("x" * 400, " ", "a. ", "C:", "\\\\host", "\u202etxt", "000001")
+any_text = st.text(st.characters(), max_size=300)
+hostile = st.one_of(any_text, st.lists(st.sampled_from(PARTS + MORE_PARTS), max_size=600).map("/".join))
+
+
+@given(hostile)
+@example("../" * 500)
+@example("a.mp4.part.jsonl. .")
+@example(".png")
+def test_a_safe_name_stays_below_its_folder_and_can_be_written(path: str) -> None:
+    name = shareable_name(path)
+    assert name.isprintable()
+    assert len(name.encode()) <= MOST_NAME_BYTES
+    assert not set(name) & set('\\:*?"<>|')
+    for part in name.split("/"):
+        assert part not in ("", ".", "..")
+        assert not part.startswith(".")
+        assert part == part.strip(" ").rstrip(".")
+        assert len(part.encode()) <= MOST_PART_BYTES
+        assert not part.lower().endswith((".mp4", ".png", ".jsonl", ".part", "-masks", ".masks"))
+    assert shareable_name(name) == name
+
+
+def test_a_safe_name_is_made_as_a_file(tmp_path: Path) -> None:
+    for path in ("é" * 400, "x/" * 600 + "y", "a\0b/c\nd", "../../up", "/root", "con/nul", "a\udcff"):
+        place = tmp_path / f"{shareable_name(path)}-1000000-masks.webm.part"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(b"")
+        assert place.resolve().is_relative_to(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("talk.mp4", "talk"), ("a/Talk.MKV", "a/Talk"), ("talk.2024", "talk.2024"), ("a/.mp4", "a/.mp4"),
+        ("clip.mp4.png", "clip.mp4"), ("clip", "clip"),
+    ],
+)  # fmt: skip
+def test_endings_of_recordings_and_pictures_are_left_out(path: str, name: str) -> None:
+    assert without_media_ending(path) == name
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("../../etc/passwd", "etc/passwd"), ("/cam1/x", "cam1/x"), (".archive/x", "_archive/x"), ("...", "input"),
+        ("AUX", "_AUX"), ("a.mp4/b", "a_mp4/b"), ("manifest.jsonl", "manifest_jsonl"), ("a\x1b[2Jb", "a_[2Jb"),
+    ],
+)  # fmt: skip
+def test_hostile_names_in_words(path: str, name: str) -> None:
+    assert shareable_name(path) == name
+
+
+@given(st.lists(st.one_of(hostile, st.sampled_from(["a", "A", "a-2", "a-masks", "é", "e\u0301"])), max_size=60))
+def test_no_two_inputs_have_one_result(paths: Sequence[str]) -> None:
+    book = NameBook()
+    names = [book.name_for(f"/{number}", path) for number, path in enumerate(paths)]
+    results = [same_name_key(name + added) for name in names for added in ("", "-masks")]
+    assert len(results) == len(set(results))
+    again = NameBook()
+    assert names == [again.name_for(f"/{number}", path) for number, path in enumerate(paths)]
+
+
+class EarlierNames(dict[str, str]):
+    """By address."""
+
+    def name_of(self, address: str) -> str | None:
+        return self.get(address)
+
+    def has_name(self, name: str) -> bool:
+        return same_name_key(name) in map(same_name_key, self.values())
+
+
+def test_names_that_collide_are_numbered_and_known_ones_are_kept() -> None:
+    book = NameBook(EarlierNames({"/r/a.mkv": "a", "/r/evil.mp4": "../../evil"}))
+    wanted = ("/r/a.mp4", "/r/A.MOV", "/r/a.mkv", "/r/evil.mp4", "/r/b.mp4", "/r/b-masks.mp4")
+    names = [book.name_for(address, address.removeprefix("/r/")) for address in wanted]
+    assert names == ["a-2", "A-3", "a", "evil", "b", "b_masks"]
+
+
+def test_a_name_of_ten_thousand_inputs_is_numbered_in_no_time() -> None:
+    book = NameBook()
+    names = [book.name_for(str(number), "0001.mp4") for number in range(10_000)]
+    assert names[-1] == "0001-10000"
+    assert len(json.dumps(names)) > 0

@@ -60,7 +60,7 @@ class ManifestIndex:
     @property
     def notes(self) -> tuple[str, ...]:
         """What was passed over, one line each."""
-        kinds = ", ".join(f"{lines} of '{kind}'" for kind, lines in self._unknown.most_common(5))
+        kinds = ", ".join(f"{lines} of {kind!a}" for kind, lines in self._unknown.most_common(5))
         torn = [f"{self._path}: its last line was torn, and is left out"] if self.torn else []
         return (*torn, *([f"{self._path}: lines of a later version are passed over: {kinds}"] if kinds else []))
 
@@ -137,10 +137,7 @@ class ManifestIndex:
         try:
             if number > 1 and line.startswith(_PIECE):
                 start = line[len(_PIECE) : len(_PIECE) + _MOST_ADDRESS].decode("ascii")
-                address, _ = self._decoder.raw_decode(start)
-                if not isinstance(address, str):
-                    raise ValueError("its 'input' is not text")
-                self._pieces.setdefault(_hash(address), []).append(self.end)
+                self._pieces.setdefault(_hash(self._text_at_start(start)), []).append(self.end)
                 return
             read = read_manifest_line(line)
             if number == 1 and not isinstance(read, RunRecord):
@@ -159,6 +156,15 @@ class ManifestIndex:
             names.append(_hash(read.result.input.name))
             self.done += isinstance(read.result, DoneResult)
             self.failed += isinstance(read.result, FailedResult)
+
+    def _text_at_start(self, json_text: str) -> str:
+        try:
+            text, _ = self._decoder.raw_decode(json_text)
+        except (ValueError, RecursionError):
+            raise ValueError("it is not JSON") from None
+        if not isinstance(text, str):
+            raise ValueError("its 'input' is not text")
+        return text
 
     def _line_at(self, offset: int) -> bytes:
         if self._file is None:

@@ -364,20 +364,18 @@ def test_the_same_reason_twice_is_the_inputs_own() -> None:
 
 
 def test_an_input_that_failed_leaves_none_of_its_pieces_behind() -> None:
-    scheduler = started([an_input(0)])
+    scheduler = started([an_input(0)], workers="abc")
     scheduler.finished("a", asked(scheduler, "a"), a_cut(8), 0.0)
-    for worker in "ab":
-        job = asked(scheduler, worker)
-        scheduler.finished(worker, job, JobFailed("input", "it ends early"), 0.0)
-    under_way = [job for worker in "ab" if (job := scheduler.next_for(worker, 0.0))]
-    for worker, job in zip("ab", under_way, strict=False):
-        if not scheduler.over:
-            scheduler.finished(worker, job, JobFailed("input", "it ends early"), 0.0)
-    while not scheduler.over:
-        job = asked(scheduler, "a")
-        scheduler.finished("a", job, JobFailed("input", "it ends early"), 0.0)
+    first, second = asked(scheduler, "a"), asked(scheduler, "b")
+    ends_early = JobFailed("input", "it ends early")
+    assert scheduler.finished("a", first, ends_early, 1.0) == ()
+    assert asked(scheduler, "c", 1.0) == first
+    assert len(scheduler.finished("c", first, ends_early, 2.0)) == 1
     counts = scheduler.counts
     assert (counts.failed, counts.waiting, counts.outstanding, counts.recordings_cut) == (1, 0, 0, 0)
+    assert scheduler.over
+    assert isinstance(second, RenderPiece)
+    assert scheduler.finished("b", second, a_piece(second), 3.0) == ()
 
 
 def joined_from(scheduler: Scheduler, apart: bool) -> JoinPieces:

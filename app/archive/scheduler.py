@@ -89,13 +89,16 @@ class Scheduler:
 
     @property
     def counts(self) -> ArchiveCounts:
-        """As of now."""
-        return replace(
-            self._counts,
-            outstanding=len(self._out),
-            waiting=len(self._waiting),
-            recordings_cut=len(self._recordings),
-        )
+        """As of now: a copy."""
+        counts = ArchiveCounts(**vars(self._counts))
+        counts.outstanding, counts.waiting = len(self._out), len(self._waiting)
+        counts.recordings_cut = len(self._recordings)
+        return counts
+
+    @property
+    def waiting(self) -> int:
+        """Jobs that could be handed out now, of the inputs that were read so far."""
+        return len(self._waiting)
 
     @property
     def fatal(self) -> str | None:

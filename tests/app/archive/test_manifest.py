@@ -208,7 +208,7 @@ def test_the_last_line_about_an_input_counts(tmp_path: Path) -> None:
         assert index.result_of(other.address) == RecordedResult(MARK, failed)
         assert index.result_of("/in/neither.mp4") is None
         assert (index.name_of(other.address), index.name_of("/in/neither.mp4")) == ("other", None)
-        assert [index.has_name(name) for name in ("lecture", "other", "neither")] == [True, True, False]
+        assert [index.has_name(name) for name in ("lecture", "Other", "neither")] == [True, True, False]
         assert (index.done, index.failed, index.last_run) == (2, 2, RUN)
 
 

@@ -246,11 +246,9 @@ def h264_packets(options: Mapping[str, str]) -> Iterator[bytes]:
     assert isinstance(encoder, av.VideoCodecContext)
     encoder.width, encoder.height, encoder.pix_fmt, encoder.time_base = 320, 240, "yuv420p", Fraction(1, 30)
     encoder.thread_count, encoder.options = 4, dict(options)
-    ground = cv2.GaussianBlur(noise.integers(0, 255, (360, 320), np.uint8), (0, 0), 2)
+    ground = np.asarray(cv2.GaussianBlur(noise.integers(0, 255, (360, 320), np.uint8), (0, 0), 2)).astype(np.uint8)
     for number in range(12):
-        frame = av.VideoFrame.from_ndarray(
-            np.ascontiguousarray(np.roll(ground, (number, 2 * number), (0, 1))), "yuv420p"
-        )
+        frame = av.VideoFrame.from_ndarray(np.roll(ground, (number, 2 * number), (0, 1)), "yuv420p")
         frame.pts = number
         yield from (bytes(packet) for packet in encoder.encode(frame))
 

@@ -3,19 +3,80 @@
 `aside` lies on the same file system as the final name. Whoever looks sees what was there before, or all of the new.
 """
 
+import errno
 import os
+import shutil
+import sys
 from pathlib import Path
 
+from texelflow.gpu_delegate.errors import MediaError
 
-def sync(path: str | os.PathLike[str]) -> None:
+_OLD = ".old"
+
+
+def sync(path: Path) -> None:
     """Have a file, or a folder and all in it, written to the disk itself. Raises MediaError."""
-    raise NotImplementedError
+    try:
+        _sync(path)
+    except OSError as error:
+        raise MediaError(f"'{path}' cannot be written to the disk ({error.strerror}); choose another place") from error
 
 
 def publish(aside: Path, final: Path) -> None:
     """Sync it, then give it its final name in one step, and sync the folder that holds the name. Raises MediaError.
 
     Folders above are made. A file takes the place of a file. A folder cannot take the place of one with something in
-    it in one step: that one is moved aside first, to `aside` with ".old" added, and removed afterwards.
+    it in one step: that one is moved to `aside` with ".old" added first, and removed afterwards.
     """
-    raise NotImplementedError
+    sync(aside)
+    try:
+        made = [folder for folder in final.parents if not folder.exists()]
+        final.parent.mkdir(parents=True, exist_ok=True)
+        if aside.is_dir() and final.is_dir():
+            _replace_folder(aside, final)
+        else:
+            os.replace(aside, final)
+        for folder in dict.fromkeys([final.parent, *(each.parent for each in made)]):
+            _sync_folder(folder)
+    except OSError as error:
+        raise MediaError(f"'{final}' cannot be written ({error.strerror}); choose another place") from error
+
+
+def _replace_folder(aside: Path, final: Path) -> None:
+    old = aside.with_name(aside.name + _OLD)
+    if old.exists():
+        shutil.rmtree(old)
+    os.rename(final, old)
+    try:
+        os.rename(aside, final)
+    except BaseException:
+        os.rename(old, final)
+        raise
+    shutil.rmtree(old)
+
+
+def _sync(path: Path) -> None:
+    """What links lead to is not ours."""
+    if path.is_symlink():
+        return
+    if not path.is_dir():
+        with open(path, "r+b" if sys.platform == "win32" else "rb") as file:
+            os.fsync(file.fileno())
+        return
+    for name in os.listdir(path):
+        _sync(path / name)
+    _sync_folder(path)
+
+
+def _sync_folder(path: Path) -> None:
+    """The names in it. Windows has no such thing, and neither have some file systems."""
+    if sys.platform == "win32":
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(handle)

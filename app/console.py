@@ -12,6 +12,7 @@ from typing import Any
 import rich.console
 from rich.box import HEAVY_HEAD, SIMPLE_HEAD
 from rich.console import JustifyMethod, RenderableType
+from rich.live import Live
 from rich.progress import (
     BarColumn,
     DownloadColumn,
@@ -142,6 +143,17 @@ class Console:
         columns = MofNCompleteColumn(), FrameRate(), TextColumn("left"), TimeRemainingColumn()
         with self._progress(what, *columns, transient=False) as report:
             yield report
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether stderr is a terminal."""
+        return self._err.is_terminal
+
+    @contextlib.contextmanager
+    def redrawn(self) -> Iterator[Callable[[RenderableType], None]]:
+        """What it gets stands on a terminal in place of what it got before; lines that are told come above."""
+        with Live(console=self._err, auto_refresh=False, transient=True) as shown:
+            yield lambda drawn: shown.update(drawn, refresh=True)
 
     @contextlib.contextmanager
     def _progress(self, what: str, *columns: ProgressColumn, transient: bool) -> Iterator[Report]:

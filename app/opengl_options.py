@@ -26,6 +26,15 @@ def opengl_of(settings: Settings) -> Mapping[str, str]:
     return {name: getattr(settings, name) for name in _VARIABLES}
 
 
+def opengl_environment(settings: Settings) -> Mapping[str, str]:
+    """The same for the environment of other machines: variables and their values, none for what is not chosen."""
+    return {
+        variable: value
+        for name, variable in _VARIABLES.items()
+        if (value := getattr(settings, name)) not in ("", _AUTO)
+    }
+
+
 @contextlib.contextmanager
 def opengl_chosen(choices: Mapping[str, str]) -> Iterator[None]:
     """Within it OpenGL is opened on the `gpu` of a number or name, by a `gl_api`; without them as the environment says.

@@ -30,10 +30,10 @@ class InputError(TexelflowError):
 
 def failure_of(error: Exception, writes: Path, seconds: float = 0.0) -> JobFailed:
     """What is told of an error; `writes` is the folder in which all is that the job writes."""
-    return JobFailed(_cause(error, writes), reason_of(error), seconds)
+    return JobFailed(_cause(error, writes), failure_reason(error), seconds)
 
 
-def reason_of(error: BaseException) -> str:
+def failure_reason(error: BaseException) -> str:
     """One line on it; of what nobody expected with its kind."""
     text = one_line(str(error)) or "no reason given"
     if isinstance(error, OSError) and not isinstance(error, TexelflowError):

@@ -8,10 +8,9 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -21,27 +20,13 @@ from texelflow.gpu_delegate.errors import MediaError
 from ..console import one_line
 from ..media.growing_file import DISK_FULL_ERRORS
 from ..threads import ThreadCall
-from .failures import MachineError, reason_of
+from .failures import MachineError, failure_reason
 from .fetch_cache import CachedFile, EndedError, FetchCache, NoRoomError
 from .input_files import HeldInput, held_file
 from .jobs import ArchiveInput
 from .rendering import StoppedError
+from .stores import SCHEMES
 
-SCHEMES_OF_EXTRAS: Mapping[str, tuple[str, str]] = MappingProxyType(  # the module that opens each, and what brings it
-    {
-        "http": ("aiohttp", "texelflow[archive]"),
-        "https": ("aiohttp", "texelflow[archive]"),
-        "s3": ("s3fs", "texelflow[archive-s3]"),
-        "sftp": ("paramiko", "texelflow[archive-sftp]"),
-        "ssh": ("paramiko", "texelflow[archive-sftp]"),
-        "gs": ("gcsfs", "gcsfs"),
-        "gcs": ("gcsfs", "gcsfs"),
-        "abfs": ("adlfs", "adlfs"),
-        "az": ("adlfs", "adlfs"),
-        "ftp": ("ftplib", ""),
-        "memory": ("fsspec", "texelflow[archive]"),
-    }
-)
 FETCH_FOLDER = "archive"  # in texelflow's cache folder
 
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{1,30})://")
@@ -179,13 +164,12 @@ def check_scheme(address: str) -> None:
     """Raise MediaError for an address that nothing here opens, MachineError where its package is missing."""
     found = _ADDRESS.match(address)
     scheme = found[1].lower() if found else ""
-    if scheme not in SCHEMES_OF_EXTRAS or "::" in address:
-        known = ", ".join(f"{each}://" for each in SCHEMES_OF_EXTRAS if each != "memory")
+    if scheme not in SCHEMES or "::" in address:
+        known = ", ".join(f"{each}://" for each in SCHEMES if each != "memory")
         raise MediaError(f"cannot open '{one_line(address)}': one of {known} is needed")
-    module, extra = SCHEMES_OF_EXTRAS[scheme]
-    for needed, brought in (("fsspec", "texelflow[archive]"), (module, extra)):
-        if importlib.util.find_spec(needed) is None:
-            raise MachineError(f"{scheme}:// needs {needed}: pip install '{brought}'")
+    for package in ("fsspec", SCHEMES[scheme]):
+        if importlib.util.find_spec(package) is None:
+            raise MachineError(f"{scheme}:// needs {package}: pip install {package}")
 
 
 def copy_key(source: ArchiveInput) -> str:
@@ -218,10 +202,13 @@ def _options(scheme: str) -> dict[str, Any]:
 
 def _is_of_address(error: Exception) -> bool:
     """Whether nothing is there, or it is denied: the same at any time."""
-    status = getattr(error, "status", None)
+    told: BaseException = error
+    while isinstance(told, FileNotFoundError) and told.__cause__:  # what a library takes any failure for
+        told = told.__cause__
+    status = getattr(told, "status", None)
     if isinstance(status, int):
         return status in _DENIED and status not in _PASSING
-    return isinstance(error, (FileNotFoundError, PermissionError, IsADirectoryError))
+    return isinstance(told, (FileNotFoundError, PermissionError, IsADirectoryError))
 
 
 def _fills_disk(error: Exception) -> bool:
@@ -231,7 +218,7 @@ def _fills_disk(error: Exception) -> bool:
 def _why(error: Exception) -> str:
     """One line."""
     if isinstance(error, FileNotFoundError):
-        return "nothing is there"
+        return failure_reason(error.__cause__) if error.__cause__ else "nothing is there"
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return "the disk is full"
-    return reason_of(error)
+    return failure_reason(error)

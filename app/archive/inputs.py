@@ -49,23 +49,24 @@ class InputListing:
     `found` counts inputs so far, `is_complete` says whether those are all, and `problem_count` what went wrong.
     """
 
-    def __init__(self, names: Sequence[str], out: Path, known: KnownNames | None = None) -> None:
-        """`known` are names of results that an earlier run gave.
+    def __init__(
+        self, names: Sequence[str], out: Path, known: KnownNames | None = None, of_folders: bool = False
+    ) -> None:
+        """`known` are names of results that an earlier run gave; `of_folders`: results are folders of pictures.
 
         Raises UsageError for a name that means nothing, and for one in the output folder, before anything is done.
         """
         self.left, self.problems = Counter[str](), list[str]()
         self.found, self.problem_count, self.is_complete = 0, 0, False
-        self._out, self._known = os.path.realpath(out), known
+        self._out, self._book = os.path.realpath(out), NameBook(known, of_folders)
         self._sources = [self._checked(name) for name in names]
         several = len(names) > 1 or any(isinstance(each, PathList) for each in self._sources)
         self._seen: set[int] | None = set() if several else None
 
     def __iter__(self) -> Iterator[ArchiveInput]:
         """Raises UsageError for a bad line of a list on standard input, and nothing else."""
-        book = NameBook(self._known)
         for each in measured(self._files()):
-            name, entry = book.name_for(each.address, each.path), each.entry
+            name, entry = self._book.name_for(each.address, each.path), each.entry
             self.found += 1
             yield ArchiveInput(self.found - 1, each.address, name, entry.size_bytes, entry.modified_ns)
         self.is_complete = True

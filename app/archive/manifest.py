@@ -118,12 +118,19 @@ def open_manifest(
             raise
 
 
-def _begin_anew(path: Path, force: bool) -> None:
+def check_manifest(folder: Path, resume: bool, force: bool) -> None:
+    """Raise UsageError if a folder has a manifest that nobody allowed to go on with, or to begin anew."""
+    path = folder / MANIFEST_NAME
     with _told(path):
-        if force:
+        if not (resume or force) and path.exists() and path.stat().st_size:
+            raise UsageError(f"'{folder}' has a manifest: --resume goes on with it, --force begins anew")
+
+
+def _begin_anew(path: Path, force: bool) -> None:
+    check_manifest(path.parent, False, force)
+    if force:
+        with _told(path):
             path.unlink(missing_ok=True)
-        elif path.exists() and path.stat().st_size:
-            raise UsageError(f"'{path.parent}' has a manifest: --resume goes on with it, --force begins anew")
 
 
 def _lock(folder: Path, held: contextlib.ExitStack) -> None:

@@ -34,4 +34,4 @@ class ArchiveOptions:
 
     def watch(self) -> ConfigWatch:
         """The settings, and what watches their file. Raises UsageError."""
-        return ConfigWatch(self.config, self.flags, "replay", overlay=False)
+        return ConfigWatch(self.config, self.flags, "archive", overlay=False)

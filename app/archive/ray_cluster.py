@@ -171,7 +171,7 @@ class RayCluster:
         self._send("stop")
 
     def close(self) -> None:
-        """End Ray's process, and with it a Ray of our own. What workers do is lost."""
+        """End Ray's process, and with it a Ray of our own. What workers do is lost. Harmless when repeated."""
         with contextlib.suppress(OSError):
             self._send("close")
         try:

@@ -146,7 +146,8 @@ class _RayRun:
         self._usable_at = time.monotonic()
         import ray
 
-        self._remote: Any = ray.remote(concurrency_groups={_CONTROL: 1})(RayWorker)
+        actor_class: Any = ray.remote
+        self._remote = actor_class(concurrency_groups={_CONTROL: 1})(RayWorker)
 
     def run(self, commands: BinaryIO, gcs_address: str) -> None:
         """Until the end of commands."""
@@ -184,9 +185,10 @@ class _RayRun:
     def _watch_nodes(self) -> None:
         import ray
 
+        nodes: Any = ray.nodes
         while True:
             began = time.monotonic()
-            self._inbox.put([node for node in ray.nodes() if node["Alive"]])
+            self._inbox.put([node for node in nodes() if node["Alive"]])
             time.sleep(max(_NODES_EVERY_S, 10 * (time.monotonic() - began)))
 
     def _watch_head(self, gcs_address: str) -> None:

@@ -23,6 +23,7 @@ from ..console import one_line
 from ..process_usage import process_usage
 from .jobs import Job, JobFailed, JobOutcome
 
+GPU_CHOICE = "TEXELFLOW_GPU"
 _NICENESS = 10
 _UNTIL_S = 0.5
 
@@ -45,7 +46,7 @@ class WorkerCharge:
     token: tuple[str, str]  # a file in the output folder, and what the driver wrote to it
     made_by: tuple[str, str]  # module and class of the JobRunner
     config: bytes  # its only argument, pickled
-    chooses_gpu: bool = True  # the one that Ray gives; not if options name one
+    environment: tuple[tuple[str, str], ...] = ()  # names and values: which OpenGL; without, the GPU that Ray gives
     token_s: float = 10.0  # for a network's file system to show what was just written
 
 
@@ -65,7 +66,7 @@ class RayWorker:
     def __init__(self) -> None:
         self._runner: Any = None
 
-    def start(self, charge: tuple[Any, ...], gpu_ids: Sequence[str | int] = ()) -> tuple[Any, ...]:
+    def start(self, charge: tuple[Any, ...]) -> tuple[Any, ...]:
         """Get ready: the fields of a charge go in, those of a start come out."""
         own = version("texelflow")
         host = platform.node()
@@ -75,7 +76,8 @@ class RayWorker:
         if not _sees(*told.token, told.token_s):
             return host, os.getpid(), None, f"does not see {Path(told.token[0]).parent}: all nodes have to share it"
         _be_nice()
-        gpu = _choose_gpu() if told.chooses_gpu else None
+        os.environ.update(told.environment)
+        gpu = None if GPU_CHOICE in dict(told.environment) else _choose_gpu()
         module, name = told.made_by
         self._runner = getattr(importlib.import_module(module), name)(pickle.loads(told.config))
         return host, os.getpid(), gpu, None
@@ -131,7 +133,7 @@ def _choose_gpu() -> str | None:
         return None
     if found is None:
         return None
-    os.environ["TEXELFLOW_GPU"] = str(found.index)
+    os.environ[GPU_CHOICE] = str(found.index)
     return found.text
 
 

@@ -82,7 +82,8 @@ class Rendering:
         settings, transparent = self.settings, self.settings.effect == "cutout"
         kinds = (PICTURE, MASKS) if self.with_masks else (PICTURE,)
         files = {each: folder / f"{each}{ending_of(kind, self.format, transparent, each == MASKS)}" for each in kinds}
-        settings = replace(settings, cutouts="", **{"masks": "", **{each: str(file) for each, file in files.items()}})
+        masks = str(files[MASKS]) if self.with_masks else ""
+        settings = replace(settings, out=str(files[PICTURE]), masks=masks, cutouts="")
         options = ReplayOptions(path, settings=settings, made_by=made_by, sampled_every=self.sampled_every)
         if piece:
             options = replace(

@@ -89,28 +89,43 @@ class KnownNames(Protocol):
 class NameBook:
     """Gives each input a name that no other has. A name that was given in an earlier run is kept."""
 
-    def __init__(self, known: KnownNames | None = None) -> None:
-        """Knows nobody's names unless it is told."""
-        self._known = known
-        self._taken = set[int]()
+    def __init__(self, known: KnownNames | None = None, of_folders: bool = False) -> None:
+        """`of_folders`: results are folders themselves, so that none may lie in another one."""
+        self._known, self._of_folders = known, of_folders
+        self._taken, self._above = set[int](), set[int]()  # names, and folders that they are in
         self._numbers = dict[int, int]()  # the last of a name that was wanted more than once
 
     def name_for(self, address: str, path: str) -> str:
         """The name of the results of what lies at an address; `path` is what it is called, and may be anything."""
         known = self._known.name_of(address) if self._known else None
         if known is not None and shareable_name(known) == known:
+            self._take(known)
             return known
-        wanted = name = shareable_name(without_media_ending(path))
-        first = hashed_text(same_name_key(wanted))
-        while not self._takes(name):
+        wanted = shareable_name(without_media_ending(path))
+        if self._of_folders and any(self._is_taken(folder) for folder in _folders_of(wanted)):
+            wanted = shareable_name(wanted.replace("/", "_"))
+        name, first = wanted, _key(wanted)
+        while self._is_taken(name):
             self._numbers[first] = number = self._numbers.get(first, 1) + 1
             name = f"{wanted}-{number}"
+        self._take(name)
         return name
 
-    def _takes(self, name: str) -> bool:
-        """Whether a name was free."""
-        key = hashed_text(same_name_key(name))
-        if key in self._taken or (self._known and self._known.has_name(name)):
-            return False
-        self._taken.add(key)
-        return True
+    def _is_taken(self, name: str) -> bool:
+        key = _key(name)
+        return key in self._taken or key in self._above or bool(self._known and self._known.has_name(name))
+
+    def _take(self, name: str) -> None:
+        self._taken.add(_key(name))
+        if self._of_folders:
+            self._above.update(map(_key, _folders_of(name)))
+
+
+def _key(name: str) -> int:
+    return hashed_text(same_name_key(name))
+
+
+def _folders_of(name: str) -> list[str]:
+    """a and a/b of a/b/c."""
+    parts = name.split("/")
+    return ["/".join(parts[:count]) for count in range(1, len(parts))]

@@ -13,12 +13,12 @@ from pathlib import Path
 
 from texelflow.gpu_delegate.errors import OutputError
 
+from ..atomic import publish
 from ..frame.effects import BUILT_IN_BACKGROUNDS
 from ..models.catalogue import Progress, resolve
 from ..replay.made_by import told_of_settings
 from ..session.derived import chosen_look_of
 from ..settings.settings import Settings
-from .durable import sync_file, sync_folder
 from .worker_config import STAGING
 
 _CHUNK_BYTES = 1 << 20
@@ -37,8 +37,8 @@ class Staged:
 def prepare_staging(settings: Settings, out: Path, progress: Progress | None = None) -> Staged:
     """Make the staging folder in `out`, and copy the model and the background there, under their sha256.
 
-    `progress` is that of a model that is fetched. Copies of earlier runs are used again. Raises CatalogueError,
-    and OutputError for a folder that cannot be written.
+    `progress` is that of a model that is fetched. Copies of earlier runs are used again. Raises CatalogueError, and
+    OutputError or MediaError for a folder that cannot be written.
     """
     staging = out.absolute() / STAGING
     model = resolve(settings.model, progress)
@@ -46,13 +46,13 @@ def prepare_staging(settings: Settings, out: Path, progress: Progress | None = N
     try:
         staging.mkdir(parents=True, exist_ok=True)
         staged_model, digest = _copied(model.path, staging / "models")
-        changes = {"model": str(staged_model)}
+        staged = replace(settings, model=str(staged_model))
         if background and settings.background not in BUILT_IN_BACKGROUNDS:
-            changes["background"] = str(_copied(background, staging / "backgrounds")[0])
+            staged = replace(staged, background=str(_copied(background, staging / "backgrounds")[0]))
     except OSError as error:
         raise OutputError(f"'{staging}' cannot be prepared ({error.strerror}); choose another --out") from error
     name = model.entry.name if model.entry else model.path.name
-    return Staged(replace(settings, **changes), told_of_settings(settings), name, digest)
+    return Staged(staged, told_of_settings(settings), name, digest)
 
 
 def _copied(file: Path, folder: Path) -> tuple[Path, str]:
@@ -64,16 +64,14 @@ def _copied(file: Path, folder: Path) -> tuple[Path, str]:
     place = folder / digest.hexdigest() / file.name
     if place.is_file() and place.stat().st_size == file.stat().st_size:
         return place, digest.hexdigest()
-    place.parent.mkdir(parents=True, exist_ok=True)
-    handle, aside = tempfile.mkstemp(dir=place.parent)
+    folder.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=folder)
     os.close(handle)
+    aside = Path(name)
     try:
         shutil.copyfile(file, aside)
-        os.chmod(aside, 0o644)  # workers may be other users
-        sync_file(Path(aside))
-        os.replace(aside, place)
-    except BaseException:
-        Path(aside).unlink(missing_ok=True)
-        raise
-    sync_folder(place.parent)
+        aside.chmod(0o644)  # workers may be other users
+        publish(aside, place)
+    finally:
+        aside.unlink(missing_ok=True)
     return place, digest.hexdigest()

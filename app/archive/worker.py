@@ -6,7 +6,7 @@ import contextlib
 import os
 import platform
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from time import perf_counter
@@ -18,7 +18,7 @@ from ..media.piece_source import FrameIndex, UnfitPieceError, index_frames
 from ..replay.engine import ReplayEngine
 from ..replay.made_by import made_of
 from .cutting import cut_frames, why_frames_stay_whole, why_kind_stays_whole
-from .failures import InputError, MachineError, failure_of, reason_of
+from .failures import InputError, MachineError, failure_of, failure_reason
 from .fetching import InputCache
 from .input_files import HeldInput
 from .jobs import (
@@ -81,12 +81,11 @@ class ArchiveWorker:
             _check_name(job.input)
             with work_folder(config.staging, job) as folder, self._inputs.open(job.input) as held:
                 return self._done(job, held, folder, start)
-        except StoppedError:
-            return JobFailed("machine", "the worker was stopped", perf_counter() - start)
         except Exception as error:  # also of what nobody has foreseen, which is a failure like others
-            if self._engine.stopping.is_set():
-                return JobFailed("machine", "the worker was stopped", perf_counter() - start)
-            return failure_of(error, config.out, perf_counter() - start)
+            if not self._engine.stopping.is_set():
+                return failure_of(error, config.out, perf_counter() - start)
+        self.close()
+        return JobFailed("machine", "the worker was stopped", perf_counter() - start)
 
     def stop(self) -> None:
         """From any thread: the job at hand ends at its next frame, without results; no other one is done."""
@@ -144,7 +143,7 @@ class ArchiveWorker:
         try:
             rendered = self._rendered(held, "recording", folder, None, job.range, self._index[1])
         except UnfitPieceError as error:
-            return replace(done, seconds=perf_counter() - start, unfit=reason_of(error))
+            return replace(done, seconds=perf_counter() - start, unfit=failure_reason(error))
         held.check()
         files = {kind: piece_name(job, file) for kind, file in rendered.files.items()}
         for kind, file in rendered.files.items():
@@ -199,7 +198,7 @@ class ArchiveWorker:
         self._facts = replace(self._facts, backend=rendered.backend, renderer=rendered.renderer)
         return rendered
 
-    def _published(self, name: str, files: dict[str, Path]) -> tuple[dict[str, str], dict[str, int]]:
+    def _published(self, name: str, files: Mapping[str, Path]) -> tuple[dict[str, str], dict[str, int]]:
         """Give results their names: those, by kind, and their bytes. Raises MediaError."""
         self._check_stopped()
         names = {kind: result_name(name, kind, file) for kind, file in files.items()}

@@ -14,10 +14,10 @@ CACHE_BYTES = 16 << 30  # of fetched inputs, on each node
 
 @dataclass(frozen=True)
 class WorkerConfig:
-    """How inputs are rendered, and where to. `settings` name a model and a background that every node can read.
+    """How inputs are rendered, and where to. Settings name a model and a background that every node can read.
 
-    settings, made_from and lead are those of `prepare_staging`. `versions` are the driver's: a worker that has others
-    does no job. Paths are absolute, and mean the same on every node, but for `cache`, which is each node's own.
+    settings and made_from are those of `prepare_staging`. versions are `own_versions` of the driver: a worker that has
+    others does no job. Paths are absolute, and mean the same on every node, but for `cache`, which is each node's own.
     """
 
     out: Path

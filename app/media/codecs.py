@@ -1,6 +1,6 @@
 """A file's ending and what is wanted of it go in; the encoder and its options come out, or one line says what goes.
 
-All encoders give each frame back at once, and the same bytes in every run.
+All encoders give each frame back at once, and the same bytes in every run and on every processor.
 """
 
 from collections.abc import Mapping
@@ -109,10 +109,12 @@ def _encoding(codec: str, quality: int, alpha: bool) -> Encoding:
         options |= {"crf": str(level), "g": _KEY_FRAME_DISTANCE}
         return Encoding(codec, "libvpx-vp9", options, "yuva420p" if alpha else "yuv420p", alpha=alpha)
     # zerolatency: no frames in flight, no B-frames (whose time stamps fragments would shift), the same bytes in every
-    # run. annexb=0: units with their sizes, as both containers keep them. chromaloc=1: amid 2x2 pixels, as I420 has it.
+    # run. annexb=0: units with their sizes, as both containers keep them. cpu-independent=1: the same bytes whatever
+    # instructions the processor has. chromaloc=1: amid 2x2 pixels, as I420 has it.
     options = {"preset": "veryfast", "tune": "zerolatency", "crf": str(level), "g": _KEY_FRAME_DISTANCE}
-    sized, amid = {"x264-params": "annexb=0"}, {"x264-params": "annexb=0:chromaloc=1"}
-    return Encoding(codec, "libx264", options | sized, "yuv420p", i420_options=amid)
+    own = "annexb=0:cpu-independent=1"
+    amid = {"x264-params": f"{own}:chromaloc=1"}
+    return Encoding(codec, "libx264", options | {"x264-params": own}, "yuv420p", i420_options=amid)
 
 
 def _or(names: tuple[str, ...]) -> str:

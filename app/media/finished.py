@@ -68,10 +68,15 @@ def tagged_png(data: bytes, made_by: str | None) -> bytes:
     return bare if made_by is None else bare[: -len(_PNG_END)] + in_png(payload(made_by))
 
 
+def numbered_pictures(folder: str | os.PathLike[str]) -> list[str]:
+    """Names of PNG files that are numbers, in no order. Raises OSError."""
+    with os.scandir(folder) as entries:
+        return [entry.name for entry in entries if _NUMBERED.fullmatch(entry.name)]
+
+
 def last_picture(folder: str | os.PathLike[str]) -> str | None:
     """The path of the numbered picture with the highest number; None where there is none. Raises OSError."""
-    with os.scandir(folder) as entries:
-        names = [entry.name for entry in entries if _NUMBERED.fullmatch(entry.name)]
+    names = numbered_pictures(folder)
     return os.path.join(folder, max(names, key=lambda name: (int(name[:-4]), name))) if names else None
 
 

@@ -6,12 +6,13 @@ duration, size, and where the cues are, for which the beginning keeps places.
 
 import struct
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from .finished import in_matroska
 from .growing_file import GrowingFile
 from .muxer import Muxer, Packet
 from .output_stream import OutputStream
+from .video_encoder import ALPHA_DATA
 
 _EBML, _SEGMENT, _SEEK_HEAD, _VOID, _INFO, _TRACKS = 0x1A45DFA3, 0x18538067, 0x114D9B74, 0xEC, 0x1549A966, 0x1654AE6B
 _SEEK, _SEEK_ID, _SEEK_POSITION, _DURATION = 0x4DBB, 0x53AB, 0x53AC, 0x4489
@@ -24,7 +25,6 @@ _DURATION_BYTES = 11
 _LONGEST_MS = 0x7FFFFFFF
 _CUE_BYTES = 32  # at most
 _KEY = 0x80
-_ALPHA: Literal["matroska_block_additional"] = "matroska_block_additional"  # what FFmpeg calls it
 
 
 class MatroskaMuxer(Muxer):
@@ -67,9 +67,9 @@ class MatroskaMuxer(Muxer):
 
     def _block(self, packet: Packet, time_ms: int) -> bytes:
         """A packet in a cluster of that time; one with alpha is a group, which alone can hold that."""
-        if not packet.has_sidedata(_ALPHA):
+        if not packet.has_sidedata(ALPHA_DATA):
             return _element(_BLOCK, _block_head(packet, _KEY if packet.is_keyframe else 0), bytes(packet))
-        side = bytes(packet.get_sidedata(_ALPHA))
+        side = bytes(packet.get_sidedata(ALPHA_DATA))
         more = _number(_ADDITION_ID, int.from_bytes(side[:8], "big")), _element(_ADDITIONAL, side[8:])
         parts = [_element(_GROUP_BLOCK, _block_head(packet, 0), bytes(packet))]
         parts.append(_element(_ADDITIONS, _element(_MORE, *more)))

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import ClassVar, TypeAlias
 
 import av
-import av.container
+from av.container import OutputContainer
 
 from .growing_file import GrowingFile
 from .output_stream import OutputStream
@@ -106,7 +106,7 @@ class Muxer(ABC):
         file = io.BytesIO()
         with av.open(file, "w", format=self._format, container_options=self.options) as container:
             for stream in self.container.streams:
-                container.add_stream_from_template(stream)
+                add_same_stream(container, stream)
             for packet in packets:
                 home, packet.stream = packet.stream, container.streams[packet.stream.index]
                 container.mux(packet)
@@ -136,6 +136,13 @@ class Muxer(ABC):
     @abstractmethod
     def _end(self, file: GrowingFile, kept: bytes) -> None:
         """Append what ends the file; libavformat ended its own with what was kept."""
+
+
+def add_same_stream(container: OutputContainer, stream: av.stream.Stream) -> av.stream.Stream:
+    """Add one for packets of the other's kind. PyAV itself drops the four letters that tell ProRes with alpha apart."""
+    added = container.add_stream_from_template(stream)
+    added.codec_context.codec_tag = stream.codec_context.codec_tag
+    return added
 
 
 def _begin(target: str | OutputStream, data: bytes) -> GrowingFile | OutputStream:

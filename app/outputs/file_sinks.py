@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil
 from pathlib import Path
 from typing import Protocol
 
@@ -13,15 +12,14 @@ from ..frame.readback import ReadBytes
 from ..media.codecs import Codec
 from ..media.output_stream import standard_output
 from ..media.png import PngStream, mark_folder, unmark_folder, write_png
-from ..media.recorder import Recorder
+from ..media.recorder import FrameTaker, PieceRecorder, Recorder
 from ..media.sound_encoder import SoundTrack
+from ..media.video_encoder import VideoForm
 from ..picture.picture import ImageSize
 from .png_files import PIPE, make_folder, write_numbered
 from .readers import FrameStamp
 
 _USUAL_RATE, _HIGHEST_RATE = 30, 1000
-_STEP_S = Fraction(1, 1000)  # Matroska keeps no less
-_MATROSKA = (".mkv", ".webm")
 
 
 @dataclass(frozen=True)
@@ -83,18 +81,8 @@ class VideoSink:
         Raises MediaError if no such file can be written, UsageError for what does not go into it.
         """
         self.name = one_line(str(path))
-        self._size, self._codes = size, codes
-        self._time_base, self._rate = timing.time_base, timing.rate or Fraction(_USUAL_RATE)
-        target = standard_output() if str(path) == PIPE else path
-        self._recorder = Recorder(
-            target, *size, timing.time_base, self._rate, timing.sample_aspect_ratio, timing.sound, timing.sound_cut,
-            alpha=alpha, codec=writing.codec, quality=writing.quality, made_by=writing.made_by,
-            sound=sound,
-        )  # fmt: skip
-        self._step = max(1, ceil(_STEP_S / timing.time_base))  # for times that do not grow
-        self._least = self._step if path.suffix.lower() in _MATROSKA or str(path) == PIPE else 1
-        self._sound = sound
-        self._pts: list[int] = []  # of the first and the last frame
+        self._size, self._codes, self._sound = size, codes, sound
+        self._recorder = _recorder(path, size, timing, writing, alpha, sound)
 
     @property
     def warnings(self) -> Sequence[str]:
@@ -103,25 +91,21 @@ class VideoSink:
 
     def write(self, stamp: FrameStamp, data: ReadBytes) -> None:
         """One frame. A time that does not grow becomes a millisecond later than the one before. Raises MediaError."""
-        pts = stamp.pts
-        if self._pts and pts - self._pts[-1] < self._least:
-            pts = self._pts[-1] + self._step
         if self._codes:
-            self._recorder.write_i420(data, pts)
+            self._recorder.write_i420(data, stamp.pts)
         else:
-            self._recorder.write(data.reshape(self._size[1], self._size[0], 4), pts)
-        self._pts = [*self._pts[:1], pts]
+            self._recorder.write(data.reshape(self._size[1], self._size[0], 4), stamp.pts)
 
     def close(self, complete: bool) -> str:
         """Finish the file; `complete` has the sound copied to its end. Raises MediaError."""
         if self._sound:
             self._sound.end()
         self._recorder.close(complete)
-        if not self._pts:
+        if not self._recorder.frames:
             return f"nothing was recorded to {self.name}: no frame came"
-        seconds = float((self._pts[-1] - self._pts[0]) * self._time_base + 1 / self._rate)
         heard = ", with sound" if self._sound and self._sound.recorded else ""
-        return f"written: {self.name} ({seconds:.1f} s, {counted(self._recorder.frames, 'frame')}{heard})"
+        frames = counted(self._recorder.frames, "frame")
+        return f"written: {self.name} ({self._recorder.seconds:.1f} s, {frames}{heard})"
 
 
 class PngSink:
@@ -197,6 +181,22 @@ class PicturePipeSink:
         """Nothing is under way."""
         self._stream.close(complete)
         return f"written: - ({counted(self._stream.frames, 'PNG picture')})"
+
+
+def _recorder(
+    path: Path, size: ImageSize, timing: Timing, writing: Writing, alpha: bool, sound: SoundTrack | None
+) -> FrameTaker:
+    """Of a whole, or of a piece."""
+    rate = timing.rate or Fraction(_USUAL_RATE)
+    times = timing.time_base, rate, timing.sample_aspect_ratio
+    if writing.piece_first is not None:
+        form = VideoForm(path.suffix.lower(), *size, *times, writing.codec, writing.quality, alpha)
+        return PieceRecorder(path, form, writing.piece_first)
+    target = standard_output() if str(path) == PIPE else path
+    return Recorder(
+        target, *size, *times, timing.sound, timing.sound_cut,
+        alpha=alpha, codec=writing.codec, quality=writing.quality, made_by=writing.made_by, sound=sound,
+    )  # fmt: skip
 
 
 def nominal_rate(fps: float) -> Fraction:

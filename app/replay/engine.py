@@ -106,6 +106,8 @@ class ReplayEngine:
                 yield host
             finally:
                 kept.compute = host.compute  # another one, if its context was lost
+            if host.compute.context:
+                host.compute.context.programs.write()  # for others, whatever becomes of this process
         except DeviceError:
             self._close_host()
             raise

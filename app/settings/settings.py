@@ -1,4 +1,4 @@
-"""Values as they were written go in; settings that are all valid come out: the one table of live and replay.
+"""Values as they were written go in; settings that are all valid come out: the one table of live, replay and archive.
 
 Flags, the file, its dump and the panel are made from what each field says of itself.
 """
@@ -39,7 +39,7 @@ if TYPE_CHECKING:  # help comes at once without them
 SettingValue = bool | int | float | str | tuple[str, ...]  # several texts, where there may be more than one
 SettingKind = Literal["bool", "int", "float", "text", "texts", "choice", "size", "range", "path", "background", "class"]
 Changes = Literal["running", "reopens camera", "restart"]  # what it takes for another value to count
-Verb = Literal["live", "replay"]
+Verb = Literal["live", "replay", "archive"]
 OverlayStyle = Literal["compact", "full"]
 Corner = Literal["top-left", "top-right", "bottom-left", "bottom-right"]
 
@@ -63,8 +63,8 @@ class Spec:
     """All about one setting. The choices of a text are only suggestions.
 
     low and high bound numbers, both included; `zero` says what 0 means where it is below low and still allowed.
-    `in_replay` is replay's default where it is another one. `was` is a name that it had in earlier versions. `label` is
-    what the window calls it, `placeholder` what help calls a value.
+    `in_replay` is the default of replay and archive where that is another one. `was` is a name that it had in earlier
+    versions. `label` is what the window calls it, `placeholder` what help calls a value.
     """
 
     name: str
@@ -77,7 +77,7 @@ class Spec:
     high: float = 0
     zero: str = ""
     changes: Changes = "running"
-    verbs: tuple[Verb, ...] = ("live", "replay")
+    verbs: tuple[Verb, ...] = ("live", "replay", "archive")
     in_replay: SettingValue | None = None
     was: str = ""
     label: str = ""
@@ -134,18 +134,18 @@ def _setting(section: str, default: SettingValue, help: str, kind: SettingKind |
 
 
 _live: tuple[Verb, ...] = ("live",)
+_single: tuple[Verb, ...] = ("live", "replay")  # what names the outputs of one run, or is for somebody who watches
 _camera = partial(_setting, "camera", changes="reopens camera", verbs=_live)
 _work = partial(_setting, "work", verbs=_live)
-_model, _picture, _mask, _output, _window = (
-    partial(_setting, section) for section in ("model", "picture", "mask", "output", "window")
-)
+_model, _picture, _mask, _output = (partial(_setting, section) for section in ("model", "picture", "mask", "output"))
+_window = partial(_setting, "window", verbs=_single)
 _share: dict[str, Any] = {"low": 0, "high": 1}
 _once: Changes = "restart"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """All settings of live and replay. Use with_values to make others: it refuses invalid values."""
+    """All settings of live, replay and archive. Use with_values to make others: it refuses invalid values."""
 
     camera: str | tuple[str, ...] = _camera(
         "0", "Number, device, stream's address, recording or pattern; several: a grid.", "texts"
@@ -251,7 +251,7 @@ class Settings:
     legend: bool = _picture(True, "The names of the classes beside their colours, with the effect classes.")
     light_wrap: float = _picture(0.0, "How much light of the background falls on the person's edge.", **_share)
     mirror: bool = _picture(False, "Flip the picture horizontally, as in a mirror.", label="flip horizontally")
-    side_by_side: bool = _picture(False, "The picture as it came beside the result, in the window only.")
+    side_by_side: bool = _picture(False, "The picture as it came beside the result, in the window only.", verbs=_single)
 
     refine: bool = _mask(True, "Refine the network's mask: edges, smooth and delay-video count; off: as it is.")
     edges: bool = _mask(True, "Let the mask follow the edges of the picture.")
@@ -276,20 +276,23 @@ class Settings:
     )
 
     out: str = _output(
-        "", "Record the picture: a video, or a folder for PNG files.", "path", was="record", label="record to"
-    )
+        "", "Record the picture: a video, or a folder for PNG files.", "path", was="record", label="record to",
+        verbs=_single,
+    )  # fmt: skip
     masks: str = _output(
         "",
         "Record the masks: a grey video, or a folder for PNG files.",
         "path",
         was="mattes",
         label="record masks to",
+        verbs=_single,
     )
     cutouts: str = _output(
         "",
         "Record the person alone: a folder for PNG files with transparency.",
         "path",
         label="record cutouts to",
+        verbs=_single,
     )
     codec: Codec = _output(
         "auto", "Of videos; by default what their ending is for.", choices=CODECS, label="video codec"
@@ -328,7 +331,7 @@ def specs(verb: Verb | None = None) -> tuple[Spec, ...]:
         Spec(each.name, getattr(Settings, each.name), **{"label": each.name.replace("_", " "), **each.metadata})
         for each in fields(Settings)
     )
-    if verb == "replay":
+    if verb in ("replay", "archive"):
         every = tuple(spec if spec.in_replay is None else replace(spec, default=spec.in_replay) for spec in every)
     return tuple(spec for spec in every if verb is None or verb in spec.verbs)
 

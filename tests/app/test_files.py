@@ -20,7 +20,7 @@ from tests.running import times_of
 from tests.waiting import PATIENCE_S
 from texelflow.app.console import Console, Report
 from texelflow.app.files import ENDINGS, Read, own_name
-from texelflow.app.media.recorder import _FORMATS
+from texelflow.app.media.video_encoder import CONTAINERS
 from texelflow.app.replay.options import ReplayOptions
 from texelflow.app.replay.replay import replay
 from texelflow.gpu_delegate.errors import UsageError
@@ -220,7 +220,7 @@ def test_a_name_of_the_programs_own_is_not_what_is_read(place: Path, texelflow: 
 
 
 def test_every_ending_of_videos_is_one_that_can_be_recorded() -> None:
-    assert set(_FORMATS) == set(ENDINGS["video"])
+    assert set(CONTAINERS) == set(ENDINGS["video"])
 
 
 # On a terminal

@@ -12,25 +12,26 @@ from time import monotonic_ns, sleep
 from typing import Any
 
 from texelflow.app.__main__ import main
-from texelflow.app.media.recorder import Recorder
+from texelflow.app.media.recorder import FrameTaker
+from texelflow.app.media.video_file import VideoFile
 
 
 def watch(log: str, pause_s: float) -> None:
     """Have every recorder of this process write that log."""
     handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    write, finish = Recorder._write, Recorder._finish
+    write, finish = FrameTaker._write, VideoFile._finish
 
-    def watched_write(recorder: Recorder, frame: Any, pts: int, is_i420: bool) -> None:
+    def watched_write(recorder: FrameTaker, frame: Any, pts: int, is_i420: bool) -> None:
         sleep(pause_s)
-        os.write(handle, f"{monotonic_ns()} {float(pts * recorder._time_base)!r}\n".encode())
+        os.write(handle, f"{monotonic_ns()} {float(pts * recorder._form.time_base)!r}\n".encode())
         write(recorder, frame, pts, is_i420)
 
-    def watched_finish(recorder: Recorder, *rest: Any) -> None:
+    def watched_finish(file: VideoFile, *rest: Any) -> None:
         os.write(handle, b"closing\n")
-        finish(recorder, *rest)
+        finish(file, *rest)
 
-    Recorder._write = watched_write  # type: ignore[assignment,method-assign]
-    Recorder._finish = watched_finish  # type: ignore[assignment,method-assign]
+    FrameTaker._write = watched_write  # type: ignore[assignment,method-assign]
+    VideoFile._finish = watched_finish  # type: ignore[assignment,method-assign]
 
 
 if __name__ == "__main__":

@@ -71,13 +71,18 @@ def test_hostile_names_in_words(path: str, name: str) -> None:
     assert shareable_name(path) == name
 
 
-@given(st.lists(st.one_of(hostile, st.sampled_from(["a", "A", "a-2", "a-masks", "é", "e\u0301"])), max_size=60))
-def test_no_two_inputs_have_one_result(paths: Sequence[str]) -> None:
-    book = NameBook()
+colliding = st.sampled_from(["a", "A", "a-2", "a-masks", "é", "e\u0301", "a/b", "a/b/c", "A/B.mp4", "a_b"])
+
+
+@given(st.lists(st.one_of(hostile, colliding), max_size=60), st.booleans())
+def test_no_two_inputs_have_one_result(paths: Sequence[str], of_folders: bool) -> None:
+    book = NameBook(None, of_folders)
     names = [book.name_for(f"/{number}", path) for number, path in enumerate(paths)]
     results = [same_name_key(name + added) for name in names for added in ("", "-masks")]
     assert len(results) == len(set(results))
-    again = NameBook()
+    keys = [same_name_key(name) + "/" for name in names]
+    assert not of_folders or not any(one != other and one.startswith(other) for one in keys for other in keys)
+    again = NameBook(None, of_folders)
     assert names == [again.name_for(f"/{number}", path) for number, path in enumerate(paths)]
 
 

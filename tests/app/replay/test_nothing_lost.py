@@ -19,8 +19,8 @@ from tests.commands import Command
 from tests.running import ROOT, Running, events_of, pictures_of, rows_of, small_disk, times_of
 from texelflow.app.frame.pipeline import Stage
 from texelflow.app.frame.targets import OffscreenTarget
-from texelflow.app.media.recorder import Recorder
 from texelflow.app.media.sources import VideoFrame
+from texelflow.app.media.video_encoder import EncodedPicture, VideoEncoder
 from texelflow.app.outputs.outputs import Outputs
 from texelflow.app.outputs.screenshots import Screenshots
 from texelflow.app.session import opening
@@ -329,14 +329,16 @@ def test_a_recording_that_vanishes_while_it_is_read(suffix: str, tmp_path: Path)
 def test_an_encoder_that_fails(
     out: str, short: Path, tmp_path: Path, texelflow: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    encode = Recorder._encode
+    encode, taken = VideoEncoder._encode, 0
 
-    def fail(recorder: Recorder, *rest: Any) -> None:
-        if recorder.frames == 50:
+    def fail(encoder: VideoEncoder, frame: av.VideoFrame) -> EncodedPicture:
+        nonlocal taken
+        taken += 1
+        if taken == 51:
             raise av.FFmpegError(542398533, "Generic error in an external library")
-        encode(recorder, *rest)
+        return encode(encoder, frame)
 
-    monkeypatch.setattr(Recorder, "_encode", fail)
+    monkeypatch.setattr(VideoEncoder, "_encode", fail)
     line = texelflow("replay", short, *outputs_in(tmp_path, out, "x.json"), "--backend", "cpu").complaint
     assert "(Generic error in an external library); 50 of 51 frames were kept" in line
     assert len(times_of(tmp_path / out)) == 50

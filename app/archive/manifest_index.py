@@ -65,7 +65,7 @@ class ManifestIndex:
         return (*torn, *([f"{self._path}: lines of a later version are passed over: {kinds}"] if kinds else []))
 
     @property
-    def bytes(self) -> int:
+    def memory_bytes(self) -> int:
         """Memory that places of lines take, those of pieces aside."""
         return self._hashes.nbytes + self._offsets.nbytes + self._names.nbytes
 

@@ -50,7 +50,6 @@ class SchedulerLimits:
     losses: int = 10  # of workers, and failures of machines: as many tries each job has
     read_ahead: int = 10_000  # inputs, of which the largest go first
     copy_after_s: float = 60.0  # where nothing waits any more, a job handed out so long ago is given to a second worker
-    opened_frames: int | None = None  # the most that an input has which is not cut; None: nothing is cut
 
 
 @dataclass(eq=False)
@@ -86,7 +85,7 @@ class Scheduler:
         self._out: OrderedDict[TaskKey, ArchiveTask] = OrderedDict()  # handed out and undecided, the first one first
         self._recordings: dict[int, CutRecording] = {}
         self._usual_s = math.inf  # what jobs took lately
-        self._patience = JobPatience(self._limits.opened_frames)
+        self._patience = JobPatience()
         self._failing: set[int] = set()  # inputs in a row that failed for the machine's sake, whatever the worker
         self._stopped = False
         self._fatal: str | None = None
@@ -130,9 +129,9 @@ class Scheduler:
         state = self._workers[worker]
         if self._stopped or len(state.tasks) >= self._limits.outstanding:
             return None
-        self._waiting.read_on()
         if state.tasks and (self._usual_s > self._limits.short_s or len(self._waiting) <= len(self._workers)):
             return None  # what waits at one worker cannot go to another: not where jobs are long, or few are left
+        self._waiting.read_on()
         if now < state.rests_until and any(other.rests_until <= now for other in self._workers.values()):
             return None
         task = self._waiting.take(state.last_input, self._orders(worker, now))

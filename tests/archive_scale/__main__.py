@@ -27,7 +27,7 @@ class ScaleSizes:
     """How large the simulated archives and clusters are."""
 
     nodes: int = 1000
-    lectures: int = 5000
+    lectures: int = 3000
     clips: int = 1_000_000
     lines: int = 1_000_000
 

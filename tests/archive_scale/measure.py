@@ -6,10 +6,10 @@ import resource
 import statistics
 import time
 import tracemalloc
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from texelflow.app.archive.cut_recording import CutRecording
 from texelflow.app.archive.cutting import cut_frames
@@ -17,7 +17,7 @@ from texelflow.app.archive.jobs import ArchiveInput, Cut, Job, JobOutcome, OpenI
 from texelflow.app.archive.manifest import MANIFEST_NAME, open_manifest
 from texelflow.app.archive.manifest_index import ManifestIndex
 from texelflow.app.archive.manifest_lines import RecordedResult, RunMark, RunRecord, manifest_line
-from texelflow.app.archive.results import DoneResult, PieceResult
+from texelflow.app.archive.results import ArchiveResult, DoneResult, PieceResult
 from texelflow.app.archive.resume import to_be_done
 from texelflow.app.archive.scheduler import Scheduler
 
@@ -62,13 +62,13 @@ def measure_manifest(archive: ArchiveKind, folder: Path) -> ManifestCosts:
             1 for item in to_be_done(archive.inputs(), index, MARK, sizes.get, lambda _input: None) if _is_new(item)
         )
         looked_up = time.process_time() - began
-        index_bytes = index.bytes
+        index_bytes = index.memory_bytes
     if left:
         raise AssertionError(f"{left} inputs would be done again")
-    each = 1e6 / archive.count
+    us = 1e6 / archive.count
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     size = path.stat().st_size
-    return ManifestCosts(archive.count, size, written * each, read * each, index_bytes, peak, looked_up * each)
+    return ManifestCosts(archive.count, size, written * us, read * us, index_bytes, peak, looked_up * us)
 
 
 def _is_new(item: object) -> bool:
@@ -162,7 +162,7 @@ def line_bytes() -> dict[str, int]:
     job = messages["RenderPiece"]
     if not isinstance(job, RenderPiece):
         raise TypeError
-    results = {
+    results: dict[str, ArchiveResult] = {
         "piece": PieceResult(lecture, "0" * 64, a_piece(job, WORKER)),
         "done": DoneResult(lecture, whole_result(lecture.name, TEN_HOURS, WORKER, 300)),
     }
@@ -178,22 +178,29 @@ class RayCosts:
     driver_cpu_ms: float
 
 
+class _Echo:
+    """A worker that has nothing to do for a job."""
+
+    def __init__(self, outcome: bytes) -> None:
+        self._outcome = outcome
+
+    def run(self, _job: bytes) -> bytes:
+        return self._outcome
+
+
 def measure_ray(jobs: int = 1000) -> RayCosts:
     """Real messages to one actor and back, one after the other and two at a time."""
     import ray
 
-    done = lecture_jobs()["InputDone"]
-
-    class Echo:
-        def run(self, job: bytes) -> bytes:
-            return outcome if job else b""
-
-    outcome = pickle.dumps(done)
-    job = pickle.dumps(lecture_jobs()["OpenInput"])
+    messages = lecture_jobs()
+    job, outcome = pickle.dumps(messages["OpenInput"]), pickle.dumps(messages["InputDone"])
     ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, configure_logging=False)
     try:
-        actor = ray.remote(Echo).remote()
-        call: Callable[[], object] = lambda: actor.run.remote(job)  # noqa: E731
+        actor: Any = ray.remote(_Echo).remote(outcome)
+
+        def call() -> Any:
+            return actor.run.remote(job)
+
         for _ in range(100):
             ray.get(call())
         began = time.perf_counter()

@@ -25,7 +25,7 @@ READ_BYTES_PER_S = 200e6  # hashing and copying: assumed
 FOUND_OUT_S = 30.0  # until a lost node is known to be lost: assumed
 REPLACED_S = 180.0  # until another node has come instead: assumed
 _AILING = 30.0  # a bad disk's: assumed, after MapReduce's (section 3.6 of its paper)
-_TICK_S = 15.0  # workers with nothing to do are asked again
+_TICK_S = 60.0  # workers with nothing to do are asked again
 
 
 @dataclass(frozen=True)

@@ -498,25 +498,30 @@ def test_a_job_that_only_one_machine_lacks_something_for_goes_to_others() -> Non
 
 
 def test_a_worker_that_hangs_is_overdue_and_twice_is_the_inputs_own_fault() -> None:
-    scheduler = started([an_input(number) for number in range(20)], SchedulerLimits(opened_frames=4500))
-    hung = asked(scheduler, "a")
-    scheduler.finished("b", asked(scheduler, "b"), replace(WHOLE, frames=1000), 100.0)  # 0.1 s a frame
-    allowed = 1800 + 20 * 0.1 * 4500
+    scheduler = started([an_input(0)])
+    scheduler.finished("a", asked(scheduler, "a"), a_cut(3), 0.0)
+    hung, other = asked(scheduler, "a"), asked(scheduler, "b")
+    assert isinstance(other, RenderPiece)
+    assert isinstance(hung, RenderPiece)
+    scheduler.finished("b", other, a_piece(other), 30.0)  # 0.1 s a frame
+    allowed = 1800 + 20 * 0.1 * (PIECE + hung.range.lead)
     assert scheduler.overdue(allowed - 1) == ()
     assert scheduler.overdue(allowed + 1) == ("a",)
     assert scheduler.lost("a", "took too long", hung=True) == ()
     assert asked(scheduler, "b", allowed) == hung
-    assert scheduler.overdue(allowed + 4 * allowed - 1) == ()
-    assert scheduler.overdue(allowed + 4 * allowed + 1) == ("b",)
+    assert scheduler.overdue(5 * allowed - 1) == ()
+    assert scheduler.overdue(5 * allowed + 1) == ("b",)
     (failed,) = scheduler.lost("b", "took too long", hung=True)
     assert failed == FailedResult(hung.input, "input", "took too long", 2)
 
 
-def test_nobody_is_overdue_for_a_day_as_long_as_nothing_is_known() -> None:
-    scheduler = started([an_input(0)])
+def test_who_opens_an_input_is_not_overdue_for_a_day_and_longer_for_a_large_one() -> None:
+    scheduler = started([an_input(0, 10**9), an_input(1, None)])
     asked(scheduler, "a")
+    asked(scheduler, "b")
     assert scheduler.overdue(86_399.0) == ()
-    assert scheduler.overdue(86_401.0) == ("a",)
+    assert scheduler.overdue(86_401.0) == ("b",)
+    assert scheduler.overdue(86_401.0 + 50_000.0) == ("a", "b")
 
 
 def test_an_outcome_that_no_such_job_has_counts_against_the_machine() -> None:

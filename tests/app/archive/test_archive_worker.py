@@ -14,8 +14,10 @@ import pytest
 from tests.clips import Recipe, moving, write_clip
 from tests.commands import Command
 from tests.frame_models import class_network
+from texelflow.app.archive.cutting import why_apart
 from texelflow.app.archive.jobs import (
     ArchiveInput,
+    Cut,
     FrameRange,
     InputDone,
     Job,
@@ -208,6 +210,31 @@ class TestWhoseFaultItIs:
         clip.write_bytes(clip.read_bytes() + b"more")
         outcomes = failed(worker, piece), failed(worker, JoinPieces(source, sha256, (), render_whole=True))
         assert [(outcome.cause, "was changed" in outcome.reason) for outcome in outcomes] == [("input", True)] * 2
+
+
+def test_pieces_become_what_one_go_gives(folder: Path, configured: Configured) -> None:
+    """Byte for byte, with their sound, where masks have no memory. Nothing of them stays behind."""
+    clip = write_clip(folder / "long.mp4", moving(460, 32, 24), Recipe(sound="aac"))
+    config = configured({"refine": False, "effect": "mask", "channel": "2"}, piece_frames=300, with_masks=True)
+    worker, source = ArchiveWorker(config), listed(clip)
+    cut = worker.run(OpenInput(source))
+    assert isinstance(cut, Cut), cut
+    assert [(each.first, each.last) for each in cut.ranges] == [(0, 299), (300, 459)]
+    pieces = list[PieceDone]()
+    for number, each in enumerate(cut.ranges):
+        piece = worker.run(RenderPiece(source, cut.sha256, number, each, is_last=each.last == 459))
+        assert isinstance(piece, PieceDone), piece
+        assert all((config.staging / name).is_file() for name in piece.files.values())
+        pieces.append(piece)
+    assert why_apart(pieces) is None
+    joined = done(worker, JoinPieces(source, cut.sha256, tuple(pieces)))
+    assert (joined.frames, joined.pieces, joined.agreement and joined.agreement.frames) == (460, 2, 2)
+    assert not list((config.staging / "pieces").iterdir())
+    found = {name: (config.out / name).read_bytes() for name in joined.files.values()}
+    whole = done(worker, JoinPieces(source, cut.sha256, tuple(pieces), render_whole=True))
+    assert whole.pieces == 1
+    assert {name: (config.out / name).read_bytes() for name in whole.files.values()} == found
+    worker.close()
 
 
 def test_a_job_is_stopped_from_another_thread(folder: Path, configured: Configured) -> None:

@@ -141,10 +141,10 @@ def result_event(result: ArchiveResult) -> dict[str, Any] | None:
     return None
 
 
-def summary_lines(summary: Mapping[str, Any]) -> Iterator[str]:
+def archive_summary_lines(summary: Mapping[str, Any]) -> Iterator[str]:
     """What a run came to, for people."""
-    seconds, rate = time_text(summary["seconds"]), summary["frames_per_second"]
-    yield f"{summary['done']:,} of {summary['inputs']:,} inputs done, {summary['frames']:,} frames in {seconds}, {rate} frames/s"
+    speed = f"{summary['frames']:,} frames in {time_text(summary['seconds'])}, {summary['frames_per_second']} frames/s"
+    yield f"{summary['done']:,} of {summary['inputs']:,} inputs done, {speed}"
     if summary["skipped"]:
         yield f"{summary['skipped']:,} were done before"
     if summary["cut_off"]:

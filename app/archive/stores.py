@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
+from types import MappingProxyType
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
@@ -21,9 +22,22 @@ from texelflow.gpu_delegate.errors import MediaError, UsageError
 from texelflow.gpu_delegate.wording import meant
 
 from ..console import one_line
-from .fetching import SCHEMES_OF_EXTRAS
 
-NO_ARCHIVE = "archive needs Ray and fsspec: pip install 'ray[default]' fsspec"
+SCHEMES: Mapping[str, str] = MappingProxyType(  # and the package that opens each
+    {
+        "http": "aiohttp",
+        "https": "aiohttp",
+        "s3": "s3fs",
+        "sftp": "paramiko",
+        "ssh": "paramiko",
+        "gs": "gcsfs",
+        "gcs": "gcsfs",
+        "abfs": "adlfs",
+        "az": "adlfs",
+        "ftp": "ftplib",
+        "memory": "fsspec",
+    }
+)
 
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,30})://")
 _TIMES = ("LastModified", "mtime", "last_modified", "updated", "timeModified", "modified", "created")
@@ -84,15 +98,15 @@ def store_of(name: str) -> FolderStore:
     if not found:
         return LocalStore()
     scheme = found[1].lower()
-    if "::" in name or scheme not in SCHEMES_OF_EXTRAS:
-        known = ", ".join(f"{each}://" for each in SCHEMES_OF_EXTRAS if each != "memory")
-        raise UsageError(f"{one_line(name)[:_MOST_TOLD]}: one of {known} is needed{meant(scheme, SCHEMES_OF_EXTRAS)}")
+    if "::" in name or scheme not in SCHEMES:
+        known = ", ".join(f"{each}://" for each in SCHEMES if each != "memory")
+        raise UsageError(f"{one_line(name)[:_MOST_TOLD]}: one of {known} is needed{meant(scheme, SCHEMES)}")
     if "@" in (place := urlsplit(name).netloc) and ":" in place.rpartition("@")[0]:
         raise UsageError(
             f"{scheme}://{place.rpartition('@')[2]}: a password in an address would stand in the manifest; keep it in "
             f"FSSPEC_{scheme.upper()}_PASSWORD, or use keys"
         )
-    for package in ("fsspec", SCHEMES_OF_EXTRAS[scheme][0]):
+    for package in ("fsspec", SCHEMES[scheme]):
         if importlib.util.find_spec(package) is None:
             raise UsageError(f"{scheme}:// needs {package}: pip install {package}")
     return RemoteStore(name)

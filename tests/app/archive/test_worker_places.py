@@ -58,7 +58,10 @@ def test_a_node_is_given_up_where_no_worker_starts_or_others_do_better() -> None
 
 def test_nodes_of_one_host_are_told_apart() -> None:
     assert node_names([("aaaaaaaa", "one"), ("bbbbbbbb", "two")]) == {"aaaaaaaa": "one", "bbbbbbbb": "two"}
-    assert node_names([("aaaaaaaa", "one"), ("bbbbbbbb", "one")]) == {"aaaaaaaa": "one/aaaaaa", "bbbbbbbb": "one/bbbbbb"}
+    assert node_names([("aaaaaaaa", "one"), ("bbbbbbbb", "one")]) == {
+        "aaaaaaaa": "one/aaaaaa",
+        "bbbbbbbb": "one/bbbbbb",
+    }
 
 
 def test_the_words_for_a_lost_worker_are_one_line() -> None:

@@ -67,6 +67,7 @@ def archive(options: ArchiveOptions, console: Console, as_json: bool = False) ->
             options.piece_frames, lead, versions=mark.versions,
         )  # fmt: skip
         charge = _charge(config, settings, stack)
+        console.note("starting Ray" if options.cluster is None else f"joining Ray at {options.cluster}")
         cluster = stack.enter_context(open_ray(RayOptions(options.cluster, options.workers), charge))
         run = RunRecord(mark, asdict(settings), lead, None if options.whole else options.piece_frames)
         manifest, index = open_manifest(out, run, options.resume, options.force)
@@ -168,7 +169,9 @@ def _loop(
 def _end(loop: ArchiveLoop, inputs: _Inputs, signal: int | None, console: Console) -> int:
     """Say how it ended: the exit code."""
     counts, go_on = loop.scheduler.counts, "--resume goes on"
-    for line in inputs.listing.told():
+    if line := inputs.listing.left_out():
+        console.note(line)
+    for line in inputs.listing.not_listed():
         console.warn(line)
     if why := loop.scheduler.fatal or loop.ended:
         console.warn(f"{why}; what was done stays, {go_on}")

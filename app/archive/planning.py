@@ -1,5 +1,6 @@
 """What `archive` is asked to do goes in; what can be said against it, and what would be done, come out."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,9 +12,10 @@ from ..replay.options import ReplayOptions, check_options
 from .cutting import check_piece_frames
 from .inputs import InputListing
 from .options import ArchiveOptions
+from .progress import readable_size
 from .result_names import MEDIA_ENDINGS
-from .stores import is_address
 
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # a path has one slash of an address left
 _OPAQUE = ("mp4", "mkv")
 MOST_WORKERS = 10_000
 BAD_LISTING = 2  # exit code
@@ -22,7 +24,7 @@ BAD_LISTING = 2  # exit code
 def check_archive(options: ArchiveOptions) -> None:
     """Raise UsageError for what does not go together, MediaError for a background that is no good."""
     named = str(options.out)
-    if named == PIPE or is_address(named):
+    if named == PIPE or _SCHEME.match(named):
         raise UsageError(f"--out {named}: a folder is needed that every machine has under this name")
     if options.out.suffix.lower() in MEDIA_ENDINGS and not options.out.is_dir():
         raise UsageError(f"--out {named}: a folder is needed, such as {options.out.with_suffix('')}")
@@ -55,9 +57,11 @@ def plan_archive(options: ArchiveOptions, console: Console, as_json: bool) -> in
             console.json({"event": "input", "address": each.address, "name": each.name, "bytes": each.size_bytes})
         else:
             console.say(f"{each.name}  <-  {each.address}")
-    for line in listing.told():
+    if line := listing.left_out():
         console.note(line)
-    size = f"{size_bytes / 1e9:.1f} GB" + (f" and {unknown} of unknown size" if unknown else "")
+    for line in listing.not_listed():
+        console.warn(line)
+    size = readable_size(size_bytes) + (f" and {unknown} of unknown size" if unknown else "")
     console.say(f"{counted(listing.found, 'input')}, {size}, to {options.out}; nothing was done")
     if as_json:
         console.json(

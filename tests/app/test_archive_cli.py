@@ -66,7 +66,7 @@ def test_a_dry_run_lists_inputs_and_names_of_results(recordings: Path, capsys: p
     assert done.code == 0
     assert done.out.splitlines() == [
         f"a  <-  {recordings}/rec/a.mp4", f"day/b  <-  {recordings}/rec/day/b.png",
-        "2 inputs, 0.0 MB, to done; nothing was done",
+        "2 inputs to do, 0.0 MB, to done",
     ]  # fmt: skip
     assert done.err == "left out: no recordings or pictures by their endings 1\n"
     assert not (recordings / "done").exists()
@@ -78,7 +78,8 @@ def test_a_dry_run_for_machines_is_json_line_by_line(recordings: Path, capsys: p
     events = [json.loads(line) for line in done.out.splitlines()]
     assert [event.get("name") for event in events] == ["rec/a", "rec/gone", None]
     assert events[-1] | {"left_out": {}} == {
-        "inputs": 2, "bytes": 5, "unknown_sizes": 1, "left_out": {}, "not_listed": 1,
+        "to_do": 2, "bytes": 5, "unknown_sizes": 1, "done_before": 0, "failed_before": 0, "left_out": {},
+        "not_listed": 1,
     }  # fmt: skip
     assert done.code == 2, "one could not be listed"
 
@@ -103,7 +104,7 @@ def test_nobody_who_does_not_run_it_loads_ray_or_fsspec(
 
 
 def test_it_has_the_looks_of_replay_and_what_is_of_one_run_alone_is_missing() -> None:
-    replay, archive = ({spec.name for spec in specs(verb)} for verb in ("replay", "archive"))  # type: ignore[arg-type]
+    replay, archive = ({spec.name for spec in specs(verb)} for verb in ("replay", "archive"))
     assert archive < replay
     assert {"effect", "background", "feather", "model", "backend", "codec", "quality"} <= archive
     assert {"out", "masks", "cutouts", "overlay", "panel", "fullscreen", "side_by_side"} == (

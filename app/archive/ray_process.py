@@ -89,12 +89,15 @@ def _open(request: RayRequest) -> tuple[RayOpened, str]:
         os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=token)
     import ray
 
-    quiet = {"log_to_driver": False, "logging_level": "error", "include_dashboard": None}
+    start: Any = ray.init
+    quiet = {"log_to_driver": False, "logging_level": "error"}
     if request.address is None:
-        own = {"num_cpus": request.cpus, "object_store_memory": _STORE_BYTES, "_temp_dir": request.temp}
-        context = ray.init("local", **{**quiet, **own, "include_dashboard": request.dashboard})
+        context = start(
+            "local", num_cpus=request.cpus, include_dashboard=request.dashboard, object_store_memory=_STORE_BYTES,
+            _temp_dir=request.temp, **quiet,
+        )  # fmt: skip
     else:
-        context = ray.init(request.address, **quiet)
+        context = start(request.address, **quiet)
     link = context.dashboard_url or None
     if link and "://" not in link:
         link = f"http://{link}"

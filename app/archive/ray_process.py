@@ -22,6 +22,7 @@ from typing import Any, BinaryIO
 from ..console import one_line
 from ..stale_files import locked
 from .cluster import ClusterEnded, ClusterNode, NodeRefused, WorkerJoined, WorkerLost
+from .ray_errors import death_reason, refusal_reason
 from .ray_messages import (
     JobReturned,
     JobSent,
@@ -34,7 +35,7 @@ from .ray_messages import (
     send_frame,
 )
 from .ray_worker import RayWorker, WorkerStart
-from .worker_places import NodeRecord, NodeSize, death_reason, node_names, places_of, spread
+from .worker_places import NodeRecord, NodeSize, node_names, places_of, spread
 
 _STORE_BYTES = 80 << 20  # about the least that Ray takes; nothing is put there
 _NODES_EVERY_S = 2.0
@@ -104,11 +105,16 @@ def _open(request: RayRequest) -> tuple[RayOpened, str]:
     return RayOpened(ray.__version__, link, token), context.address_info["gcs_address"]
 
 
-def _refusal(error: BaseException) -> str:
-    text = one_line(str(error)) or type(error).__name__
-    if "oken" in text and "uthenti" in text:
-        return "it asks for a token: set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN (`ray get-auth-token` on its head)"
-    return text[:400]
+def _refusal(error: BaseException | None) -> str:
+    """The error's text, those of what it came from, and what Ray's own code wrote."""
+    texts = list[str]()
+    while error is not None:
+        texts.append(str(error) or type(error).__name__)
+        error = error.__cause__ or error.__context__
+    with contextlib.suppress(OSError):
+        sys.stderr.flush()
+        texts.append(os.pread(2, _MOST_LOG, 0).decode(errors="replace"))
+    return refusal_reason("\n".join(texts))
 
 
 @dataclass

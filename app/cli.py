@@ -20,6 +20,7 @@ from texelflow.gpu_delegate import debug
 from texelflow.gpu_delegate.errors import OpenGLWarning, TexelflowError
 from texelflow.gpu_delegate.wording import meant
 
+from .archive_cli import archive_verb
 from .bench_cli import bench
 from .machine_cli import cache, tune_verb
 from .models_cli import models
@@ -171,6 +172,9 @@ def replay_verb(
     if json and not pipe:
         console.json(summary)
     return code
+
+
+app.command("archive")(archive_verb)
 
 
 @app.command("live")

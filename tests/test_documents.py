@@ -24,7 +24,7 @@ def test_every_file_that_is_named_exists(document: str) -> None:
 
 
 def test_every_link_of_the_documents_leads_somewhere() -> None:
-    for document in (*DOCUMENTS, "CHANGELOG.md", "README.md", "docs/delegate.md"):
+    for document in (*DOCUMENTS, "CHANGELOG.md", "README.md", "docs/delegate.md", "docs/archive.md"):
         for link in re.findall(r"\]\(([^)#]+)\)", text_of(document)):
             assert link.startswith("https://") or ((ROOT / document).parent / link).exists(), f"{document}: {link}"
 

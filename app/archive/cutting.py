@@ -12,7 +12,7 @@ from texelflow.gpu_delegate.errors import UsageError
 from ..frame.background import is_image
 from ..media.media_inputs import InputKind
 from ..media.piece_source import FrameIndex
-from ..session.derived import chosen_look_of
+from ..session.derived import LONGEST_LEAD, chosen_look_of, mask_memory_of
 from ..settings.settings import Settings
 from .jobs import FrameRange, PieceDone
 
@@ -51,6 +51,10 @@ def why_kind_stays_whole(kind: InputKind, settings: Settings) -> str | None:
         return _KINDS[kind]
     if settings.overlay:
         return "figures are drawn over the picture, and count all frames before"
+    memory = mask_memory_of(settings)
+    if memory is None or memory > LONGEST_LEAD:
+        frames = "all" if memory is None else memory
+        return f"masks depend on {frames} frames before them, by --smooth {settings.smooth:g}"
     background = chosen_look_of(settings).background
     if settings.effect == "replace" and background and not is_image(background):
         return "the background moves, and goes on from frame to frame"

@@ -8,10 +8,9 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -28,9 +27,6 @@ from .jobs import ArchiveInput
 from .rendering import StoppedError
 from .stores import SCHEMES
 
-_EXTRAS: Mapping[str, str] = MappingProxyType(  # what brings what opens a scheme; archive itself does the others
-    {"s3": "texelflow[archive-s3]", "sftp": "texelflow[archive-sftp]", "ssh": "texelflow[archive-sftp]"}
-)
 FETCH_FOLDER = "archive"  # in texelflow's cache folder
 
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{1,30})://")
@@ -171,10 +167,9 @@ def check_scheme(address: str) -> None:
     if scheme not in SCHEMES or "::" in address:
         known = ", ".join(f"{each}://" for each in SCHEMES if each != "memory")
         raise MediaError(f"cannot open '{one_line(address)}': one of {known} is needed")
-    module, package = SCHEMES[scheme]
-    for needed, brought in (("fsspec", "texelflow[archive]"), (module, _EXTRAS.get(scheme, package))):
-        if importlib.util.find_spec(needed) is None:
-            raise MachineError(f"{scheme}:// needs {needed}: pip install '{brought}'")
+    for package in ("fsspec", SCHEMES[scheme]):
+        if importlib.util.find_spec(package) is None:
+            raise MachineError(f"{scheme}:// needs {package}: pip install {package}")
 
 
 def copy_key(source: ArchiveInput) -> str:

@@ -4,7 +4,6 @@ A last line without an end was torn when the run was killed: what comes before i
 damaged ends in MediaError, but those of pieces: they are looked at when they are needed, and count as absent.
 """
 
-import hashlib
 import os
 import stat
 from array import array
@@ -23,6 +22,7 @@ from texelflow.gpu_delegate.errors import MediaError
 
 from .jobs import PieceDone
 from .manifest_lines import MOST_LINE_BYTES, RecordedResult, RunMark, RunRecord, read_manifest_line
+from .result_names import hashed_text, same_name_key
 from .results import DoneResult, FailedResult, PieceResult
 
 _PIECE = b'{"kind":"piece","input":'
@@ -60,13 +60,13 @@ class ManifestIndex:
     @property
     def notes(self) -> tuple[str, ...]:
         """What was passed over, one line each."""
-        kinds = ", ".join(f"{lines} of '{kind}'" for kind, lines in self._unknown.most_common(5))
+        kinds = ", ".join(f"{lines} of {kind!a}" for kind, lines in self._unknown.most_common(5))
         torn = [f"{self._path}: its last line was torn, and is left out"] if self.torn else []
         return (*torn, *([f"{self._path}: lines of a later version are passed over: {kinds}"] if kinds else []))
 
     def result_of(self, address: str) -> RecordedResult | None:
         """The last line of an input that was done or failed."""
-        key = np.uint64(_hash(address))
+        key = np.uint64(_key(address))
         first, last = (int(np.searchsorted(self._hashes, key, side)) for side in ("left", "right"))
         for place in range(last - 1, first - 1, -1):
             line = read_manifest_line(self._line_at(int(self._offsets[place])))
@@ -76,7 +76,7 @@ class ManifestIndex:
 
     def pieces_of(self, address: str, sha256: str, mark: RunMark) -> Iterator[PieceDone]:
         """Pieces of an input with these contents, made the same way, in the order in which they were finished."""
-        for offset in self._pieces.get(_hash(address), ()):
+        for offset in self._pieces.get(_key(address), ()):
             try:
                 line = read_manifest_line(self._line_at(offset))
             except ValueError:
@@ -92,8 +92,8 @@ class ManifestIndex:
         return line.result.input.name if line else None
 
     def has_name(self, name: str) -> bool:
-        """Whether some input's results have that name; once in 10^13 names it says so of one that is free."""
-        key = np.uint64(_hash(name))
+        """Whether some input's results have that name, in large or small letters; once in 10^13 names it errs."""
+        key = np.uint64(_key(same_name_key(name)))
         place = int(np.searchsorted(self._names, key))
         return place < len(self._names) and bool(self._names[place] == key)
 
@@ -137,10 +137,7 @@ class ManifestIndex:
         try:
             if number > 1 and line.startswith(_PIECE):
                 start = line[len(_PIECE) : len(_PIECE) + _MOST_ADDRESS].decode("ascii")
-                address, _ = self._decoder.raw_decode(start)
-                if not isinstance(address, str):
-                    raise ValueError("its 'input' is not text")
-                self._pieces.setdefault(_hash(address), []).append(self.end)
+                self._pieces.setdefault(_key(self._text_at_start(start)), []).append(self.end)
                 return
             read = read_manifest_line(line)
             if number == 1 and not isinstance(read, RunRecord):
@@ -152,13 +149,22 @@ class ManifestIndex:
         elif isinstance(read, str):
             self._unknown[read[:_KIND_SHOWN] if len(self._unknown) < _KINDS_TOLD else "others"] += 1
         else:
-            key = _hash(read.result.input.address)
+            key = _key(read.result.input.address)
             self._pieces.pop(key, None)
             hashes.append(key)
             offsets.append(self.end)
-            names.append(_hash(read.result.input.name))
+            names.append(_key(same_name_key(read.result.input.name)))
             self.done += isinstance(read.result, DoneResult)
             self.failed += isinstance(read.result, FailedResult)
+
+    def _text_at_start(self, json_text: str) -> str:
+        try:
+            text, _ = self._decoder.raw_decode(json_text)
+        except (ValueError, RecursionError):
+            raise ValueError("it is not JSON") from None
+        if not isinstance(text, str):
+            raise ValueError("its 'input' is not text")
+        return text
 
     def _line_at(self, offset: int) -> bytes:
         if self._file is None:
@@ -170,9 +176,9 @@ class ManifestIndex:
         return MediaError(f"'{self._path}', line {number} is damaged: {why}; remove that line, or --force begins anew")
 
 
-def _hash(text: str) -> int:
-    """Eight bytes of it. Names of files need not be text of any encoding."""
-    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+def _key(text: str) -> int:
+    """Eight bytes that stand for it."""
+    return hashed_text(text) & 0xFFFF_FFFF_FFFF_FFFF
 
 
 def _sorted(hashes: "array[int]", offsets: "array[int]") -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:

@@ -1,6 +1,5 @@
 """What `archive` is asked to do goes in; what can be said against it, and what would be done, come out."""
 
-import importlib.util
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,10 +8,11 @@ from texelflow.gpu_delegate.errors import UsageError
 from ..console import Console, counted
 from ..media.pipe import PIPE
 from ..replay.options import ReplayOptions, check_options
+from .cutting import check_piece_frames
 from .inputs import InputListing
 from .options import ArchiveOptions
 from .result_names import MEDIA_ENDINGS
-from .stores import NO_ARCHIVE, is_address
+from .stores import is_address
 
 _OPAQUE = ("mp4", "mkv")
 MOST_WORKERS = 10_000
@@ -34,6 +34,7 @@ def check_archive(options: ArchiveOptions) -> None:
         raise UsageError("--retry-failed needs --resume: without it everything is tried")
     if options.resume and options.force:
         raise UsageError("--resume goes on, --force begins anew: leave one of them out")
+    check_piece_frames(options.piece_frames)
     settings = options.watch().settings
     if settings.effect == "cutout" and options.format in _OPAQUE:
         raise UsageError(f"--format {options.format} has no transparency, as --effect cutout needs: mov, webm or png")
@@ -41,12 +42,6 @@ def check_archive(options: ArchiveOptions) -> None:
     if options.format is None and settings.effect == "cutout":
         ending = "input.mov"
     check_options(ReplayOptions(Path("input"), options.flags, config=options.config), replace(settings, out=ending))
-
-
-def check_packages() -> None:
-    """Raise UsageError if what machines are found and asked by is not installed."""
-    if any(importlib.util.find_spec(name) is None for name in ("ray", "fsspec")):
-        raise UsageError(NO_ARCHIVE)
 
 
 def plan_archive(options: ArchiveOptions, console: Console, as_json: bool) -> int:

@@ -4,7 +4,7 @@ On a terminal a picture of it is redrawn, at most four times a second; a log fil
 """
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from rich.box import SIMPLE_HEAD
@@ -139,6 +139,25 @@ def result_event(result: ArchiveResult) -> dict[str, Any] | None:
         figures = {"frames": done.frames, "seconds": round(done.seconds, 3), "cut_off": done.cut_off}
         return {"event": "done", **named, **figures, "outputs": dict(done.files)}
     return None
+
+
+def summary_lines(summary: Mapping[str, Any]) -> Iterator[str]:
+    """What a run came to, for people."""
+    seconds, rate = time_text(summary["seconds"]), summary["frames_per_second"]
+    yield f"{summary['done']:,} of {summary['inputs']:,} inputs done, {summary['frames']:,} frames in {seconds}, {rate} frames/s"
+    if summary["skipped"]:
+        yield f"{summary['skipped']:,} were done before"
+    if summary["cut_off"]:
+        yield f"{summary['cut_off']:,} are cut off: what there was has been done"
+    if summary["workers_lost"]:
+        yield f"{summary['workers_lost']:,} times a worker was lost at work; others went on"
+    if summary["failed"]:
+        yield f"{summary['failed']:,} failed"
+    if summary["skipped_failed"]:
+        yield f"{summary['skipped_failed']:,} had failed before: --retry-failed tries them again"
+    if summary["undecided"]:
+        yield f"{summary['undecided']:,} are left, as far as inputs were listed: --resume goes on"
+    yield f"manifest: {summary['manifest']}"
 
 
 def progress_picture(snapshot: ArchiveSnapshot) -> RenderableType:

@@ -29,10 +29,11 @@ from .jobs import (
 )
 from .patience import JobPatience
 from .results import ArchiveCounts, ArchiveResult, DoneResult, FailedResult, PieceResult, SkippedInput
-from .waiting_jobs import ArchiveTask, TaskKey, WaitingJobs
+from .waiting_jobs import ArchiveTask, TaskKey, TriedAgain, WaitingJobs
 
 _MOST_REASONS = 10  # failures that the input caused, each with another reason
 _UNFIT_AFTER = 3  # inputs in a row that failed on a worker for the machine's sake
+_AGAIN_AFTER_S = 60.0  # a job that failed for the machine's sake, while there is other work
 _REST_S, _LONGEST_REST_S = 60.0, 3600.0
 _END_AFTER = 20  # inputs in a row that failed so on every worker
 _COPIES_LOOKED_AT = 16
@@ -88,13 +89,16 @@ class Scheduler:
 
     @property
     def counts(self) -> ArchiveCounts:
-        """As of now."""
-        return replace(
-            self._counts,
-            outstanding=len(self._out),
-            waiting=len(self._waiting),
-            recordings_cut=len(self._recordings),
-        )
+        """As of now: a copy."""
+        counts = ArchiveCounts(**vars(self._counts))
+        counts.outstanding, counts.waiting = len(self._out), len(self._waiting)
+        counts.recordings_cut = len(self._recordings)
+        return counts
+
+    @property
+    def waiting(self) -> int:
+        """Jobs that could be handed out now, of the inputs that were read so far."""
+        return len(self._waiting)
 
     @property
     def fatal(self) -> str | None:
@@ -127,24 +131,32 @@ class Scheduler:
             return None  # towards the end nothing waits at a worker while another one has nothing to do
         if now < state.rests_until and any(other.rests_until <= now for other in self._workers.values()):
             return None
-        task = self._waiting.take(state.last_input, lambda task: self._may(worker, task))
+        task = self._waiting.take(state.last_input, self._orders(worker, now))
         if task is None and not state.tasks and self._counts.all_known:
             task = self._copied(worker, now)
         return self._handed(worker, task, now) if task else None
 
-    def _may(self, worker: str, task: ArchiveTask) -> bool:
-        """A job is tried by another worker next, until it failed on all of them."""
-        return worker not in task.tried_by or sum(each in self._workers for each in task.tried_by) == len(self._workers)
+    def _orders(self, worker: str, now: float) -> TriedAgain:
+        """A job that failed goes to another worker next, and to the same one if it failed on all or for its input."""
+
+        def elsewhere(task: ArchiveTask) -> bool:
+            return worker not in task.tried_by
+
+        def anywhere(task: ArchiveTask) -> bool:
+            known = sum(each in self._workers for each in task.tried_by)
+            return not task.losses or known == len(self._workers) or elsewhere(task)
+
+        return TriedAgain(lambda task: now >= task.not_before and elsewhere(task), anywhere)
 
     def _copied(self, worker: str, now: float) -> ArchiveTask | None:
-        """A job that another node has had for long, and no one else."""
+        """A job that another node has had for long, and no one else; one that was lost or failed gets no copy."""
         node = self._workers[worker].node
         for _ in range(min(len(self._out), _COPIES_LOOKED_AT)):
             key, task = next(iter(self._out.items()))
             self._out.move_to_end(key)
             old = now - task.handed_out >= self._limits.copy_after_s
             alone = len(task.holders) == 1 and self._workers[task.holders[0]].node != node
-            if old and alone and worker not in task.tried_by:
+            if old and alone and not (task.losses or task.reasons):
                 return task
         return None
 
@@ -234,6 +246,7 @@ class Scheduler:
             state.failing.clear()
             return self._blamed_input(task, failed.reason)
         task.losses += 1
+        task.not_before = now + _AGAIN_AFTER_S
         self._unfit(state, task.job.input.number, failed.reason, now)
         return self._tried_again_or_given_up(task, "machine", failed.reason)
 
@@ -283,7 +296,7 @@ class Scheduler:
     def _tried_again_or_given_up(
         self, task: ArchiveTask, cause: Literal["machine", "lost"], reason: str
     ) -> tuple[ArchiveResult, ...]:
-        if task.losses >= self._limits.losses and not task.holders:
+        if task.losses >= self._limits.losses:
             return self._given_up(task, cause, reason)
         self._tried_again(task, first=False)
         return ()

@@ -23,22 +23,21 @@ from texelflow.gpu_delegate.wording import meant
 
 from ..console import one_line
 
-SCHEMES: Mapping[str, tuple[str, str]] = MappingProxyType(  # what opens each, and the package that brings it
+SCHEMES: Mapping[str, str] = MappingProxyType(  # and the package that opens each
     {
-        "s3": ("s3fs", "s3fs"),
-        "sftp": ("paramiko", "paramiko"),
-        "ssh": ("paramiko", "paramiko"),
-        "https": ("aiohttp", "aiohttp"),
-        "http": ("aiohttp", "aiohttp"),
-        "gs": ("gcsfs", "gcsfs"),
-        "gcs": ("gcsfs", "gcsfs"),
-        "az": ("adlfs", "adlfs"),
-        "abfs": ("adlfs", "adlfs"),
-        "ftp": ("ftplib", ""),
-        "memory": ("fsspec", ""),
+        "http": "aiohttp",
+        "https": "aiohttp",
+        "s3": "s3fs",
+        "sftp": "paramiko",
+        "ssh": "paramiko",
+        "gs": "gcsfs",
+        "gcs": "gcsfs",
+        "abfs": "adlfs",
+        "az": "adlfs",
+        "ftp": "ftplib",
+        "memory": "fsspec",
     }
 )
-NO_ARCHIVE = "archive needs Ray and fsspec: pip install 'ray[default]' fsspec"
 
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,30})://")
 _TIMES = ("LastModified", "mtime", "last_modified", "updated", "timeModified", "modified", "created")
@@ -107,11 +106,9 @@ def store_of(name: str) -> FolderStore:
             f"{scheme}://{place.rpartition('@')[2]}: a password in an address would stand in the manifest; keep it in "
             f"FSSPEC_{scheme.upper()}_PASSWORD, or use keys"
         )
-    module, package = SCHEMES[scheme]
-    if importlib.util.find_spec("fsspec") is None:
-        raise UsageError(NO_ARCHIVE)
-    if importlib.util.find_spec(module) is None:
-        raise UsageError(f"{scheme}:// needs {package}: pip install {package}")
+    for package in ("fsspec", SCHEMES[scheme]):
+        if importlib.util.find_spec(package) is None:
+            raise UsageError(f"{scheme}:// needs {package}: pip install {package}")
     return RemoteStore(name)
 
 

@@ -29,12 +29,21 @@ class ArchiveTask:
     reasons: list[str] = field(default_factory=list)  # of failures that the input caused
     losses: int = 0  # of workers that had it, and failures of machines
     tried_by: set[str] = field(default_factory=set)  # workers on which it failed
+    not_before: float = 0.0  # while there is other work
 
     @property
     def key(self) -> TaskKey:
         """The input's number and the piece's; -1 where it is opened, -2 where it is joined."""
         piece = self.job.piece if isinstance(self.job, RenderPiece) else -2 if isinstance(self.job, JoinPieces) else -1
         return self.job.input.number, piece
+
+
+@dataclass(frozen=True)
+class TriedAgain:
+    """Which of the jobs that were tried before a worker may have: before all other work, and after it."""
+
+    before: Callable[[ArchiveTask], bool]
+    after: Callable[[ArchiveTask], bool]
 
 
 class WaitingJobs:
@@ -88,11 +97,12 @@ class WaitingJobs:
         self._count -= len(self._pieces.pop(number, ()))
         self._again = deque(task for task in self._again if task.job.input.number != number)
 
-    def take(self, last_input: int | None, may: Callable[[ArchiveTask], bool]) -> ArchiveTask | None:
-        """The next job, for a worker that had the input `last_input` last; `may` says whether it gets one once more."""
+    def take(self, last_input: int | None, tried: TriedAgain) -> ArchiveTask | None:
+        """The next job, for a worker that had the input `last_input` last."""
         if self._joins:
             return self._joins.popleft()
-        return self._tried_before(may) or self._piece(last_input) or self._new_one() or self._tried_before(_harmless)
+        first = self._tried_before(tried.before)
+        return first or self._piece(last_input) or self._new_one() or self._tried_before(tried.after)
 
     def _tried_before(self, may: Callable[[ArchiveTask], bool]) -> ArchiveTask | None:
         for place, task in enumerate(islice(self._again, _LOOKED_THROUGH)):
@@ -115,8 +125,3 @@ class WaitingJobs:
 
     def _new_one(self) -> ArchiveTask | None:
         return ArchiveTask(OpenInput(heapq.heappop(self._new)[2])) if self._new else None
-
-
-def _harmless(task: ArchiveTask) -> bool:
-    """Its input alone failed so far: where nothing else is to be done, the same worker may try again."""
-    return not task.losses

@@ -12,6 +12,10 @@ So values that agree or are uncertain have little weight: still edges stay still
 does what is beside one: moving edges do not lag. least is (1 - smooth) cubed, and 1 for the first mask, which is taken
 as it is.
 
+Two runs over the same frames, one of which begins later, come to agree: where nothing counts at once, what they differ
+by shrinks to 1 - least of it with each frame. Where it is a weight of 2 ** -16, which memory_frames counts, hardly
+anything is left that the steps after this one could make visible again, though some of those are steep.
+
 Hindsight is for a picture that waits for the next frame's mask. Where the steady mask s of its own frame is uncertain,
 the next one counts by how much more certain it is:
 
@@ -20,6 +24,8 @@ the next one counts by how much more certain it is:
 
 passed is how much of the time between the two masks had passed when the picture was taken: 0 if s is of its own frame.
 """
+
+from math import ceil, log, log1p
 
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.calls import CallCache
@@ -31,10 +37,18 @@ from .resample import MaskLayout
 from .targets import OffscreenTarget
 from .tensor_view import TensorTexels
 
+_FORGOTTEN = 2.0**-16  # of a difference
 CELL = 2  # pixels of the network's grid along a side of what guided.py fits at once
 
 _MASK_UNIT, _BEFORE_UNIT = 3, 4  # of texture units that others use in turn
 _SAMPLERS = {"texels": _MASK_UNIT, "before": _BEFORE_UNIT}
+
+
+def memory_frames(least: float) -> int | None:
+    """After how many frames masks with that least weight are as if there had been others before; None: never."""
+    if least >= 1:
+        return 0
+    return ceil(log(_FORGOTTEN) / log1p(-least)) if least > 0 else None
 
 
 class TemporalBlend:

@@ -17,6 +17,7 @@ from texelflow.gpu_delegate.errors import MediaError
 
 from .image_file import IMAGE_ENDINGS, image_kind
 from .image_sequence import RATE, names_in, numbered_names, open_image, open_numbered
+from .late_source import LateSource
 from .pipe import PIPE, open_pipe
 from .recording import Position, Recording
 from .sources import FileSource
@@ -71,7 +72,7 @@ def open_input(
         return open_image(name, first, last, rate)
     if os.path.isdir(name):
         raise MediaError(_about_folder(name))
-    return FileSource(name, first, last)
+    return LateSource(name, first, last) if LateSource.is_for(first) else FileSource(name, first, last)
 
 
 def files_in(each: MediaInput) -> list[str]:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import av
 import numpy as np
-import numpy.typing as npt
 
 from texelflow.gpu_delegate.errors import MediaError
 
@@ -30,7 +29,7 @@ class PacketTimes:
 
     `key_seeks` are the stamps that find the key frames' packets when seeking. `sound` says that each packet has a stamp
     of its own, so that the n-th of `pts` may be taken for frame n. `key_exact`: decoding that begins at that key frame
-    gives what decoding from the start gives, from it on. `packets` are all that hold something.
+    gives what decoding from the start gives, from it on. `key_packets` packets come before it in the file.
     """
 
     pts: Sequence[int]
@@ -38,7 +37,7 @@ class PacketTimes:
     key_seeks: Sequence[int]
     sound: bool
     key_exact: Sequence[int] = ()  # 1 or 0
-    packets: int = 0
+    key_packets: Sequence[int] = ()
 
     def index_at(self, pts: int) -> int:
         """The number of the frame that is on the screen at a time stamp; 0 before the first."""
@@ -52,29 +51,28 @@ class PacketTimes:
         return bisect_left(self.pts, self.key_pts[keys - 1]) if keys else 0
 
 
-def arrange(
-    stamps: Sequence[int],
-    keys: Sequence[int],
-    seeks: Sequence[int],
-    sound: bool = True,
-    exact: Sequence[int] | None = None,
-    packets: int = 0,
-) -> PacketTimes:
+@dataclass(frozen=True)
+class KeyPacket:
+    """What a packet tells of a key frame: as PacketTimes has it."""
+
+    pts: int
+    seek: int
+    exact: bool = False
+    packets: int = 0
+
+
+def arrange(stamps: Sequence[int], keys: Sequence[KeyPacket], sound: bool = True) -> PacketTimes:
     """Times of packets given in any order; a stamp that two packets share is kept once, and then `sound` is false."""
     in_order = np.unique(np.array(stamps, np.int64))
-    key_order = np.argsort(np.array(keys, np.int64), kind="stable")
+    ordered = sorted(keys, key=lambda key: key.pts)
     return PacketTimes(
-        _integers(in_order),
-        _integers(np.array(keys, np.int64)[key_order]),
-        _integers(np.array(seeks, np.int64)[key_order]),
+        array("q", in_order.tobytes()),
+        array("q", [key.pts for key in ordered]),
+        array("q", [key.seek for key in ordered]),
         sound and len(in_order) == len(stamps) > 0,
-        _integers(np.array(exact or [0] * len(keys), np.int64)[key_order]),
-        packets,
+        array("b", [key.exact for key in ordered]),
+        array("q", [key.packets for key in ordered]),
     )
-
-
-def _integers(values: npt.NDArray[np.int64]) -> Sequence[int]:
-    return array("q", values.tobytes())
 
 
 class PacketIndex:
@@ -116,15 +114,15 @@ class PacketIndex:
 
     def _run(self) -> None:
         try:
-            self.packet_times = read_packet_times(self._path, self._offset, lambda packets: self._unwanted.is_set())
+            self.packet_times = read_packet_times(self._path, self._offset, lambda stamp: self._unwanted.is_set())
         except MediaError:  # the file vanished or changed since it was opened for playing, which will tell
-            self.packet_times = arrange([], [], [], sound=False)
+            self.packet_times = arrange([], [], sound=False)
         finally:
             self._ready.set()
 
 
-def read_packet_times(path: str, offset: int = 0, enough: Callable[[int], bool] = lambda packets: False) -> PacketTimes:
-    """The times of all packets of a file, or of the first ones until `enough` says that so many do.
+def read_packet_times(path: str, offset: int = 0, enough: Callable[[int], bool] = lambda stamp: False) -> PacketTimes:
+    """The times of all packets of a file, or of the first ones, until `enough` says so of the last one's.
 
     `offset` is taken from the stamps of an AVI file, as FileSource does. Raises MediaError where the file cannot be
     read at all.
@@ -137,12 +135,12 @@ def read_packet_times(path: str, offset: int = 0, enough: Callable[[int], bool] 
 def _read_times(
     container: av.container.InputContainer, stream: av.VideoStream, offset: int, enough: Callable[[int], bool]
 ) -> PacketTimes:
-    stamps, keys, seeks, exact = array("q"), array("q"), array("q"), array("q")
+    stamps, keys = array("q"), list[KeyPacket]()
     by_dts = container.format.name == "avi"
     by_pts = "matroska" in container.format.name  # whose index has times of display; others seek by decoding time
     sound, count, of_keys = not by_dts, 0, KeyPackets(stream)
     for packet in _packets(container, stream):
-        count += packet.size > 0
+        before, count = count, count + (packet.size > 0)
         if packet.is_discard:
             continue
         stamp = packet.dts if by_dts else packet.pts
@@ -152,12 +150,11 @@ def _read_times(
         sound = sound and packet.size > 0 and not packet.is_corrupt
         stamps.append(stamp - offset)
         if packet.is_keyframe:
-            keys.append(stamp - offset)
-            seeks.append(stamp if by_pts or packet.dts is None else packet.dts)
-            exact.append(of_keys.begins_anew(packet))
-        if enough(count):
+            seek = stamp if by_pts or packet.dts is None else packet.dts
+            keys.append(KeyPacket(stamp - offset, seek, of_keys.begins_anew(packet), before))
+        if enough(stamp - offset):
             break
-    return arrange(stamps, keys, seeks, sound, exact, count)
+    return arrange(stamps, keys, sound)
 
 
 def _packets(container: av.container.InputContainer, stream: av.VideoStream) -> Iterator["av.Packet[av.VideoStream]"]:

@@ -8,27 +8,20 @@ that the piece before it ended with.
 import os
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from typing import TypeAlias
-
-import av
 
 from texelflow.gpu_delegate.errors import MediaError
 
 from ..picture.video_frame import VideoFrame
 from .decoded_index import checksum
+from .frame_decoder import DecodedFrame, FrameDecoder
 from .packet_index import MOST_FRAMES, PacketTimes, read_packet_times
 from .recording import NumberedFrame
-from .seeking import FrameDecoder
 
 OVERLAP = 16  # frames that are compared where pieces meet: H.264 and HEVC keep no more to decode others from
 _EARLIER = (2, 4, 8)  # key frames before the nearest, that are tried in turn
 _FAR = 900  # frames that are decoded in advance, at most, so as to begin at a key frame that needs none before it
-
-
-DecodedFrame: TypeAlias = tuple[int, int, av.VideoFrame]  # its number, its pts
 
 
 class UnfitPieceError(MediaError):
@@ -62,20 +55,6 @@ def index_frames(path: str | os.PathLike[str]) -> FrameIndex:
     return FrameIndex(0 if obstacle else len(times.pts), times, obstacle)
 
 
-class JumpingSource(FrameDecoder):
-    """A FileSource that may begin decoding late."""
-
-    def _jump(self, begin: int, times: PacketTimes, keys: Iterable[int]) -> Iterator[DecodedFrame] | None:
-        """Frames from one up to `begin` on, as the first of the key frames `keys` gives them; None if none does."""
-        for key in keys:
-            decoded = self.decoded_from(times.key_pts[key], times.key_seeks[key])
-            first = next(decoded, None)
-            index = bisect_left(times.pts, first[0]) if first else begin + 1
-            if first and index <= begin and times.pts[index] == first[0]:
-                return ((number, *each) for number, each in enumerate(chain([first], decoded), index))
-        return None
-
-
 def keys_to_begin_at(begin: int, times: PacketTimes) -> Sequence[int]:
     """Which of the key frames up to frame `begin` decoding is to begin at, the best first.
 
@@ -89,7 +68,7 @@ def keys_to_begin_at(begin: int, times: PacketTimes) -> Sequence[int]:
     return earlier if exact is None else [exact, *(key for key in earlier if key < exact)]
 
 
-class PieceSource(JumpingSource):
+class PieceSource(FrameDecoder):
     """The frames first to last of a recording, both included; of a file whose frames can be counted on.
 
     `lead`, and `trail`, may be set before iteration: so many frames before the range and after it are given, too, and
@@ -146,7 +125,7 @@ class PieceSource(JumpingSource):
         """All frames from some frame up to `begin` on."""
         if begin <= 0 or not (keys := keys_to_begin_at(begin, self._times)):
             return ((index, pts, frame) for index, (pts, _, frame) in enumerate(self._timed()))
-        found = self._jump(begin, self._times, keys)
+        found = self.jump(begin, self._times, keys)
         if found is None:
             raise UnfitPieceError(f"'{self._path}': no key frame before frame {begin} can be found")
         return found
@@ -156,7 +135,3 @@ class PieceSource(JumpingSource):
         known = self._times.pts
         if pts is not None and known[first] <= pts <= known[last]:
             super()._count_damage(pts)
-
-    def _note_missing_end(self, frames: int) -> None:
-        self._packets = self._times.packets
-        super()._note_missing_end(frames)

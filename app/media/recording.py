@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import prod
 from time import perf_counter_ns
 from types import TracebackType
 from typing import TypeAlias, TypeVar
@@ -18,6 +19,8 @@ from texelflow.gpu_delegate.errors import MediaError, UsageError
 
 from ..picture.picture import PictureFormat
 from ..picture.video_frame import FrameMaker, VideoFrame
+
+_MOST_HELD_BYTES, _FEWEST_HELD = 256 << 20, 6
 
 Position: TypeAlias = int | Fraction
 """A frame's number in the file, from 0; or, as a Fraction, seconds since the first frame."""
@@ -110,7 +113,7 @@ class Recording(abc.ABC):
     def _chosen(self) -> Iterator[tuple[NumberedFrame, bool, int]]:
         """Those that are given: whether each is outside of the range, and when its decoding began."""
         begun, after, count = False, 0, 0
-        led: deque[NumberedFrame] = deque(maxlen=self._given_before)
+        led: deque[NumberedFrame] = deque(maxlen=min(self._given_before, self._most_held))
         start_ns = perf_counter_ns()
         for numbered in self._numbered():
             count = numbered[0] + 1
@@ -118,17 +121,14 @@ class Recording(abc.ABC):
             if place > 0 and (not begun or after == self.trail):
                 return
             begun, after = begun or place == 0, after + (place > 0)
-            if place < 0:
+            if place < 0 and isinstance(self._first, Fraction):  # nobody knows how many come before the range
                 led.append(numbered)
-            if place < 0 and (isinstance(self._first, Fraction) or count <= self._first - self._given_before):
-                start_ns = perf_counter_ns()  # it may be too early
-                continue
-            while led:
-                yield led.popleft(), True, start_ns
-                start_ns = perf_counter_ns()
-            if place >= 0:
-                yield numbered, place > 0, start_ns
-                start_ns = perf_counter_ns()
+            elif place >= 0 or count > self._first - self._given_before:
+                while led:
+                    yield led.popleft(), True, start_ns
+                    start_ns = perf_counter_ns()
+                yield numbered, place != 0, start_ns
+            start_ns = perf_counter_ns()
             if self.trail and after == self.trail:
                 return
         self._frames = count
@@ -140,6 +140,12 @@ class Recording(abc.ABC):
         if self._last is not None and (index if isinstance(self._last, int) else time_s) > self._last:
             return 1
         return -1 if (index if isinstance(self._first, int) else time_s) < self._first else 0
+
+    @property
+    def _most_held(self) -> int:
+        """How many frames wait at most until it is known whether the range begins after them."""
+        form = self.format
+        return max(_FEWEST_HELD, _MOST_HELD_BYTES // (form.sample_bytes * sum(map(prod, form.plane_shapes))))
 
     @property
     def _given_before(self) -> int:

@@ -14,18 +14,17 @@ import time
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from types import TracebackType
-
-import av
 
 from texelflow.gpu_delegate.errors import MediaError
 
 from .decoded_index import DecodedIndex
+from .frame_decoder import DecodedRun, FrameDecoder
 from .media_inputs import input_kind
 from .packet_index import MOST_FRAMES, PacketIndex, PacketTimes
-from .sources import FileSource, Position, VideoFrame
+from .sources import Position, VideoFrame
 
 CACHE_BYTES = 128 << 20
 _FEWEST_KEPT = 4
@@ -78,66 +77,6 @@ class FrameCache:
 def held_bytes(frame: VideoFrame) -> int:
     """What a frame keeps in memory."""
     return sum(plane.nbytes for plane in frame.picture.planes)
-
-
-@dataclass
-class DecodedRun:
-    """Frames in the order of display, from somewhere on: `position` is the number of the last one that came."""
-
-    frames: Iterator[tuple[int, int, av.VideoFrame]]  # number, pts, decoded
-    position: int = -1
-    from_start: bool = False
-
-
-class FrameDecoder(FileSource):
-    """A FileSource whose decoding may also begin at a key frame."""
-
-    @property
-    def offset(self) -> int:
-        """The offset that is subtracted from time stamps of packets."""
-        return (self._first_frame.dts or 0) if self._container.format.name == "avi" else 0
-
-    def from_start(self) -> DecodedRun:
-        """All frames, counted; once, and before any jump."""
-        timed = ((index, pts, frame) for index, (pts, _, frame) in enumerate(self._timed()))
-        return DecodedRun(timed, from_start=True)
-
-    def from_key(self, key_pts: int, seek: int, known: Sequence[int]) -> DecodedRun:
-        """Those from a key frame on, as long as each is the next of the pts that are known of the file's frames."""
-        return DecodedRun(self._known_from(key_pts, seek, known))
-
-    def _known_from(self, key_pts: int, seek: int, known: Sequence[int]) -> Iterator[tuple[int, int, av.VideoFrame]]:
-        index: int | None = None
-        for pts, frame in self.decoded_from(key_pts, seek):
-            found = bisect_left(known, pts)
-            if found == len(known) or known[found] != pts or (index is not None and found != index + 1):
-                return
-            index = found
-            yield index, pts, frame
-
-    def decoded_from(self, key_pts: int, seek: int) -> Iterator[tuple[int, av.VideoFrame]]:
-        """Each frame from a key frame on with its pts; none where the file does not allow to go there."""
-        try:
-            self._container.seek(seek, stream=self._stream)
-        except (av.FFmpegError, OverflowError):
-            return
-        pts: int | None = None
-        for frame in self._decode():
-            stamp = self._stamp(frame)
-            if pts is None and (stamp is None or stamp < key_pts):
-                continue  # leading pictures, whose references are not there
-            pts = self._pts_after(pts, frame)
-            yield pts, frame
-
-    def shown(self, index: int, pts: int, frame: av.VideoFrame, start_ns: int) -> VideoFrame:
-        """What FileSource gives for a frame; its decoding began at start_ns."""
-        time_ms = float((pts - self.first_pts) * self.info.time_base * 1000)
-        return self.maker.make(index, pts, time_ms, frame, start_ns)
-
-    @property
-    def first_pts(self) -> int:
-        """Of frame 0."""
-        return self._pts_after(None, self._first_frame)
 
 
 class SeekableSource:

@@ -59,14 +59,9 @@ class FileSource(Recording):
 
     def __init__(self, path: str | os.PathLike[str], first: Position = 0, last: Position | None = None) -> None:
         super().__init__(os.fspath(path), first, last)
-        self._packets = 0
-        self._failure = ""  # of reading, in mid-file
-        self._container, self._layout = self._open()
+        self._begin()
         self._size_bytes = self._container.size
         try:
-            self._stream = pick_stream(self._container, self._path)
-            self._decoded = self._decode()
-            self._first_frame = self._decode_first()
             self.maker = FrameMaker(self._path, self._first_frame)
             self.info = self._describe(self._first_frame)
         except BaseException:
@@ -76,6 +71,19 @@ class FileSource(Recording):
     def close(self) -> None:
         """Close the file; harmless when repeated."""
         self._container.close()
+
+    def _begin(self) -> None:
+        """Open the file, and decode its first frame. Raises MediaError."""
+        self._packets = 0
+        self._failure = ""  # of reading, in mid-file
+        self._container, self._layout = self._open()
+        try:
+            self._stream = pick_stream(self._container, self._path)
+            self._decoded = self._decode()
+            self._first_frame = self._decode_first()
+        except BaseException:
+            self._container.close()
+            raise
 
     def _open(self) -> tuple[av.container.InputContainer, ContainerLayout]:
         return open_recording(self._path)

@@ -116,7 +116,8 @@ class VideoEncoder:
         rows = planes.reshape(self.form.even_size[1] * 3 // 2, self.form.even_size[0])
         frame = av.VideoFrame.from_ndarray(rows, format="yuv420p")
         if self._encoding.i420_format != "yuv420p":
-            frame = frame.reformat(format=self._encoding.i420_format)
+            # In threads libswscale writes a little beyond rows, where another one has just written.
+            frame = frame.reformat(format=self._encoding.i420_format, threads=1)
         return self._encode(frame)
 
     def _encode(self, frame: av.VideoFrame) -> EncodedPicture:

@@ -19,7 +19,7 @@ from ..settings.config_watch import ConfigWatch
 from ..settings.settings import Settings, SettingValue, changed, specs, while_running
 from ..window.keys import TABLES, Action, Command, Key, action_of
 from .abilities import lacks_effect
-from .derived import chosen_look_of, figure_look_of, keeps_alpha, lead_of, refinement_of, work_of, writing_of
+from .derived import chosen_look_of, figure_look_of, keeps_alpha, refinement_of, seek_lead_of, work_of, writing_of
 from .hud import Hud
 from .parts import SessionParts
 from .playback import Playback
@@ -159,7 +159,7 @@ class Controller:
         hindsight = refined and current.canvas is not None and current.canvas.look.effect != "classes"
         clock.looks_ahead = hindsight and refinement_of(self.settings).delay > 0
         if playback:
-            playback.lead = lead_of(self.settings) if refined else 0
+            playback.lead = seek_lead_of(self.settings) if refined else 0
 
     def _change_effect(self, action: Action) -> None:
         stages, outputs = self._parts.stages, self._parts.outputs

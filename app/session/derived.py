@@ -14,6 +14,7 @@ from ..frame.looks import ChosenLook, parse_color
 from ..frame.network_options import NetworkOptions
 from ..frame.refine import Refinement
 from ..frame.render import Look
+from ..frame.temporal import memory_frames
 from ..media.codecs import TRANSPARENT, USUAL_QUALITY, choose_encoding
 from ..models.catalogue import model_path
 from ..models.spec import SpecOptions, parse_range
@@ -24,7 +25,8 @@ from ..picture.size import parse_size
 from ..settings.settings import Settings, Verb
 from .workload import Work
 
-LEAD_FRAMES = 6  # before a range or a seek, that the network sees, so that masks are steady from there on
+SEEK_LEAD = 6  # frames before a seek in a window, that the network sees: steady masks at once, exact ones soon after
+LONGEST_LEAD = 300  # frames before a range; more would take longer than anybody waits
 
 
 def capture_request_of(settings: Settings) -> CaptureRequest:
@@ -69,9 +71,20 @@ def refinement_of(settings: Settings) -> Refinement:
     return Refinement(settings.edges, settings.smooth, int(settings.delay_video))
 
 
+def mask_memory_of(settings: Settings) -> int | None:
+    """On how many frames before it a mask depends, so far that it shows in 8 bits; None: on all."""
+    return memory_frames(refinement_of(settings).least)
+
+
 def lead_of(settings: Settings) -> int:
     """How many frames before the first one the network sees: none where masks do not depend on those before."""
-    return LEAD_FRAMES if settings.refine and settings.smooth > 0 else 0
+    memory = mask_memory_of(settings)
+    return LONGEST_LEAD if memory is None else min(memory, LONGEST_LEAD)
+
+
+def seek_lead_of(settings: Settings) -> int:
+    """The same of a seek in a window, which is not to wait."""
+    return min(lead_of(settings), SEEK_LEAD)
 
 
 def trail_of(settings: Settings) -> int:

@@ -23,7 +23,7 @@ from texelflow.app.settings.settings import defaults
 from texelflow.gpu_delegate.errors import UsageError
 
 SETTINGS = defaults("replay")
-TIMES = arrange([], [], [])
+TIMES = arrange([], [])
 
 
 @given(st.integers(1, 2_000_000), st.integers(1, 40).map(lambda steps: steps * PIECE_STEP), st.integers(0, 64))
@@ -58,6 +58,10 @@ def test_a_length_that_is_no_multiple_is_refused(piece_frames: int) -> None:
         ({"effect": "replace", "background": str(DEMO_CLIP)}, "the background moves"),
         ({"effect": "blur", "background": str(DEMO_CLIP)}, None),
         ({"overlay": True}, "figures"),
+        ({"smooth": 0.65}, None),
+        ({"smooth": 0.8}, "depend on 1381 frames before them, by --smooth 0.8"),
+        ({"smooth": 1.0}, "depend on all frames"),
+        ({"smooth": 1.0, "refine": False}, None),
     ],
 )
 def test_what_goes_on_from_frame_to_frame_stays_whole(values: Mapping[str, str | bool], why: str | None) -> None:

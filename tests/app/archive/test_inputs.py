@@ -108,7 +108,7 @@ def test_a_list_has_a_path_a_line_from_its_own_folder_on(archive: Path) -> None:
     assert found[-3].size_bytes is None
     assert listing.left["in the output folder"] == 2
     assert listing.problem_count == 1
-    assert "rec/some.list, line 8: s9://x/y.mp4: one of s3://" in list(listing.told())[-1]
+    assert "rec/some.list, line 8: s9://x/y.mp4: one of http://" in list(listing.told())[-1]
 
 
 def test_a_list_on_standard_input(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +140,7 @@ def test_a_bad_list_is_refused_before_anything_is_done(tmp_path: Path, content: 
         ("nope.mp4", "nope.mp4: no such file or folder"), ("rec/pipe.mp4", "not a regular file"),
         ("rec/out", "is in the output folder"), ("rec/out/b.mp4", "is in the output folder"),
         ("*.zip", "no recordings or pictures there"), ("@nope.txt", "cannot read the list"),
-        ("gs://b/c.mp4", r"gs:// needs gcsfs: pip install gcsfs"), ("zip://a::s3://b", "one of s3://"),
+        ("gs://b/c.mp4", r"gs:// needs gcsfs: pip install gcsfs"), ("zip://a::s3://b", "one of http://"),
         ("sftp://me:secret@host/x.mp4", "a password in an address would stand in the manifest"),
         ("memory://nowhere", "no such file or folder"), ("a\0b.mp4", "no such file or folder"), ("", "no such"),
     ],

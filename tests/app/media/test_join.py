@@ -64,11 +64,17 @@ def write(
     timing: Timing = TIMING,
     size: tuple[int, int] = SIZE,
     alpha: bool = False,
+    codes: bool = False,
 ) -> Sequence[str]:
-    """Have some frames of a recording recorded: all of them, or a piece. What the sink warns of."""
-    sink = VideoSink(path, size, timing, False, writing, alpha)
+    """Have some frames of a recording recorded: all of them, or a piece. What the sink warns of.
+
+    `codes`: as I420, whose planes are some of the pictures' bytes.
+    """
+    sink = VideoSink(path, size, timing, codes, writing, alpha)
+    i420_bytes = (size[0] + size[0] % 2) * (size[1] + size[1] % 2) * 3 // 2
     for number in numbers:
-        sink.write(FrameStamp(number, times[number]), pictures(size)[number % 21].ravel())
+        data = pictures(size)[number % 21].ravel()
+        sink.write(FrameStamp(number, times[number]), data[:i420_bytes] if codes else data)
     sink.close(complete=True)
     return sink.warnings
 
@@ -123,6 +129,14 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("ending", "codec", "alpha"), FORMATS)
 def test_joined_pieces_are_the_bytes_of_one_run(ending: str, codec: Codec, alpha: bool, tmp_path: Path) -> None:
     check_joined(tmp_path, ending, steady(81), [0, 20, 80], codec, alpha=alpha)
+
+
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize(
+    ("ending", "codec"), [(".mp4", "h264"), (".webm", "vp9"), (".mov", "prores"), (".mkv", "ffv1")]
+)
+def test_so_are_those_of_i420(ending: str, codec: Codec, tmp_path: Path) -> None:
+    check_joined(tmp_path, ending, steady(45), [0, 20, 40], codec, codes=True, size=ODD)
 
 
 @pytest.mark.usefixtures("soon")

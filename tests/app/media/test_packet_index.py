@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.clips import Recipe, moving, write_clip
-from texelflow.app.media.packet_index import PacketIndex, arrange
+from texelflow.app.media.packet_index import KeyPacket, PacketIndex, arrange
 from texelflow.app.media.sources import FileSource
 
 STAMPS = st.lists(st.tuples(st.integers(-1000, 1000), st.booleans()), max_size=40)
@@ -19,7 +19,7 @@ STAMPS = st.lists(st.tuples(st.integers(-1000, 1000), st.booleans()), max_size=4
 @given(STAMPS, st.integers(-1100, 1100))
 def test_claims_are_in_the_order_of_display(packets: list[tuple[int, bool]], pts: int) -> None:
     keys = [stamp for stamp, is_key in packets if is_key]
-    packet_times = arrange([stamp for stamp, _ in packets], keys, [stamp - 7 for stamp in keys])
+    packet_times = arrange([stamp for stamp, _ in packets], [KeyPacket(stamp, stamp - 7) for stamp in keys])
     ordered = sorted({stamp for stamp, _ in packets})
     assert list(packet_times.pts) == ordered
     assert list(packet_times.key_pts) == sorted(keys)
@@ -31,7 +31,7 @@ def test_claims_are_in_the_order_of_display(packets: list[tuple[int, bool]], pts
 @given(STAMPS, st.integers(-5, 50))
 def test_the_key_frame_before_a_frame_is_not_after_it(packets: list[tuple[int, bool]], index: int) -> None:
     keys = [stamp for stamp, is_key in packets if is_key]
-    packet_times = arrange([stamp for stamp, _ in packets], keys, keys)
+    packet_times = arrange([stamp for stamp, _ in packets], [KeyPacket(stamp, stamp) for stamp in keys])
     found = packet_times.keyframe_before(index)
     ordered = list(packet_times.pts)
     at = min(max(index, 0), len(ordered) - 1)

@@ -1,5 +1,6 @@
 """Masks of recordings are refined as live's are: steady, the same in each run, and the same wherever a range begins."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import cv2
@@ -13,7 +14,8 @@ from texelflow.app.console import Console
 from texelflow.app.media.sources import FileSource
 from texelflow.app.replay.options import ReplayOptions
 from texelflow.app.replay.replay import replay
-from texelflow.app.session.derived import LEAD_FRAMES
+from texelflow.app.session.derived import lead_of
+from texelflow.app.settings.settings import defaults
 
 pytestmark = pytest.mark.gl
 
@@ -59,12 +61,25 @@ def test_two_runs_give_the_same_bytes(portrait: Path, tmp_path: Path) -> None:
 
 
 def test_a_range_begins_as_if_all_had_been_seen(portrait: Path, tmp_path: Path) -> None:
-    whole = masks(portrait, tmp_path / "whole")
-    part = masks(portrait, tmp_path / "part", first=LEAD_FRAMES + 2)
-    apart = np.abs(part - whole[LEAD_FRAMES + 2 :])
-    alone = np.abs(masks(portrait, tmp_path / "alone", LEAD_FRAMES + 2, refine=False) - whole[LEAD_FRAMES + 2 :])
-    assert apart.mean() < 0.25
-    assert apart[0].mean() < 0.25 * alone[0].mean()
+    smooth = 0.1
+    first = lead_of(replace(defaults("replay"), smooth=smooth)) + 2
+    assert 8 < first < FRAMES - 2
+    whole = masks(portrait, tmp_path / "whole", smooth=smooth)
+    part = masks(portrait, tmp_path / "part", first, smooth=smooth)
+    alone = masks(portrait, tmp_path / "alone", first, smooth=smooth, refine=False)
+    assert np.abs(part - whole[first:]).max() <= 1
+    assert np.abs(alone - whole[first:]).max() > 20
+
+
+def test_a_range_ends_as_if_all_was_to_be_seen(portrait: Path, tmp_path: Path) -> None:
+    """With a look at the frame after it."""
+    whole, part = (tmp_path / name for name in ("whole", "part"))
+    masks(portrait, whole)
+    flags = {"masks": str(part), "backend": "cpu"}
+    assert replay(ReplayOptions(portrait, flags, last=3), Console(quiet=True))[0]["frames"] == 4
+    assert [path.read_bytes() for path in sorted(part.iterdir())] == [
+        (whole / f"{index:06d}.png").read_bytes() for index in range(4)
+    ]
 
 
 @pytest.mark.parametrize("delay", [True, False])

@@ -1,0 +1,94 @@
+"""Arguments of `texelflow archive` go in; many recordings are done, on many machines, and the exit code comes out."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .options import JsonOption, output_option
+from .settings.flags import with_settings
+
+_PANEL = "Machines"
+
+
+@with_settings("archive")
+def archive_verb(
+    flags: dict[str, object],
+    inputs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="INPUT",
+            help="Recordings, pictures, folders with all in them, patterns ('rec/**/*.mp4'), lists of these (.txt, "
+            ".list, @FILE, - for a pipe), addresses (s3://, sftp://, https://).",
+        ),
+    ],
+    out: Annotated[
+        Path, output_option("--out", metavar="DIR", help="For results and their manifest; all machines see it.")
+    ],
+    with_masks: Annotated[
+        bool, output_option("--with-masks", help="Masks beside each result: NAME.masks, a grey video or picture.")
+    ] = False,
+    format: Annotated[
+        str | None,
+        output_option("--format", metavar="png|mp4|mkv|mov|webm", help="Of results of recordings; mp4 by default."),
+    ] = None,
+    resume: Annotated[
+        bool, output_option("--resume", help="Go on by the folder's manifest: what is done stays, pieces count.")
+    ] = False,
+    retry_failed: Annotated[
+        bool, output_option("--retry-failed", help="With --resume: try inputs again that had failed.")
+    ] = False,
+    force: Annotated[bool, output_option("--force", help="Begin a folder anew that has a manifest.")] = False,
+    whole: Annotated[
+        bool, output_option("--whole", help="Never cut a recording; else long ones are pieces for many workers.")
+    ] = False,
+    piece_frames: Annotated[
+        int, output_option("--piece-frames", metavar="N", help="Of such pieces, a multiple of 300.")
+    ] = 3000,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            rich_help_panel=_PANEL,
+            help="Of a Ray that runs: HOST:PORT, or auto; else one on this machine.",
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", rich_help_panel=_PANEL, help="In all; by default one for each GPU, else for half of the cores."
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be done, and stop.")] = False,
+    config: Annotated[Path | None, typer.Option(metavar="FILE", help="A file of settings, as live has it.")] = None,
+    json: JsonOption = False,
+) -> int:
+    """Segment thousands of recordings and pictures on many machines: of each, what replay makes, in one folder.
+
+    A result is there whole or not at all; its line in manifest.jsonl says what it was made of, as --resume reads it.
+    Ray starts for the run, or --cluster joins one. What fails is listed, and the rest goes on: exit code 2 if anything
+    failed, else 3 if a recording was cut off. Needs the extra archive (Ray, fsspec).
+    """
+    from .archive.options import ArchiveOptions
+    from .archive.planning import check_archive, plan_archive
+    from .console import Console
+    from .replay.targets import parse_format
+
+    options = ArchiveOptions(
+        tuple(inputs), out, flags, config, with_masks, parse_format(format), cluster, workers, resume, retry_failed,
+        force, whole, piece_frames,
+    )  # fmt: skip
+    check_archive(options)
+    console = Console(quiet=json)
+    if dry_run:
+        return plan_archive(options, console, json)
+
+    from .archive.archive import archive
+    from .archive.progress import summary_lines
+
+    summary, code = archive(options, console, json)
+    for line in summary_lines(summary):
+        console.say(line)
+    if json:
+        console.json(summary)
+    return code

@@ -1,0 +1,72 @@
+"""Which inputs need no work once more: by the manifest alone."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.app.archive.test_manifest import DONE, LECTURE, MARK, PIECE
+from texelflow.app.archive.jobs import ArchiveInput
+from texelflow.app.archive.manifest_lines import RecordedResult, RunMark
+from texelflow.app.archive.results import DoneResult, FailedResult, PieceResult
+from texelflow.app.archive.resume import Standing, standing_of
+
+SIZES = {"lecture.mp4": 5000, "lecture.masks.mp4": 700}
+NOW = replace(LECTURE, number=3)
+TOUCHED = replace(NOW, modified_ns=1)
+RECORDED = RecordedResult(MARK, DoneResult(LECTURE, DONE))
+FAILED = RecordedResult(MARK, FailedResult(LECTURE, "input", "no frames", 2))
+
+
+def unread(archived: ArchiveInput) -> str:
+    raise AssertionError(f"{archived.address} is read in vain")
+
+
+def standing(archived: ArchiveInput, recorded: RecordedResult | None, mark: RunMark = MARK) -> Standing:
+    return standing_of(archived, recorded, mark, SIZES.get, unread)
+
+
+def test_what_the_manifest_does_not_name_is_new() -> None:
+    assert standing(NOW, None) == "new"
+    assert standing(NOW, RecordedResult(MARK, PieceResult(LECTURE, "c0ffee", PIECE))) == "new"
+
+
+def test_the_same_size_and_time_are_enough() -> None:
+    assert standing(NOW, RECORDED) == "done"
+    assert standing(NOW, FAILED) == "failed"
+
+
+@pytest.mark.parametrize(
+    ("mark", "expected"),
+    [
+        (replace(MARK, settings_digest="other"), "new"),
+        (replace(MARK, model_sha256="other"), "new"),
+        (replace(MARK, versions={**MARK.versions, "texelflow": "0.2"}), "new"),
+        (replace(MARK, versions={**MARK.versions, "ray": "3", "python": "3.13"}), "done"),
+    ],
+)
+def test_what_was_made_otherwise_is_made_anew(mark: RunMark, expected: Standing) -> None:
+    assert standing(NOW, RECORDED, mark) == expected
+
+
+@pytest.mark.parametrize("sizes", [{}, {"lecture.mp4": 5000}, {**SIZES, "lecture.mp4": 4999}])
+def test_results_that_are_gone_or_have_other_bytes_are_made_anew(sizes: dict[str, int]) -> None:
+    assert standing_of(NOW, RECORDED, MARK, sizes.get, unread) == "new"
+
+
+def test_another_size_is_another_input_and_nobody_reads_it() -> None:
+    assert standing(replace(TOUCHED, size_bytes=5), RECORDED) == "new"
+    assert standing(replace(NOW, size_bytes=5), RECORDED) == "new"
+    assert standing(replace(NOW, size_bytes=5), FAILED) == "new"
+
+
+@pytest.mark.parametrize("archived", [TOUCHED, replace(NOW, modified_ns=None), replace(TOUCHED, size_bytes=None)])
+@pytest.mark.parametrize(("sha256", "expected"), [("c0ffee", "done"), ("other", "new"), (None, "new")])
+def test_where_the_time_does_not_say_it_contents_do(
+    archived: ArchiveInput, sha256: str | None, expected: Standing
+) -> None:
+    assert standing_of(archived, RECORDED, MARK, SIZES.get, lambda _input: sha256) == expected
+
+
+def test_an_input_that_failed_and_was_changed_since_is_tried_again() -> None:
+    assert standing(TOUCHED, FAILED) == "new"
+    assert standing(replace(NOW, modified_ns=None), FAILED) == "failed"

@@ -70,7 +70,7 @@ def check_ray() -> None:
     except ValueError:
         found = None
     if found is None:
-        raise UsageError("archive needs Ray, which is not installed: pip install 'texelflow[archive]'")
+        raise UsageError("archive needs Ray, which is not installed: pip install 'ray[default]' fsspec")
 
 
 def ray_address(text: str) -> str:

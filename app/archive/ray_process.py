@@ -93,10 +93,14 @@ def _open(request: RayRequest) -> tuple[RayOpened, str]:
     start: Any = ray.init
     quiet = {"log_to_driver": False, "logging_level": "error"}
     if request.address is None:
-        context = start(
-            "local", num_cpus=request.cpus, include_dashboard=request.dashboard, object_store_memory=_STORE_BYTES,
-            _temp_dir=request.temp, **quiet,
-        )  # fmt: skip
+        own = {"include_dashboard": request.dashboard, "object_store_memory": _STORE_BYTES, "_temp_dir": request.temp}
+        try:
+            context = start("local", num_cpus=request.cpus, **own, **quiet)
+        except Exception as error:  # it has half a minute, which is not enough on a machine that is busy just now
+            if "timed out during startup" not in str(error):
+                raise
+            ray.shutdown()
+            context = start("local", num_cpus=request.cpus, **own, **quiet)
     else:
         context = start(request.address, **quiet)
     link = context.dashboard_url or None

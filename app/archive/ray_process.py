@@ -115,9 +115,10 @@ def _refusal(error: BaseException | None) -> str:
     while error is not None:
         texts.append(str(error) or type(error).__name__)
         error = error.__cause__ or error.__context__
-    with contextlib.suppress(OSError):
-        sys.stderr.flush()
-        texts.append(os.pread(2, _MOST_LOG, 0).decode(errors="replace"))
+    if sys.platform != "win32":
+        with contextlib.suppress(OSError):
+            sys.stderr.flush()
+            texts.append(os.pread(2, _MOST_LOG, 0).decode(errors="replace"))
     return refusal_reason("\n".join(texts))
 
 

@@ -158,7 +158,7 @@ def test_where_results_cannot_be_written_the_run_ends(tmp_path: Path) -> None:
 def test_where_ray_ends_the_loop_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def ends(step: int) -> None:
         if step == 1:
-            cluster.tell(NodeRefused(NODE, "has no disk"))
+            cluster.tell(NodeRefused(NODE, "it has no disk"))
         if step == 5:
             cluster.tell(ClusterEnded("the head is gone"))
 
@@ -166,4 +166,4 @@ def test_where_ray_ends_the_loop_says_why(tmp_path: Path, capsys: pytest.Capture
     loop = run_loop(tmp_path, ["ok"] * 50, cluster, StopFlag())
     assert loop.ended == "the head is gone"
     assert done(tmp_path)
-    assert "host has no disk; it gets no work" in capsys.readouterr().err
+    assert "host: it has no disk; it gets no work" in capsys.readouterr().err

@@ -169,8 +169,9 @@ class RemoteStore:
     def entries(self, folder: str) -> Iterator[StoreEntry]:
         """Each directly in it, once."""
         with _one_line_errors(folder):
-            base = str(self._files._strip_protocol(folder)).rstrip("/") + "/"
-            listed = self._files.ls(folder.rstrip("/") + "/" if self._scheme in _WEB else folder, detail=True)
+            place = str(self._files._strip_protocol(folder))
+            base = place.rstrip("/") + "/"
+            listed = self._files.ls(base if self._scheme in _WEB else place, detail=True)
         names = dict[str, Mapping[str, Any]]()
         for info in listed:
             name = str(info.get("name", ""))
@@ -186,7 +187,7 @@ class RemoteStore:
             with _one_line_errors(address):
                 if self._scheme in _WEB:
                     return StoreEntry(name, True) if self._files.exists(address) else None
-                return _entry(name, self._files.info(address))
+                return _entry(name, self._files.info(self._files._strip_protocol(address)))
         except _NothingThereError:
             return None
 

@@ -5,7 +5,7 @@ import pickle
 import secrets
 import shutil
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
 from time import monotonic
@@ -54,7 +54,7 @@ def archive(options: ArchiveOptions, console: Console, as_json: bool = False) ->
             staged = prepare_staging(settings, out, progress)
         mark, lead = mark_of(options, staged), 0 if options.whole else lead_of(settings)
         config = WorkerConfig(
-            out, staged.settings, staged.made_from, options.format, options.with_masks, options.whole,
+            out, _with_one_thread(staged.settings), staged.made_from, options.format, options.with_masks, options.whole,
             options.piece_frames, lead, versions=mark.versions,
         )  # fmt: skip
         charge = _charge(config, settings, stack)
@@ -74,6 +74,11 @@ def archive(options: ArchiveOptions, console: Console, as_json: bool = False) ->
         if code in (0, SOME_CUT_OFF):
             _clear(config.staging)
     return _summary(loop, inputs, out, monotonic() - began, stop.number), code
+
+
+def _with_one_thread(settings: Settings) -> Settings:
+    """Each worker's share of the CPU is one core, unless somebody says how many threads compute the network."""
+    return replace(settings, threads=settings.threads or 1)
 
 
 def _charge(config: WorkerConfig, settings: Settings, stack: contextlib.ExitStack) -> WorkerCharge:

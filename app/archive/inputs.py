@@ -138,7 +138,8 @@ class InputListing:
             except TexelflowError as error:
                 self._problem(f"{listed.file}, line {number}: {error}")
                 continue
-            folder = os.path.dirname(source.place) if source.file else source.place
+            is_plain = source.file and not source.file.entry.is_link
+            folder = os.path.dirname(source.place) if is_plain else source.place
             if folder != last_folder:
                 last_folder, in_results = folder, self._is_result(folder)
             if in_results:

@@ -59,6 +59,7 @@ class StoreEntry:
     modified_ns: int | None = None
     place: tuple[int, int] | None = None
     why_not: str = ""
+    is_link: bool = False
 
 
 class FolderStore(Protocol):
@@ -133,13 +134,15 @@ class LocalStore:
         """Links are followed."""
         name = os.path.basename(address)
         try:
-            found = os.stat(address)
+            found = os.lstat(address)
+            if is_link := stat.S_ISLNK(found.st_mode):
+                found = os.stat(address)
         except (OSError, ValueError):
             return None
         if stat.S_ISDIR(found.st_mode):
             return StoreEntry(name, True, place=(found.st_dev, found.st_ino))
         why_not = "" if stat.S_ISREG(found.st_mode) else "no regular files"
-        return StoreEntry(name, False, found.st_size, found.st_mtime_ns, why_not=why_not)
+        return StoreEntry(name, False, found.st_size, found.st_mtime_ns, why_not=why_not, is_link=is_link)
 
     def measure(self, address: str) -> StoreEntry | None:
         """The same."""

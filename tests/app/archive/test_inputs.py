@@ -110,6 +110,16 @@ def test_a_list_has_a_path_a_line_from_its_own_folder_on(archive: Path) -> None:
     assert "rec/some.list, line 8: s9://x/y.mp4: one of http://" in list(listing.not_listed())[-1]
 
 
+def test_a_link_to_a_result_is_no_input(archive: Path) -> None:
+    (archive / "rec/old.mp4").symlink_to("out/b.mp4")
+    (archive / "l.txt").write_text("rec/old.mp4\nrec/b.mp4\n")
+    listing = InputListing(["l.txt"], Path("rec/out"))
+    assert names_of(listing) == ["rec/b"]
+    assert "old" not in names_of(InputListing(["rec"], Path("rec/out")))
+    with pytest.raises(UsageError, match="in the output folder"):
+        InputListing(["rec/old.mp4"], Path("rec/out"))
+
+
 def test_an_address_of_this_machine_is_a_path(archive: Path) -> None:
     (archive / "rec/some.list").write_text((archive / "rec/day 1/y.avi").as_uri() + "\nfile://elsewhere/y.avi\n")
     named = InputListing([(archive / "rec/b.mp4").as_uri(), "rec/some.list"], Path("done"))

@@ -11,6 +11,8 @@ _Item = TypeVar("_Item")
 _Answer = TypeVar("_Answer")
 Observer = Callable[[int, float], None]  # gets when work began, in ns of perf_counter_ns, and how many ms it took
 
+AHEAD = 2  # items that are made early
+
 _END = object()
 _POLL_S = 0.1  # how long a thread takes at most to notice that it is to end
 
@@ -143,7 +145,7 @@ class ThreadCall(Generic[_Answer]):
             self._error = error
 
 
-def ahead(items: Iterator[_Item], depth: int = 2) -> Generator[_Item, None, None]:
+def ahead(items: Iterator[_Item], depth: int = AHEAD) -> Generator[_Item, None, None]:
     """The same items, made on a thread of their own up to `depth` of them early; what that raises is raised here.
 
     Closing this generator ends the thread, and only then may what `items` reads from be closed.

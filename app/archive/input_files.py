@@ -34,6 +34,7 @@ class HeldInput:
     def __init__(self, source: ArchiveInput, path: Path, sha256: str | None = None) -> None:
         """`sha256` is known of what was fetched. Raises MediaError for what is no file that can be read."""
         self.source, self.path, self._known = source, path, sha256
+        self._is_copy = sha256 is not None
         self._ended = threading.Event()
         self._stat = _look(path)
         self._hashing: ThreadCall[str] | None = None
@@ -47,7 +48,7 @@ class HeldInput:
     def told(self) -> tuple[str, ...]:
         """Lines on it for what tags its results, as replay has them for a file."""
         size, time = self._stat
-        if self._known:
+        if self._is_copy:
             return f"input={self.source.address}", f"sha256={self._known}"
         return f"input={os.path.abspath(self.path)}", f"{size} bytes of {time}"
 
@@ -76,7 +77,7 @@ class HeldInput:
         Its bytes are compared if `wholly`, or where its size or time is another than that of the list of inputs.
         """
         listed = self.source.size_bytes, self.source.modified_ns
-        if (wholly or listed != self._stat or self._known) and self.sha256() != sha256:
+        if (wholly or listed != self._stat or self._is_copy) and self.sha256() != sha256:
             raise InputError(f"'{self.source.address}' was changed after it had been read the first time")
 
     def close(self) -> None:

@@ -67,6 +67,7 @@ class Rendering:
     format: OutputFormat | None
     with_masks: bool
     sampled_every: int
+    most_frame_bytes: int
 
     def render(
         self,
@@ -84,7 +85,10 @@ class Rendering:
         files = {each: folder / f"{each}{ending_of(kind, self.format, transparent, each == MASKS)}" for each in kinds}
         masks = str(files[MASKS]) if self.with_masks else ""
         settings = replace(settings, out=str(files[PICTURE]), masks=masks, cutouts="")
-        options = ReplayOptions(path, settings=settings, made_by=made_by, sampled_every=self.sampled_every)
+        options = ReplayOptions(
+            path, settings=settings, made_by=made_by, sampled_every=self.sampled_every,
+            most_frame_bytes=self.most_frame_bytes,
+        )  # fmt: skip
         if piece:
             options = replace(
                 options, first=piece.first, last=piece.last, piece_lead=piece.lead, index=index, made_by=None

@@ -62,7 +62,9 @@ class ArchiveWorker:
         self._config = config
         self._engine = ReplayEngine(SilentConsole(quiet=True))
         self._inputs = InputCache(config.cache, config.cache_bytes, self._engine.stopping)
-        self._rendering = Rendering(config.settings, config.format, config.with_masks, config.sampled_every)
+        self._rendering = Rendering(
+            config.settings, config.format, config.with_masks, config.sampled_every, config.most_frame_bytes
+        )
         self._index: tuple[str, FrameIndex] | None = None  # of the recording that was cut last, by its sha256
         host, process = platform.node(), os.getpid()
         self._facts = WorkerFacts(f"{host}:{process}", host, process)

@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..replay.held_frames import most_frames
 from ..replay.targets import OutputFormat
 from ..settings.settings import Settings
 
 STAGING = ".archive"  # in the output folder, so that renaming moves nothing
 SAMPLED_EVERY = 300  # frames, of which one is compared with TensorFlow Lite
+MOST_FRAME_BYTES = 4 << 30  # of the frames that a worker has in memory
 CACHE_BYTES = 16 << 30  # of fetched inputs, on each node
 
 
@@ -31,7 +33,13 @@ class WorkerConfig:
     sampled_every: int = SAMPLED_EVERY  # 0: nothing is compared with TensorFlow Lite
     cache: Path | None = None  # of fetched inputs; None: in texelflow's own cache folder
     cache_bytes: int = CACHE_BYTES
+    most_frame_bytes: int = MOST_FRAME_BYTES
     versions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def most_frames(self) -> int:
+        """That a worker holds in memory, however long recordings are; their bytes are most_frame_bytes at most."""
+        return most_frames(2 if self.with_masks else 1)
 
     @property
     def staging(self) -> Path:

@@ -15,8 +15,9 @@ from ..picture.video_frame import VideoFrame
 from ..threads import Observer, Worker
 from .readers import RING, FrameReader, FrameStamp, StampedBytes
 
+MOST_KEPT_FRAMES = 4  # that wait for a sink where they are waited for: what a kill loses
+
 _MOST_FRAMES = 8  # that wait for a sink
-_MOST_KEPT_FRAMES = 4  # where they are waited for: what a kill loses
 _MOST_BYTES = 64 << 20  # of those, but two may always wait
 
 
@@ -62,7 +63,7 @@ class OutputWorker:
         self._ending = self._complete = False
         self._device_error: DeviceError | None = None  # for which frames are missing at the end
         self.last_line = ""  # what the sink said at the end; empty before, and after a failure
-        depth = min(self._most, _MOST_KEPT_FRAMES) if keeps_all else self._most + RING
+        depth = min(self._most, MOST_KEPT_FRAMES) if keeps_all else self._most + RING
         self._worker: Worker[StampedBytes] = Worker(
             lambda item: sink.write(*item), depth, observe=observe, close=self._close
         )

@@ -46,6 +46,7 @@ class ReplayOptions:
     settings: Settings | None = None  # in place of a file of settings
     index: FrameIndex | None = None  # of the file, where somebody has it
     piece_lead: int | None = None  # first to last is a piece, to be joined with others; the network sees so many before
+    most_frame_bytes: int | None = None  # of the frames that are in memory; what needs more is refused
     sampled_every: int = 0  # of so many frames one is compared with TensorFlow Lite; 0: none
 
     def watch(self) -> ConfigWatch:

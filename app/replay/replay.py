@@ -20,6 +20,7 @@ from ..outputs.file_sinks import Timing
 from ..outputs.frame_log import FrameLog
 from ..outputs.png_files import PIPE
 from ..outputs.trace import TraceWriter
+from ..picture.picture import PictureFormat
 from ..session.abilities import check_abilities
 from ..session.clock import EveryFrame
 from ..session.derived import lead_of, trail_of, writes_any
@@ -37,9 +38,11 @@ from ..settings.settings import Settings
 from ..signals import exit_code, stop_flag
 from ..threads import ahead
 from .engine import ReplayEngine
+from .held_frames import most_frame_bytes
 from .options import ReplayOptions, check_options, files_of
 from .summary import summarize_replay
 
+_GIB = 1 << 30
 CUT_OFF = 3  # exit code: what there was of the recording has been done
 
 
@@ -101,6 +104,7 @@ def source_to_run(
 ) -> tuple[Recording, SessionSource]:
     """Every frame, as fast as it goes."""
     file = stack.enter_context(_piece(options) or open_input(options.file, options.first, options.last))
+    _check_memory(options, settings, file.format)
     file.lead = lead_of(settings) if options.piece_lead is None else options.piece_lead
     file.trail = trail_of(settings)
     frames = stack.enter_context(contextlib.closing(ahead(iter(file))))
@@ -125,6 +129,15 @@ def source_to_watch(
         clock, file.format, _timing(options, file.info), options.file.name, options.file, feed.peek,
         made_by=options.made_by,
     )  # fmt: skip
+
+
+def _check_memory(options: ReplayOptions, settings: Settings, frame: PictureFormat) -> None:
+    """Raise MediaError for frames that are larger than is allowed."""
+    needed = most_frame_bytes(frame, sum(map(bool, (settings.out, settings.masks, settings.cutouts))))
+    if options.most_frame_bytes is not None and needed > options.most_frame_bytes:
+        (width, height), most = frame.size, options.most_frame_bytes
+        asked = f"would take {needed / _GIB:.1f} GiB of memory, of {most / _GIB:.1f} GiB that are allowed"
+        raise MediaError(f"'{options.file}': its frames of {width}x{height} {asked}; scale it down")
 
 
 def _piece(options: ReplayOptions) -> PieceSource | None:

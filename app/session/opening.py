@@ -213,6 +213,7 @@ def open_session(
             return _rebuild(parts, host, source, controller.settings, device)
 
         session = Session(parts, controller, host.stats, host.observe, host.note, rebuild)
+        stack.callback(session.release)
         yield session
         session.finish()
 

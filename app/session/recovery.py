@@ -10,7 +10,7 @@ from .clock import Due
 
 Rebuild = Callable[[ContextLostError], int | None]  # makes all that belongs to a context; the last frame delivered
 
-_KEPT = 8  # frames: more than are on their way from the device at any time
+MOST_AGAIN = 8  # frames: more than are on their way from the device at any time
 _MOST, _WITHIN_S = 3, 60.0  # a GPU that is lost so often does not get well
 
 
@@ -21,12 +21,17 @@ class Recovery:
         """`rebuild` tells the number of the last frame that all outputs have, None where they have none."""
         self.again: deque[Due] = deque()
         self._rebuild = rebuild
-        self._kept: deque[Due] = deque(maxlen=_KEPT)
+        self._kept: deque[Due] = deque(maxlen=MOST_AGAIN)
         self._lost_s: deque[float] = deque(maxlen=_MOST)
 
     def keep(self, due: Due) -> None:
         """A frame that is about to be drawn, or whose mask is."""
         self._kept.append(due)
+
+    def forget(self) -> None:
+        """No frame comes any more."""
+        self._kept.clear()
+        self.again.clear()
 
     def recover(self, lost: ContextLostError) -> None:
         """Rebuild. Raises DeviceError where that fails, which is `lost` where it has happened again and again."""

@@ -144,6 +144,11 @@ class Session:
             for line in lines:
                 self._note(line)
 
+    def release(self) -> None:
+        """Let go of all frames: the session itself may stay in memory for a while."""
+        self._drawn = None
+        self._recovery.forget()
+
     def _count_readback(self, act: Callable[[], None]) -> None:
         """Have outputs do what belongs to no frame; what that reads back counts."""
         parts, before = self.parts, self.parts.pipeline.readback_bytes

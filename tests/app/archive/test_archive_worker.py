@@ -1,0 +1,257 @@
+"""Jobs of an archive, done by one worker with real recordings: what is written, what is told, and whose fault it is."""
+
+import hashlib
+import os
+import pickle
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import cv2
+import pytest
+
+from tests.clips import Recipe, moving, write_clip
+from tests.commands import Command
+from tests.frame_models import class_network
+from texelflow.app.archive.cutting import why_apart
+from texelflow.app.archive.jobs import (
+    ArchiveInput,
+    Cut,
+    FrameRange,
+    InputDone,
+    Job,
+    JobFailed,
+    JoinPieces,
+    OpenInput,
+    PieceDone,
+    RenderPiece,
+)
+from texelflow.app.archive.options import ArchiveOptions
+from texelflow.app.archive.staging import prepare_staging
+from texelflow.app.archive.versions import own_versions
+from texelflow.app.archive.work_folder import job_key
+from texelflow.app.archive.worker import ArchiveWorker
+from texelflow.app.archive.worker_config import WorkerConfig
+
+pytestmark = pytest.mark.gl
+
+FRAMES = 4
+SIZE = (64, 48)
+Configured = Callable[..., WorkerConfig]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A recording with sound, a picture, and what is damaged."""
+    (tmp_path / "classes.tflite").write_bytes(class_network((48, 32)))
+    write_clip(tmp_path / "talk.mp4", moving(FRAMES, *SIZE), Recipe(sound="aac"))
+    cv2.imwrite(str(tmp_path / "shot.png"), moving(1, *SIZE)[0])
+    (tmp_path / "bad.mp4").write_bytes(b"no video")
+    return tmp_path
+
+
+@pytest.fixture
+def configured(folder: Path) -> Configured:
+    """A run's configuration, as it comes over a network."""
+
+    def make(flags: dict[str, object] | None = None, **more: object) -> WorkerConfig:
+        out, network = folder / "out", {"model": str(folder / "classes.tflite"), "channel": "1", "backend": "cpu"}
+        settings = ArchiveOptions((), out, {**network, **(flags or {})}).watch().settings
+        staged = prepare_staging(settings, out)
+        config = WorkerConfig(out, staged.settings, staged.made_from, versions=own_versions(), cache=folder / "cache")
+        made = replace(config, **more)  # type: ignore[arg-type]
+        copy: WorkerConfig = pickle.loads(pickle.dumps(made))
+        return copy
+
+    return make
+
+
+@pytest.fixture
+def worker(configured: Configured) -> Iterator[ArchiveWorker]:
+    """One that writes masks, too."""
+    made = ArchiveWorker(configured(with_masks=True))
+    yield made
+    made.close()
+
+
+def listed(path: Path, name: str | None = None) -> ArchiveInput:
+    """An input as lists of inputs have it."""
+    found = path.stat() if path.exists() else None
+    size, time = (found.st_size, found.st_mtime_ns) if found else (None, None)
+    return ArchiveInput(0, str(path), name or path.stem, size, time)
+
+
+def done(worker: ArchiveWorker, job: Job) -> InputDone:
+    outcome = worker.run(job)
+    assert isinstance(outcome, InputDone), outcome
+    return outcome
+
+
+def failed(worker: ArchiveWorker, job: Job) -> JobFailed:
+    outcome = worker.run(job)
+    assert isinstance(outcome, JobFailed), outcome
+    assert "\n" not in outcome.reason
+    return outcome
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("backend", ["cpu", "gl"])
+def test_results_are_those_of_replay(
+    folder: Path, configured: Configured, backend: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    worker = ArchiveWorker(configured({"backend": backend, "effect": "blur"}, with_masks=True))
+    outcome = done(worker, OpenInput(listed(folder / "talk.mp4", "year/talk")))
+    assert dict(outcome.files) == {"out": "year/talk.mp4", "masks": "year/talk.masks.mp4"}
+    assert outcome.sha256 == hashlib.sha256((folder / "talk.mp4").read_bytes()).hexdigest()
+    assert (outcome.frames, outcome.pieces, outcome.cut_off) == (FRAMES, 1, None)
+    assert outcome.backend == backend
+    assert outcome.agreement
+    assert (outcome.agreement.frames, outcome.agreement.least_iou) == (1, 1.0)
+    assert outcome.agreement.largest_error < 1e-4
+    options = ("--model", folder / "classes.tflite", "--channel", "1", "--backend", backend, "--effect", "blur")
+    alone = folder / "alone"
+    alone.mkdir()
+    outputs = ("--out", alone / "talk.mp4", "--masks", alone / "talk.masks.mp4")
+    command = Command(capsys)("replay", folder / "talk.mp4", *options, *outputs)
+    assert command.code == 0, command.err
+    expected = {"talk.mp4": outcome.file_bytes["out"], "talk.masks.mp4": outcome.file_bytes["masks"]}
+    assert {name: len(data) for name, data in files_in(alone).items()} == expected
+    assert files_in(folder / "out" / "year") == files_in(alone)
+    worker.close()
+
+
+def test_a_picture_and_what_looks_like_another_kind(folder: Path, configured: Configured) -> None:
+    worker = ArchiveWorker(configured({"effect": "cutout"}, with_masks=True))
+    picture = done(worker, OpenInput(listed(folder / "shot.png")))
+    assert sorted(picture.files.values()) == ["shot.masks.png", "shot.png"]
+    assert done(worker, OpenInput(listed(folder / "talk.mp4"))).files == {"out": "talk.mov", "masks": "talk.masks.mp4"}
+    worker.close()
+
+
+def test_numbered_pictures_take_the_place_of_earlier_ones(folder: Path, configured: Configured) -> None:
+    worker, job = ArchiveWorker(configured(format="png")), OpenInput(listed(folder / "talk.mp4"))
+    first = done(worker, job)
+    found = files_in(folder / "out" / "talk")
+    assert len(found) == FRAMES
+    assert first.file_bytes == {"out": sum(map(len, found.values()))}
+    (folder / "out" / "talk" / "000099.png").write_bytes(b"of another run")
+    assert done(worker, job).files == first.files
+    assert files_in(folder / "out" / "talk") == found
+    worker.close()
+
+
+def test_a_repeated_job_does_no_harm(folder: Path, worker: ArchiveWorker) -> None:
+    job = OpenInput(listed(folder / "talk.mp4"))
+    left = folder / "out" / ".archive" / "work" / job_key(job) / "elsewhere-17-x"
+    left.mkdir(parents=True)
+    (left / "out.mp4").write_bytes(b"half")
+    first = done(worker, job)
+    found = files_in(folder / "out")
+    again = done(worker, job)
+    assert replace(again, seconds=0.0, agreement=first.agreement) == replace(first, seconds=0.0)
+    assert files_in(folder / "out") == found
+    assert not list((folder / "out" / ".archive" / "work").iterdir()), "what the first attempt has left is gone"
+
+
+class TestWhoseFaultItIs:
+    @pytest.mark.parametrize("name", ["bad.mp4", "none.mp4", "classes.tflite", ".", "no\0name"])
+    def test_of_the_input(self, folder: Path, worker: ArchiveWorker, name: str) -> None:
+        path = str(folder / name) if name != "no\0name" else f"/{name}"
+        outcome = failed(worker, OpenInput(ArchiveInput(0, path, "result")))
+        assert outcome.cause == "input"
+        assert set(files_in(folder / "out")) == {n for n in files_in(folder / "out") if n.startswith(".archive/models")}
+
+    @pytest.mark.parametrize("name", ["../out", "/etc/x", "a/../../b", ".archive/x", ""])
+    def test_of_a_name_that_leads_out(self, folder: Path, worker: ArchiveWorker, name: str) -> None:
+        source = replace(listed(folder / "talk.mp4"), name=name)
+        assert failed(worker, OpenInput(source)).cause == "input"
+
+    def test_of_the_machine(self, folder: Path, configured: Configured) -> None:
+        config, job = configured(), OpenInput(listed(folder / "talk.mp4"))
+        for lacking, words in (
+            (replace(config, versions={"texelflow": "0.0.1"}), "this run is by 0.0.1"),
+            (replace(config, out=folder / "elsewhere"), "share the output folder"),
+            (replace(config, settings=replace(config.settings, model=str(folder / "none.tflite"))), "none.tflite"),
+        ):
+            outcome = failed(ArchiveWorker(lacking), job)
+            assert (outcome.cause, words in outcome.reason) == ("machine", True), outcome
+
+    def test_of_a_machine_without_such_a_gpu(
+        self, folder: Path, configured: Configured, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("TEXELFLOW_GPU", "99")
+        outcome = failed(ArchiveWorker(configured({"backend": "gl"})), OpenInput(listed(folder / "talk.mp4")))
+        assert (outcome.cause, "99" in outcome.reason) == ("machine", True), outcome
+
+    def test_of_the_output(self, folder: Path, configured: Configured) -> None:
+        import resource
+
+        clip = write_clip(folder / "large.mp4", moving(8, 320, 240), Recipe(codec_options={"crf": "10"}))
+        config = configured(format="mkv")
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8000, before[1]))
+        try:
+            outcome = failed(ArchiveWorker(config), OpenInput(listed(clip)))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        assert outcome.cause == "output", outcome
+        assert "the disk is full" in outcome.reason
+
+    def test_of_an_input_that_changes_between_its_jobs(self, folder: Path, worker: ArchiveWorker) -> None:
+        clip = folder / "talk.mp4"
+        source, sha256 = listed(clip), hashlib.sha256(clip.read_bytes()).hexdigest()
+        os.utime(clip)  # looked at anew, and found to be the same
+        piece = RenderPiece(source, sha256, 0, FrameRange(0, FRAMES - 1, 0), is_last=True)
+        assert isinstance(worker.run(piece), PieceDone)
+        clip.write_bytes(clip.read_bytes() + b"more")
+        outcomes = failed(worker, piece), failed(worker, JoinPieces(source, sha256, (), render_whole=True))
+        assert [(outcome.cause, "was changed" in outcome.reason) for outcome in outcomes] == [("input", True)] * 2
+
+
+def test_pieces_become_what_one_go_gives(folder: Path, configured: Configured) -> None:
+    """Byte for byte, with their sound, where masks have no memory. Nothing of them stays behind."""
+    clip = write_clip(folder / "long.mp4", moving(460, 32, 24), Recipe(sound="aac"))
+    config = configured({"refine": False, "effect": "mask", "channel": "2"}, piece_frames=300, with_masks=True)
+    worker, source = ArchiveWorker(config), listed(clip)
+    cut = worker.run(OpenInput(source))
+    assert isinstance(cut, Cut), cut
+    assert [(each.first, each.last) for each in cut.ranges] == [(0, 299), (300, 459)]
+    pieces = list[PieceDone]()
+    for number, each in enumerate(cut.ranges):
+        piece = worker.run(RenderPiece(source, cut.sha256, number, each, is_last=each.last == 459))
+        assert isinstance(piece, PieceDone), piece
+        assert all((config.staging / name).is_file() for name in piece.files.values())
+        pieces.append(piece)
+    assert why_apart(pieces) is None
+    joined = done(worker, JoinPieces(source, cut.sha256, tuple(pieces)))
+    assert (joined.frames, joined.pieces, joined.agreement and joined.agreement.frames) == (460, 2, 2)
+    assert not list((config.staging / "pieces").iterdir())
+    found = {name: (config.out / name).read_bytes() for name in joined.files.values()}
+    whole = done(worker, JoinPieces(source, cut.sha256, tuple(pieces), render_whole=True))
+    assert whole.pieces == 1
+    assert {name: (config.out / name).read_bytes() for name in whole.files.values()} == found
+    worker.close()
+
+
+def test_a_job_is_stopped_from_another_thread(folder: Path, configured: Configured) -> None:
+    clip = write_clip(folder / "long.mp4", moving(2000, *SIZE))
+    worker = ArchiveWorker(configured())
+    timer = threading.Timer(0.5, worker.stop)
+    timer.start()
+    outcome = failed(worker, OpenInput(listed(clip)))
+    timer.join()
+    assert (outcome.cause, outcome.reason) == ("machine", "the worker was stopped")
+    assert not (folder / "out" / "long.mp4").exists()
+    assert failed(worker, OpenInput(listed(folder / "talk.mp4"))).reason == "the worker was stopped"
+
+
+def test_a_recording_that_was_cut_off(folder: Path, worker: ArchiveWorker) -> None:
+    whole = write_clip(folder / "whole.mkv", moving(40, *SIZE)).read_bytes()
+    (folder / "short.mkv").write_bytes(whole[: len(whole) // 2])
+    outcome = done(worker, OpenInput(listed(folder / "short.mkv")))
+    assert outcome.cut_off
+    assert outcome.frames < 40

@@ -1,4 +1,4 @@
-"""Nothing goes in; memory that this process has freed goes back to the system, so that it does not grow with its work."""
+"""Nothing goes in; memory that this process has freed goes back to the system: it does not grow with its work."""
 
 import contextlib
 import ctypes

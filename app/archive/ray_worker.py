@@ -20,6 +20,7 @@ from texelflow.gpu_delegate.egl import Egl, EglDevice
 from texelflow.gpu_delegate.errors import DeviceError
 
 from ..console import one_line
+from ..freed_memory import give_back_freed_memory
 from ..process_usage import process_usage
 from .jobs import Job, JobFailed, JobOutcome
 
@@ -85,7 +86,9 @@ class RayWorker:
 
     def run(self, job: bytes) -> tuple[bytes, int]:
         """A pickled job goes in, its pickled outcome and this process's memory come out."""
-        return pickle.dumps(self._run(pickle.loads(job))), process_usage().resident_bytes or 0
+        outcome = self._run(pickle.loads(job))
+        give_back_freed_memory()
+        return pickle.dumps(outcome), process_usage().resident_bytes or 0
 
     def _run(self, job: Job) -> JobOutcome:
         try:

@@ -84,10 +84,10 @@ def archive_verb(
         return plan_archive(options, console, json)
 
     from .archive.archive import archive
-    from .archive.progress import summary_lines
+    from .archive.progress import archive_summary_lines
 
     summary, code = archive(options, console, json)
-    for line in summary_lines(summary):
+    for line in archive_summary_lines(summary):
         console.say(line)
     if json:
         console.json(summary)

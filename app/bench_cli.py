@@ -443,6 +443,10 @@ def bench_quality_verb(
         scenes_option(metavar="STEPS", help="Of raw, input, smooth, edges, both, delayed, by commas; raw,both."),
     ] = None,
     frames: Annotated[int | None, scenes_option(metavar="N", help="Of each row, at most; 12 to 24.")] = None,
+    leads: Annotated[
+        float | None,
+        scenes_option(metavar="SMOOTH", help="How far masks differ that begin late, by the frames that led to them."),
+    ] = None,
     sheet: Annotated[
         Path | None,
         scenes_option(metavar="FILE", help="A picture, .png, for your eyes alone: some photographs may not be shown."),
@@ -458,6 +462,7 @@ def bench_quality_verb(
 
     With --scenes: islands, holes, lengths of outlines, colours over a new background, and the targets that are reached.
     """
+    from .bench.mask_leads import bench_leads, show_leads
     from .bench.quality import QualityBench, bench_quality, show_quality
     from .bench.scenes import bench_scenes, choose_scenes
     from .console import Console
@@ -473,9 +478,15 @@ def bench_quality_verb(
     }  # fmt: skip
     if scenes:
         refuse_given(of_clips, "is for a clip; --scenes has frames of its own")
-        figures = bench_scenes(choose_scenes(of_scenes, model, backend, arithmetic, way_in), console)
+        chosen = choose_scenes(of_scenes, model, backend, arithmetic, way_in)
+        if leads is None:
+            figures = bench_scenes(chosen, console)
+        else:
+            refuse_given({"--steps": steps, "--sheet": sheet}, "does not go with --leads")
+            figures = bench_leads(chosen, leads, console)
+            show_leads(figures, console)
     else:
-        refuse_given({f"--{name}": value for name, value in of_scenes.items()}, "is for --scenes")
+        refuse_given({f"--{name}": value for name, value in {**of_scenes, "leads": leads}.items()}, "is for --scenes")
         end = None if last is None else parse_position(last)
         options = QualityBench(model, clip, seed or 0, mattes, end, backend, arithmetic, way_in)
         figures = bench_quality(options, console)

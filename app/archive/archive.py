@@ -1,44 +1,35 @@
 """Thousands of inputs go in; workers on one machine or many make of each what replay makes; a summary comes out."""
 
 import contextlib
-import hashlib
-import os
 import pickle
 import secrets
 import shutil
-import threading
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from texelflow.gpu_delegate.errors import OutputError, TexelflowError
+from texelflow.gpu_delegate.errors import OutputError
 
 from ..console import Console, counted
 from ..opengl_options import opengl_chosen, opengl_environment, opengl_of
 from ..session.derived import lead_of
 from ..settings.settings import Settings
 from ..signals import exit_code, stop_flag
+from .archive_inputs import ArchiveInputs, mark_of
 from .archive_loop import ArchiveLoop
-from .fetching import InputCache
 from .figures import ArchiveFigures
-from .inputs import InputListing
-from .jobs import ArchiveInput, Cut, PieceDone
 from .manifest import MANIFEST_NAME, ManifestWriter, check_manifest, open_manifest
-from .manifest_index import ManifestIndex
-from .manifest_lines import RunMark, RunRecord
+from .manifest_lines import RunRecord
 from .options import ArchiveOptions
 from .progress import archive_progress
 from .ray_cluster import RayCluster, RayOptions, check_ray, open_ray, ray_address
 from .ray_worker import WorkerCharge
-from .results import SkippedInput
-from .resume import to_be_done
 from .scheduler import Scheduler
-from .staging import Staged, prepare_staging
-from .versions import own_versions
-from .worker_config import CACHE_BYTES, STAGING, WorkerConfig
+from .staging import prepare_staging
+from .worker_config import WorkerConfig
 
 SOME_FAILED, SOME_CUT_OFF = 2, 3  # exit codes
 _WORKER = ("texelflow.app.archive.worker", "ArchiveWorker")
@@ -58,15 +49,16 @@ def archive(options: ArchiveOptions, console: Console, as_json: bool = False) ->
     check_manifest(out, options.resume, options.force)
     with contextlib.ExitStack() as stack:
         stack.enter_context(opengl_chosen(opengl_of(settings)))
-        inputs = _Inputs(options, out)
+        inputs = ArchiveInputs(options, out)
         with console.download() as progress:
             staged = prepare_staging(settings, out, progress)
-        mark, lead = _mark_of(options, staged), 0 if options.whole else lead_of(settings)
+        mark, lead = mark_of(options, staged), 0 if options.whole else lead_of(settings)
         config = WorkerConfig(
-            out, staged.settings, staged.made_from, options.format, options.with_masks, options.whole,
+            out, _with_one_thread(staged.settings), staged.made_from, options.format, options.with_masks, options.whole,
             options.piece_frames, lead, versions=mark.versions,
         )  # fmt: skip
         charge = _charge(config, settings, stack)
+        console.note("starting Ray" if options.cluster is None else f"joining Ray at {options.cluster}")
         cluster = stack.enter_context(open_ray(RayOptions(options.cluster, options.workers), charge))
         run = RunRecord(mark, asdict(settings), lead, None if options.whole else options.piece_frames)
         manifest, index = open_manifest(out, run, options.resume, options.force)
@@ -84,59 +76,9 @@ def archive(options: ArchiveOptions, console: Console, as_json: bool = False) ->
     return _summary(loop, inputs, out, monotonic() - began, stop.number), code
 
 
-class _Inputs:
-    """What there is to do, read when it is needed."""
-
-    def __init__(self, options: ArchiveOptions, out: Path) -> None:
-        """Raises UsageError for names that mean nothing."""
-        self.listing = InputListing(options.inputs, out, self, of_folders=options.format == "png")
-        self._options, self._out = options, out
-        self._index: ManifestIndex | None = None
-        self._cache = InputCache(None, CACHE_BYTES, threading.Event())
-
-    def know(self, index: ManifestIndex, mark: RunMark) -> None:
-        """What earlier runs have done, and what this one's results depend on."""
-        self._index, self._mark = index if self._options.resume else None, mark
-
-    def name_of(self, address: str) -> str | None:
-        """See KnownNames."""
-        return self._index.name_of(address) if self._index else None
-
-    def has_name(self, name: str) -> bool:
-        """See KnownNames."""
-        return self._index is not None and self._index.has_name(name)
-
-    def __iter__(self) -> Iterator[ArchiveInput | SkippedInput]:
-        if self._index is None:
-            return iter(self.listing)
-        return to_be_done(
-            self.listing, self._index, self._mark, self._output_bytes, self._sha256_of, self._options.retry_failed
-        )
-
-    def finished_pieces(self, cut_input: ArchiveInput, cut: Cut) -> Iterator[PieceDone]:
-        """Those of earlier runs that are still there."""
-        for piece in self._index.pieces_of(cut_input.address, cut.sha256, self._mark) if self._index else ():
-            if all((self._out / STAGING / file).exists() for file in piece.files.values()):
-                yield piece
-
-    def _output_bytes(self, file: str) -> int | None:
-        """Of a result, by its path in the folder: of a file, or of all files of a folder of pictures."""
-        path = self._out / file
-        with contextlib.suppress(OSError):
-            return sum(each.stat().st_size for each in os.scandir(path)) if path.is_dir() else path.stat().st_size
-        return None
-
-    def _sha256_of(self, archived: ArchiveInput) -> str | None:
-        with contextlib.suppress(TexelflowError, OSError), self._cache.open(archived) as held:
-            return held.sha256()
-        return None
-
-
-def _mark_of(options: ArchiveOptions, staged: Staged) -> RunMark:
-    """What results depend on besides their inputs."""
-    told = (*staged.made_from, staged.settings.background, str(options.format), str(options.with_masks))
-    digest = hashlib.sha256("\n".join(told).encode(errors="surrogateescape")).hexdigest()
-    return RunMark(digest, staged.model, staged.model_sha256, own_versions())
+def _with_one_thread(settings: Settings) -> Settings:
+    """Each worker's share of the CPU is one core, unless somebody says how many threads compute the network."""
+    return replace(settings, threads=settings.threads or 1)
 
 
 def _charge(config: WorkerConfig, settings: Settings, stack: contextlib.ExitStack) -> WorkerCharge:
@@ -154,7 +96,7 @@ def _charge(config: WorkerConfig, settings: Settings, stack: contextlib.ExitStac
 
 @contextlib.contextmanager
 def _loop(
-    inputs: _Inputs, cluster: RayCluster, manifest: ManifestWriter, console: Console, as_json: bool
+    inputs: ArchiveInputs, cluster: RayCluster, manifest: ManifestWriter, console: Console, as_json: bool
 ) -> Iterator[ArchiveLoop]:
     if cluster.dashboard:
         token = f", which asks for the token {cluster.token}" if cluster.token else ""
@@ -165,10 +107,12 @@ def _loop(
         yield ArchiveLoop(cluster, scheduler, manifest, figures, progress, console)
 
 
-def _end(loop: ArchiveLoop, inputs: _Inputs, signal: int | None, console: Console) -> int:
+def _end(loop: ArchiveLoop, inputs: ArchiveInputs, signal: int | None, console: Console) -> int:
     """Say how it ended: the exit code."""
     counts, go_on = loop.scheduler.counts, "--resume goes on"
-    for line in inputs.listing.told():
+    if line := inputs.listing.left_out():
+        console.note(line)
+    for line in inputs.listing.not_listed():
         console.warn(line)
     if why := loop.scheduler.fatal or loop.ended:
         console.warn(f"{why}; what was done stays, {go_on}")
@@ -188,7 +132,7 @@ def _clear(staging: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _summary(loop: ArchiveLoop, inputs: _Inputs, out: Path, seconds: float, signal: int | None) -> dict[str, Any]:
+def _summary(loop: ArchiveLoop, inputs: ArchiveInputs, out: Path, seconds: float, signal: int | None) -> dict[str, Any]:
     counts = loop.scheduler.counts
     return {
         "event": "summary",

@@ -12,12 +12,11 @@ from texelflow.gpu_delegate.errors import UsageError
 from ..frame.background import is_image
 from ..media.media_inputs import InputKind
 from ..media.piece_source import FrameIndex
+from ..media.video_encoder import SEGMENT_FRAMES
 from ..session.derived import LONGEST_LEAD, chosen_look_of, mask_memory_of
 from ..settings.settings import Settings
 from .jobs import FrameRange, PieceDone
 
-PIECE_STEP = 300  # frames: the recorder begins its encoder anew every so many
-PIECE_FRAMES = 3000
 _KINDS: dict[InputKind, str] = {
     "picture": "it is a picture",
     "sequence": "it is numbered pictures",
@@ -27,8 +26,8 @@ _KINDS: dict[InputKind, str] = {
 
 def check_piece_frames(piece_frames: int) -> None:
     """Raise UsageError for a length that no piece can have."""
-    if piece_frames < PIECE_STEP or piece_frames % PIECE_STEP:
-        raise UsageError(f"pieces of {piece_frames} frames: a multiple of {PIECE_STEP} is needed")
+    if piece_frames < SEGMENT_FRAMES or piece_frames % SEGMENT_FRAMES:
+        raise UsageError(f"pieces of {piece_frames} frames: a multiple of {SEGMENT_FRAMES} is needed")
 
 
 def cut_frames(frames: int, piece_frames: int, lead: int) -> tuple[FrameRange, ...]:

@@ -111,7 +111,9 @@ class ArchiveFigures:
             yield each
 
     def joined(self, worker: str, node: str, now: float) -> None:
-        """A worker is ready, on a machine of that name."""
+        """A worker is ready, on a machine of that name. Rates count from the first one on."""
+        if not self._nodes:
+            self._frames, self._weight = RateWindow(now), RateWindow(now)
         if node not in self._nodes:
             self._nodes[node] = _Node(node, RateWindow(now))
         self._nodes[node].workers[worker] = 0

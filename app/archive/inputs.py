@@ -79,10 +79,12 @@ class InputListing:
                     if self._is_new(each.address):
                         yield each, source.store
 
-    def told(self) -> Iterator[str]:
-        """A line each about what was left out, and about what could not be listed."""
-        if self.left:
-            yield f"left out: {_counts(self.left)}"
+    def left_out(self) -> str:
+        """A line about what is no input; '' if nothing was left out."""
+        return f"left out: {_counts(self.left)}" if self.left else ""
+
+    def not_listed(self) -> Iterator[str]:
+        """A line about each of the first places that could not be listed, and how many more there were."""
         yield from self.problems
         if self.problem_count > len(self.problems):
             yield f"{self.problem_count - len(self.problems)} more could not be listed"

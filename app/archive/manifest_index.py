@@ -64,6 +64,11 @@ class ManifestIndex:
         torn = [f"{self._path}: its last line was torn, and is left out"] if self.torn else []
         return (*torn, *([f"{self._path}: lines of a later version are passed over: {kinds}"] if kinds else []))
 
+    @property
+    def memory_bytes(self) -> int:
+        """Memory that places of lines take, those of pieces aside."""
+        return self._hashes.nbytes + self._offsets.nbytes + self._names.nbytes
+
     def result_of(self, address: str) -> RecordedResult | None:
         """The last line of an input that was done or failed."""
         key = np.uint64(_key(address))

@@ -1,7 +1,8 @@
 """How long frames took goes in; how long a job may take before its worker counts as hung comes out. Generous.
 
-Twenty times the slowest rate seen, and half an hour besides, and the time to read the input at 1 MB/s. A day where no
-rate was seen yet, or where nobody knows how many frames there are. Four times that for a job that seemed to hang once.
+A piece, or joining pieces: half an hour, and twenty times the slowest rate of frames seen. Where nobody knows how many
+frames there are, or what one takes: a day, and the time to read the input at 20 kB/s. Four times that for a job that
+seemed to hang once.
 """
 
 from .jobs import Job, JoinPieces, RenderPiece
@@ -9,16 +10,15 @@ from .jobs import Job, JoinPieces, RenderPiece
 _GRACE_S = 1800.0
 _TIMES = 20.0
 _UNKNOWN_S = 86400.0
-_BYTES_PER_S = 1e6
+_UNKNOWN_BYTES_PER_S = 20_000.0
 _LEAST_FRAMES = 300  # fewer say little of a rate
 _ONCE_MORE = 4.0
 
 
 class JobPatience:
-    """Learns from jobs that ended well. `opened_frames` is the most that an input has which is not cut; None: any."""
+    """Learns from jobs that ended well."""
 
-    def __init__(self, opened_frames: int | None) -> None:
-        self._opened_frames = opened_frames
+    def __init__(self) -> None:
         self._slowest: float | None = None  # seconds for a frame
 
     def learn(self, frames: int, seconds: float) -> None:
@@ -27,15 +27,17 @@ class JobPatience:
 
     def allowed_s(self, job: Job, hung: int) -> float:
         """How long it may take, after it seemed to hang so many times."""
-        frames = self._frames(job)
-        most = _UNKNOWN_S
-        if frames is not None and self._slowest is not None:
-            most = _GRACE_S + _TIMES * self._slowest * frames + (job.input.size_bytes or 0) / _BYTES_PER_S
+        frames = _frames_of(job)
+        if frames is None or self._slowest is None:
+            most = _UNKNOWN_S + (job.input.size_bytes or 0) / _UNKNOWN_BYTES_PER_S
+        else:
+            most = _GRACE_S + _TIMES * self._slowest * frames
         return most * _ONCE_MORE**hung
 
-    def _frames(self, job: Job) -> int | None:
-        if isinstance(job, RenderPiece):
-            return job.range.frames + job.range.lead
-        if isinstance(job, JoinPieces):
-            return None if job.render_whole else sum(piece.range.frames for piece in job.pieces)
-        return self._opened_frames
+
+def _frames_of(job: Job) -> int | None:
+    if isinstance(job, RenderPiece):
+        return job.range.frames + job.range.lead
+    if isinstance(job, JoinPieces) and not job.render_whole:
+        return sum(piece.range.frames for piece in job.pieces)
+    return None

@@ -1,19 +1,29 @@
 """What `archive` is asked to do goes in; what can be said against it, and what would be done, come out."""
 
+import contextlib
+import re
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from texelflow.gpu_delegate.errors import UsageError
 
 from ..console import Console, counted
 from ..media.pipe import PIPE
 from ..replay.options import ReplayOptions, check_options
+from .archive_inputs import ArchiveInputs, mark_of
 from .cutting import check_piece_frames
-from .inputs import InputListing
+from .manifest import MANIFEST_NAME
+from .manifest_index import ManifestIndex
 from .options import ArchiveOptions
+from .progress import readable_size
 from .result_names import MEDIA_ENDINGS
-from .stores import is_address
+from .results import SkippedInput
+from .staging import prepare_staging
 
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # a path has one slash of an address left
 _OPAQUE = ("mp4", "mkv")
 MOST_WORKERS = 10_000
 BAD_LISTING = 2  # exit code
@@ -22,7 +32,7 @@ BAD_LISTING = 2  # exit code
 def check_archive(options: ArchiveOptions) -> None:
     """Raise UsageError for what does not go together, MediaError for a background that is no good."""
     named = str(options.out)
-    if named == PIPE or is_address(named):
+    if named == PIPE or _SCHEME.match(named):
         raise UsageError(f"--out {named}: a folder is needed that every machine has under this name")
     if options.out.suffix.lower() in MEDIA_ENDINGS and not options.out.is_dir():
         raise UsageError(f"--out {named}: a folder is needed, such as {options.out.with_suffix('')}")
@@ -45,28 +55,60 @@ def check_archive(options: ArchiveOptions) -> None:
 
 
 def plan_archive(options: ArchiveOptions, console: Console, as_json: bool) -> int:
-    """List all inputs with the names of their results, and stop: the exit code, 2 if something could not be listed."""
-    listing = InputListing(options.inputs, options.out, of_folders=options.format == "png")
-    size_bytes, unknown = 0, 0
-    for each in listing:
-        size_bytes += each.size_bytes or 0
-        unknown += each.size_bytes is None
-        if as_json:
-            console.json({"event": "input", "address": each.address, "name": each.name, "bytes": each.size_bytes})
-        else:
-            console.say(f"{each.name}  <-  {each.address}")
-    for line in listing.told():
+    """List what would be done, with the names of results: the exit code, 2 if something could not be listed.
+
+    Nothing is written. Raises TexelflowError.
+    """
+    counts, size_bytes = Counter[str](), 0
+    with contextlib.ExitStack() as stack:
+        inputs = _as_resumed(options, console, stack) if options.resume else ArchiveInputs(options, options.out)
+        for each in inputs:
+            if isinstance(each, SkippedInput):
+                counts[each.was] += 1
+                continue
+            counts["to do"] += 1
+            counts["of unknown size"] += each.size_bytes is None
+            size_bytes += each.size_bytes or 0
+            if as_json:
+                console.json({"event": "input", "address": each.address, "name": each.name, "bytes": each.size_bytes})
+            else:
+                console.say(f"{each.name}  <-  {each.address}")
+    listing = inputs.listing
+    if line := listing.left_out():
         console.note(line)
-    size = f"{size_bytes / 1e9:.1f} GB" + (f" and {unknown} of unknown size" if unknown else "")
-    console.say(f"{counted(listing.found, 'input')}, {size}, to {options.out}; nothing was done")
+    for line in listing.not_listed():
+        console.warn(line)
+    figures = {
+        "to_do": counts["to do"],
+        "bytes": size_bytes,
+        "unknown_sizes": counts["of unknown size"],
+        "done_before": counts["done"],
+        "failed_before": counts["failed"],
+        "left_out": dict(listing.left),
+        "not_listed": listing.problem_count,
+    }
+    console.say(plan_text(figures, options.out))
     if as_json:
-        console.json(
-            {
-                "inputs": listing.found,
-                "bytes": size_bytes,
-                "unknown_sizes": unknown,
-                "left_out": dict(listing.left),
-                "not_listed": listing.problem_count,
-            }
-        )
+        console.json(figures)
     return BAD_LISTING if listing.problem_count else 0
+
+
+def plan_text(figures: Mapping[str, Any], out: Path) -> str:
+    """What would be done, in one line."""
+    unknown = f" and {figures['unknown_sizes']:,} of unknown size" if figures["unknown_sizes"] else ""
+    before = "".join(
+        f"; {figures[key]:,} {what} before"
+        for key, what in (("done_before", "done"), ("failed_before", "failed"))
+        if figures[key]
+    )
+    return f"{counted(figures['to_do'], 'input')} to do, {readable_size(figures['bytes'])}{unknown}, to {out}{before}"
+
+
+def _as_resumed(options: ArchiveOptions, console: Console, stack: contextlib.ExitStack) -> ArchiveInputs:
+    """With what the manifest says, which is not touched."""
+    out = options.out.absolute()
+    inputs, index = ArchiveInputs(options, out), ManifestIndex(out / MANIFEST_NAME)
+    stack.callback(index.close)
+    with console.download() as progress:
+        inputs.know(index, mark_of(options, prepare_staging(options.watch().settings, out, progress, writes=False)))
+    return inputs

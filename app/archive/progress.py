@@ -73,10 +73,16 @@ def readable_size(size_bytes: float) -> str:
 def log_line(snapshot: ArchiveSnapshot) -> str:
     """All of it on one line."""
     counts, nodes = snapshot.counts, snapshot.nodes
+    if not nodes:
+        return _starting(snapshot)
     workers = sum(node.workers for node in nodes)
     where = f"{counted(workers, 'worker')} on {counted(sum(node.workers > 0 for node in nodes), 'node')}"
     parts = [inputs_text(counts), f"{snapshot.frames_per_second:.1f} frames/s", left_text(snapshot), where]
     return "; ".join([*parts, *([f"{counts.lost} lost at work"] if counts.lost else [])])
+
+
+def _starting(snapshot: ArchiveSnapshot) -> str:
+    return f"workers are starting, {time_text(snapshot.seconds)} so far"
 
 
 def share_done(counts: ArchiveCounts) -> float | None:
@@ -141,10 +147,10 @@ def result_event(result: ArchiveResult) -> dict[str, Any] | None:
     return None
 
 
-def summary_lines(summary: Mapping[str, Any]) -> Iterator[str]:
+def archive_summary_lines(summary: Mapping[str, Any]) -> Iterator[str]:
     """What a run came to, for people."""
-    seconds, rate = time_text(summary["seconds"]), summary["frames_per_second"]
-    yield f"{summary['done']:,} of {summary['inputs']:,} inputs done, {summary['frames']:,} frames in {seconds}, {rate} frames/s"
+    speed = f"{summary['frames']:,} frames in {time_text(summary['seconds'])}, {summary['frames_per_second']} frames/s"
+    yield f"{summary['done']:,} of {summary['inputs']:,} inputs done, {speed}"
     if summary["skipped"]:
         yield f"{summary['skipped']:,} were done before"
     if summary["cut_off"]:
@@ -164,7 +170,8 @@ def progress_picture(snapshot: ArchiveSnapshot) -> RenderableType:
     """For a terminal: a bar once it is known how many inputs there are, two lines, the nodes, Ray's dashboard."""
     speed = f"{snapshot.frames_per_second:.1f} frames/s"
     so_far = f"{speed}, {left_text(snapshot)}, {time_text(snapshot.seconds)} so far"
-    parts: list[RenderableType] = [Text(inputs_text(snapshot.counts)), Text(so_far)]
+    lines = (inputs_text(snapshot.counts), so_far) if snapshot.nodes else (_starting(snapshot),)
+    parts: list[RenderableType] = [*map(Text, lines)]
     share = share_done(snapshot.counts)
     if share is not None:
         bar = Table.grid()  # a bar alone has no end of its line
@@ -184,9 +191,10 @@ def _node_table(nodes: Sequence[NodeFigures]) -> Table:
     for name in ("workers", "frames/s", "memory", "lost"):
         table.add_column(name, justify="right", no_wrap=True)
     for node in chosen:
+        memory = readable_size(node.memory_bytes) if node.memory_bytes else "-"
         table.add_row(
-            Text(printable(node.name)), f"{node.workers}", f"{node.frames_per_second:.1f}",
-            readable_size(node.memory_bytes), f"{node.losses}", style="" if node.workers else "dim",
+            Text(printable(node.name)), f"{node.workers}", f"{node.frames_per_second:.1f}", memory, f"{node.losses}",
+            style="" if node.workers else "dim",
         )  # fmt: skip
     if others:
         table.add_row(Text(f"and {others} more", style="dim"))

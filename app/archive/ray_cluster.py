@@ -70,7 +70,7 @@ def check_ray() -> None:
     except ValueError:
         found = None
     if found is None:
-        raise UsageError("archive needs Ray, which is not installed: pip install 'texelflow[archive]'")
+        raise UsageError("archive needs Ray, which is not installed: pip install 'ray[default]' fsspec")
 
 
 def ray_address(text: str) -> str:
@@ -124,6 +124,7 @@ class RayCluster:
         self._answers = queue.SimpleQueue[Any]()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
+        self._is_open = False
         self._jobs: dict[str, dict[int, Job]] = {}
         self._numbers = itertools.count()
 
@@ -136,11 +137,12 @@ class RayCluster:
         except queue.Empty:
             answer = RayRefused(f"nothing answers as Ray within {seconds:g} s{self._last_words()}")
         if isinstance(answer, RayOpened):
+            self._is_open = True
             self.dashboard, self.token = answer.dashboard, answer.token
             return
         line = answer.line if isinstance(answer, RayRefused) else answer.reason
         where = f"--cluster {address}" if address else "Ray does not start"
-        raise UsageError(f"{where}: {line}{_help_with(line, address)}")
+        raise UsageError(f"{where}: {line}")
 
     def submit(self, worker: str, job: Job) -> None:
         """See Cluster."""
@@ -172,12 +174,11 @@ class RayCluster:
 
     def close(self) -> None:
         """End Ray's process, and with it a Ray of our own. What workers do is lost. Harmless when repeated."""
-        with contextlib.suppress(OSError):
-            self._send("close")
         try:
-            self._process.wait(_END_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
+            if self._is_open:
+                self._send("close")
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._process.wait(_END_S)
         finally:
             self._process.kill()
             self._process.wait()
@@ -228,12 +229,6 @@ def _knock(address: str) -> None:
     except (OSError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or f"no answer within {_ANSWER_S:g} s"
         raise UsageError(f"--cluster {address}: nobody answers there ({why}); is `ray start --head` running?") from None
-
-
-def _help_with(line: str, address: str | None) -> str:
-    if address and "ray start" not in line and "node" in line and "IP address" in line:
-        return f"; this machine has to be one of the cluster's: `ray start --address={address}`"
-    return ""
 
 
 def _own_temp(stack: contextlib.ExitStack) -> str:

@@ -22,6 +22,7 @@ from typing import Any, BinaryIO
 from ..console import one_line
 from ..stale_files import locked
 from .cluster import ClusterEnded, ClusterNode, NodeRefused, WorkerJoined, WorkerLost
+from .ray_errors import death_reason, refusal_reason
 from .ray_messages import (
     JobReturned,
     JobSent,
@@ -34,7 +35,7 @@ from .ray_messages import (
     send_frame,
 )
 from .ray_worker import RayWorker, WorkerStart
-from .worker_places import NodeRecord, NodeSize, death_reason, node_names, places_of, spread
+from .worker_places import NodeRecord, NodeSize, node_names, places_of, spread
 
 _STORE_BYTES = 80 << 20  # about the least that Ray takes; nothing is put there
 _NODES_EVERY_S = 2.0
@@ -89,23 +90,31 @@ def _open(request: RayRequest) -> tuple[RayOpened, str]:
         os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=token)
     import ray
 
-    quiet = {"log_to_driver": False, "logging_level": "error", "include_dashboard": None}
+    start: Any = ray.init
+    quiet = {"log_to_driver": False, "logging_level": "error"}
     if request.address is None:
-        own = {"num_cpus": request.cpus, "object_store_memory": _STORE_BYTES, "_temp_dir": request.temp}
-        context = ray.init("local", **{**quiet, **own, "include_dashboard": request.dashboard})
+        context = start(
+            "local", num_cpus=request.cpus, include_dashboard=request.dashboard, object_store_memory=_STORE_BYTES,
+            _temp_dir=request.temp, **quiet,
+        )  # fmt: skip
     else:
-        context = ray.init(request.address, **quiet)
+        context = start(request.address, **quiet)
     link = context.dashboard_url or None
     if link and "://" not in link:
         link = f"http://{link}"
     return RayOpened(ray.__version__, link, token), context.address_info["gcs_address"]
 
 
-def _refusal(error: BaseException) -> str:
-    text = one_line(str(error)) or type(error).__name__
-    if "oken" in text and "uthenti" in text:
-        return "it asks for a token: set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN (`ray get-auth-token` on its head)"
-    return text[:400]
+def _refusal(error: BaseException | None) -> str:
+    """The error's text, those of what it came from, and what Ray's own code wrote."""
+    texts = list[str]()
+    while error is not None:
+        texts.append(str(error) or type(error).__name__)
+        error = error.__cause__ or error.__context__
+    with contextlib.suppress(OSError):
+        sys.stderr.flush()
+        texts.append(os.pread(2, _MOST_LOG, 0).decode(errors="replace"))
+    return refusal_reason("\n".join(texts))
 
 
 @dataclass

@@ -76,6 +76,7 @@ class RayWorker:
         if not _sees(*told.token, told.token_s):
             return host, os.getpid(), None, f"does not see {Path(told.token[0]).parent}: all nodes have to share it"
         _be_nice()
+        os.environ.setdefault("LP_NUM_THREADS", "1")  # of OpenGL in software: a worker has one core
         os.environ.update(told.environment)
         gpu = None if GPU_CHOICE in dict(told.environment) else _choose_gpu()
         module, name = told.made_by

@@ -9,6 +9,7 @@ each job, up to ten; then its input has failed. A worker on which three inputs i
 rests while others work; twenty in a row, on every worker, end the run, as does what forbids writing results.
 """
 
+import math
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -37,17 +38,18 @@ _AGAIN_AFTER_S = 60.0  # a job that failed for the machine's sake, while there i
 _REST_S, _LONGEST_REST_S = 60.0, 3600.0
 _END_AFTER = 20  # inputs in a row that failed so on every worker
 _COPIES_LOOKED_AT = 16
+_LATELY = 20  # jobs, about
 
 
 @dataclass(frozen=True)
 class SchedulerLimits:
     """What the state machine may do."""
 
-    outstanding: int = 2  # jobs of a worker: the one it does, and one that waits there
+    outstanding: int = 2  # jobs of a worker at most: the one it does, and one that waits there
+    short_s: float = 2.0  # one waits there only while jobs take no longer than this, so that messages cost little
     losses: int = 10  # of workers, and failures of machines: as many tries each job has
     read_ahead: int = 10_000  # inputs, of which the largest go first
     copy_after_s: float = 60.0  # where nothing waits any more, a job handed out so long ago is given to a second worker
-    opened_frames: int | None = None  # the most that an input has which is not cut; None: nothing is cut
 
 
 @dataclass(eq=False)
@@ -82,7 +84,8 @@ class Scheduler:
         self._workers: dict[str, _Worker] = {}
         self._out: OrderedDict[TaskKey, ArchiveTask] = OrderedDict()  # handed out and undecided, the first one first
         self._recordings: dict[int, CutRecording] = {}
-        self._patience = JobPatience(self._limits.opened_frames)
+        self._usual_s = math.inf  # what jobs took lately
+        self._patience = JobPatience()
         self._failing: set[int] = set()  # inputs in a row that failed for the machine's sake, whatever the worker
         self._stopped = False
         self._fatal: str | None = None
@@ -126,9 +129,9 @@ class Scheduler:
         state = self._workers[worker]
         if self._stopped or len(state.tasks) >= self._limits.outstanding:
             return None
+        if state.tasks and (self._usual_s > self._limits.short_s or len(self._waiting) <= len(self._workers)):
+            return None  # what waits at one worker cannot go to another: not where jobs are long, or few are left
         self._waiting.read_on()
-        if state.tasks and len(self._waiting) <= len(self._workers):
-            return None  # towards the end nothing waits at a worker while another one has nothing to do
         if now < state.rests_until and any(other.rests_until <= now for other in self._workers.values()):
             return None
         task = self._waiting.take(state.last_input, self._orders(worker, now))
@@ -191,8 +194,10 @@ class Scheduler:
         if isinstance(outcome, JobFailed):
             return self._failed(worker, task, outcome, now)
         del self._out[key]
-        if took is not None and not isinstance(outcome, Cut):
-            self._patience.learn(outcome.frames, took)
+        if took is not None:
+            self._usual_s = took if math.isinf(self._usual_s) else self._usual_s + (took - self._usual_s) / _LATELY
+            if not isinstance(outcome, Cut):
+                self._patience.learn(outcome.frames, took)
         self._counts.jobs += 1
         self._failing.clear()
         state.failing.clear()

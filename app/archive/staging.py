@@ -34,35 +34,36 @@ class Staged:
     model_sha256: str
 
 
-def prepare_staging(settings: Settings, out: Path, progress: Progress | None = None) -> Staged:
+def prepare_staging(settings: Settings, out: Path, progress: Progress | None = None, writes: bool = True) -> Staged:
     """Make the staging folder in `out`, and copy the model and the background there, under their sha256.
 
-    `progress` is that of a model that is fetched. Copies of earlier runs are used again. Raises CatalogueError, and
-    OutputError or MediaError for a folder that cannot be written.
+    `progress` is that of a model that is fetched. Copies of earlier runs are used again; without `writes` nothing is
+    made. Raises CatalogueError, and OutputError or MediaError for a folder that cannot be written.
     """
     staging = out.absolute() / STAGING
     model = resolve(settings.model, progress)
     background = chosen_look_of(settings).background
     try:
-        staging.mkdir(parents=True, exist_ok=True)
-        staged_model, digest = _copied(model.path, staging / "models")
+        if writes:
+            staging.mkdir(parents=True, exist_ok=True)
+        staged_model, digest = _copied(model.path, staging / "models", writes)
         staged = replace(settings, model=str(staged_model))
         if background and settings.background not in BUILT_IN_BACKGROUNDS:
-            staged = replace(staged, background=str(_copied(background, staging / "backgrounds")[0]))
+            staged = replace(staged, background=str(_copied(background, staging / "backgrounds", writes)[0]))
     except OSError as error:
         raise OutputError(f"'{staging}' cannot be prepared ({error.strerror}); choose another --out") from error
     name = model.entry.name if model.entry else model.path.name
     return Staged(staged, told_of_settings(settings), name, digest)
 
 
-def _copied(file: Path, folder: Path) -> tuple[Path, str]:
-    """Where a file's copy lies, in a folder named by its sha256, and that. Raises OSError."""
+def _copied(file: Path, folder: Path, writes: bool) -> tuple[Path, str]:
+    """Where a file's copy lies, or would, in a folder named by its sha256, and that. Raises OSError."""
     digest = hashlib.sha256()
     with file.open("rb") as stream:
         while chunk := stream.read(_CHUNK_BYTES):
             digest.update(chunk)
     place = folder / digest.hexdigest() / file.name
-    if place.is_file() and place.stat().st_size == file.stat().st_size:
+    if not writes or (place.is_file() and place.stat().st_size == file.stat().st_size):
         return place, digest.hexdigest()
     folder.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=folder)

@@ -68,24 +68,6 @@ class NodeRecord:
         return self.failed_starts >= _MOST_LOST or (others_work and self.lost_in_a_row >= _MOST_LOST)
 
 
-def death_reason(text: str) -> str:
-    """Ray's words on a lost worker, many lines, as one line of what a person needs."""
-    if "connection error code 2" in text:
-        return "its process was killed, or crashed"
-    lines = [line.strip() for line in text.splitlines()]
-    for start in ("Worker exit detail:", "The actor is dead because", "Error Type:"):
-        for line in lines:
-            place = line.find(start)
-            if place >= 0:
-                told = line[place:].removeprefix("Worker exit detail:").strip()
-                return _first_sentence(told)
-    return _first_sentence(next(filter(None, lines), "no reason given"))
-
-
-def _first_sentence(text: str) -> str:
-    return text.partition(". ")[0].rstrip(".")[:300]
-
-
 def node_names(hosts: Sequence[tuple[str, str]]) -> dict[str, str]:
     """Names of nodes, given their ids and hosts: the host, and a part of the id where several have the same."""
     seen = [host for _, host in hosts]

@@ -33,7 +33,7 @@ from .scene_photos import ScenePixels, fetch_photos
 from .scene_sheet import BEHIND, SceneSheet
 from .scene_table import Judged, row_figures, scene_summary, show_scenes
 
-__all__ = ["ScenesBench", "bench_scenes", "choose_scenes"]
+__all__ = ["FRAME_MS", "ScenesBench", "bench_scenes", "choose_scenes", "rows_with_photographs"]
 
 FRAME_MS = 1000 / 30
 _LEAST_FRAMES = 2 + MOST_DELAY  # the last ones are not judged with a delay
@@ -78,7 +78,7 @@ def bench_scenes(options: ScenesBench, console: Console) -> dict[str, Any]:
     settle(Files(reads, (Write("--sheet", options.sheet, "picture"),) if options.sheet else ()), options.force)
     table = read_scenes(folder)
     chosen = choose_rows(table.rows, options.part, options.conditions, options.only)
-    rows = _available([row.shortened(options.frames) for row in chosen], console)
+    rows = rows_with_photographs([row.shortened(options.frames) for row in chosen], console)
     with console.download() as progress:
         model = load_segmentation(options.model, progress=progress)
     sheet = SceneSheet(options.sheet, len(rows)) if options.sheet else None
@@ -113,7 +113,7 @@ def _check(options: ScenesBench) -> None:
         raise UsageError(f"--frames {options.frames}: {_LEAST_FRAMES} or more are needed")
 
 
-def _available(rows: Sequence[SceneRow], console: Console) -> Sequence[SceneRow]:
+def rows_with_photographs(rows: Sequence[SceneRow], console: Console) -> Sequence[SceneRow]:
     """The rows whose photographs are there, fetched if need be; those without are left out, and a line says so."""
     if all(placed.person.stored for row in rows for placed in row.people):
         return rows

@@ -55,15 +55,15 @@ class MatroskaMuxer(Muxer):
         self._duration, self._tracks = len(opening) - _DURATION_BYTES, len(opening)
         return opening + _element(_TRACKS, places[_TRACKS])
 
-    def _piece(self, packets: Sequence[Packet], offset: int) -> bytes:
-        piece = b""
+    def _part(self, packets: Sequence[Packet], offset: int) -> bytes:
+        part = b""
         for packet in packets:
             time_ms = (packet.pts or 0) + self._shift_ms.setdefault(packet.stream_index, 0)
             if packet.stream_index == 0 and packet.is_keyframe:
-                self._cues.append((time_ms, offset + len(piece)))
+                self._cues.append((time_ms, offset + len(part)))
             self._end_ms = max(self._end_ms, time_ms + (packet.duration or 0))
-            piece += _element(_CLUSTER, _number(_TIME, time_ms), self._block(packet, time_ms))
-        return piece
+            part += _element(_CLUSTER, _number(_TIME, time_ms), self._block(packet, time_ms))
+        return part
 
     def _block(self, packet: Packet, time_ms: int) -> bytes:
         """A packet in a cluster of that time; one with alpha is a group, which alone can hold that."""

@@ -1,6 +1,6 @@
 """Encoded packets go in; an mp4 or a QuickTime file comes out: fragments, which become a plain file when it is closed.
 
-Each piece is a fragment (moof, mdat) behind a moov without samples, which plays however suddenly the file ends. At the
+Each part is a fragment (moof, mdat) behind a moov without samples, which plays however suddenly the file ends. At the
 end comes a moov with all samples, and the box that kept the place for it becomes an mdat around all that is between.
 """
 
@@ -50,7 +50,7 @@ class Mp4Muxer(Muxer):
         self._opening_bytes = len(opening)
         return opening
 
-    def _piece(self, packets: Sequence[Packet], offset: int) -> bytes:
+    def _part(self, packets: Sequence[Packet], offset: int) -> bytes:
         self._fragments += 1
         runs = [[packet for packet in packets if packet.stream_index == index] for index in range(len(self._tracks))]
         moof_bytes = _FRAGMENT_BYTES + sum(_RUN_BYTES + _RUN_SAMPLE_BYTES * len(run) for run in runs if run)

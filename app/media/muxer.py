@@ -1,7 +1,7 @@
-"""Encoded packets go in, in pieces; a video file comes out that holds every piece as soon as it was taken.
+"""Encoded packets go in, in parts; a video file comes out that holds every part as soon as it was taken.
 
 libavformat's own muxers keep a packet back until the next one comes, which a kill would lose: at one frame a second, a
-second. So pieces are written here; libavformat makes what begins the file and, in `container`, checks every packet.
+second. So parts are written here; libavformat makes what begins the file and, in `container`, checks every packet.
 """
 
 import contextlib
@@ -20,9 +20,9 @@ from .output_stream import OutputStream
 Packet: TypeAlias = "av.Packet[av.VideoStream] | av.Packet[av.AudioStream]"
 
 _MIRROR_OPTIONS = {"max_interleave_delta": "1000000"}  # microseconds of packets that wait for another stream's
-_PIECE_BYTES = 1 << 20  # of packets that wait, where many of sound come at once
+_PART_BYTES = 1 << 20  # of packets that wait, where many of sound come at once
 _TAG_BYTES = 16  # at most, beside what the tag holds
-_PACKET_BYTES = 192  # more than a packet takes beside its own bytes: of its piece, and of the index
+_PACKET_BYTES = 192  # more than a packet takes beside its own bytes: of its part, and of the index
 
 
 class Muxer(ABC):
@@ -31,7 +31,7 @@ class Muxer(ABC):
     options: ClassVar[dict[str, str]]  # of libavformat's muxer
 
     def __init__(self, target: str | OutputStream, format: str, held: bytes | None = None) -> None:
-        """`format` is libavformat's name. The first piece makes the file of that path, or replaces one of that name.
+        """`format` is libavformat's name. The first part makes the file of that path, or replaces one of that name.
 
         A file that is finished whole gets a tag that holds `held`, if that is not None; see finished.payload.
         """
@@ -45,12 +45,12 @@ class Muxer(ABC):
         self._failed = False  # libavformat knows of packets that are not in the file
 
     def add(self, packet: Packet) -> None:
-        """Take a packet for the next piece; its times become those of the file.
+        """Take a packet for the next part; its times become those of the file.
 
         Raises av.FFmpegError, and OSError where the disk has no room for it: then the packet does not count.
         """
         if self._file:
-            if self._waiting_bytes > _PIECE_BYTES:
+            if self._waiting_bytes > _PART_BYTES:
                 self.flush()
             more_bytes = self._waiting_bytes + packet.size + _PACKET_BYTES
             self._file.have_room(more_bytes + self._last_bytes())
@@ -59,31 +59,31 @@ class Muxer(ABC):
         self._waiting_bytes += packet.size + _PACKET_BYTES
 
     def flush(self) -> None:
-        """Write the piece; all of it, or nothing. Raises OSError, av.FFmpegError."""
+        """Write the part; all of it, or nothing. Raises OSError, av.FFmpegError."""
         if not self._waiting:
             return
         packets, self._waiting, self._waiting_bytes = self._waiting, [], 0
         try:
             if self._file:
-                piece = self._piece(packets, self._file.size_bytes)
-                self._file.append(piece)
+                part = self._part(packets, self._file.size_bytes)
+                self._file.append(part)
             else:
                 opening = self._opening(packets)
-                piece = self._piece(packets, len(opening))
-                self._file = _begin(self._target, opening + piece)
+                part = self._part(packets, len(opening))
+                self._file = _begin(self._target, opening + part)
             if isinstance(self._file, GrowingFile):
-                self._seal(self._file, self._file.size_bytes - len(piece))
+                self._seal(self._file, self._file.size_bytes - len(part))
         except BaseException:
             self._failed = True
             raise
 
     def expect_more(self) -> None:
-        """Raises OSError if the disk has no room for a piece larger than any so far."""
+        """Raises OSError if the disk has no room for a part larger than any so far."""
         if self._file:
             self._file.have_room(2 * self._file.largest_bytes + self._last_bytes())
 
     def finish(self, whole: bool) -> None:
-        """Add the index and close the file; without pieces there is none. Raises OSError, av.FFmpegError.
+        """Add the index and close the file; without parts there is none. Raises OSError, av.FFmpegError.
 
         `whole` says that the file holds all that it should: only then it is tagged. A stream gets neither of them.
         """
@@ -118,12 +118,12 @@ class Muxer(ABC):
         """What begins the file of which these are the first packets."""
 
     @abstractmethod
-    def _piece(self, packets: Sequence[Packet], offset: int) -> bytes:
+    def _part(self, packets: Sequence[Packet], offset: int) -> bytes:
         """What holds these packets, at that place in the file."""
 
     @abstractmethod
     def _seal(self, file: GrowingFile, offset: int) -> None:
-        """Make the piece at that place count, now that all of it is there."""
+        """Make the part at that place count, now that all of it is there."""
 
     @abstractmethod
     def _ending_bytes(self) -> int:

@@ -151,7 +151,7 @@ class VideoFile:
             muxer.finish(whole)
 
     def _open(self, encoder: VideoEncoder) -> tuple[Muxer, av.VideoStream]:
-        """The first piece of the muxer makes the file."""
+        """The muxer's first part makes the file."""
         muxer = _MUXERS[self._form.container](self._target, self._form.container, self._held)
         stream = add_same_stream(muxer.container, encoder.stream)
         assert isinstance(stream, av.VideoStream)

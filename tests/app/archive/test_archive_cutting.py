@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from tests.clips import DEMO_CLIP
 from texelflow.app.archive.cutting import (
-    PIECE_STEP,
     check_piece_frames,
     cut_frames,
     why_apart,
@@ -19,6 +18,8 @@ from texelflow.app.archive.cutting import (
 from texelflow.app.archive.jobs import FrameRange, PieceDone
 from texelflow.app.media.packet_index import arrange
 from texelflow.app.media.piece_source import FrameIndex
+from texelflow.app.media.video_encoder import SEGMENT_FRAMES
+from texelflow.app.picture.exposure import RENEWED
 from texelflow.app.settings.settings import defaults
 from texelflow.gpu_delegate.errors import UsageError
 
@@ -26,7 +27,7 @@ SETTINGS = defaults("replay")
 TIMES = arrange([], [])
 
 
-@given(st.integers(1, 2_000_000), st.integers(1, 40).map(lambda steps: steps * PIECE_STEP), st.integers(0, 64))
+@given(st.integers(1, 2_000_000), st.integers(1, 40).map(lambda steps: steps * SEGMENT_FRAMES), st.integers(0, 64))
 def test_pieces_cover_all_frames_once(frames: int, piece_frames: int, lead: int) -> None:
     ranges = cut_frames(frames, piece_frames, lead)
     assert [number for each in ranges for number in (each.first, each.last + 1)] == [
@@ -34,11 +35,15 @@ def test_pieces_cover_all_frames_once(frames: int, piece_frames: int, lead: int)
         *(end for each in ranges[1:] for end in (each.first, each.first)),
         frames,
     ]
-    assert all(each.first % PIECE_STEP == 0 for each in ranges)
+    assert all(each.first % SEGMENT_FRAMES == 0 for each in ranges)
     assert all(each.frames == piece_frames for each in ranges[:-1])
     assert len(ranges) == 1 or piece_frames / 2 < ranges[-1].frames <= piece_frames * 3 / 2
     assert (len(ranges) > 1) == (frames > 1.5 * piece_frames)
     assert [each.lead for each in ranges] == [0, *[lead] * (len(ranges) - 1)]
+
+
+def test_light_is_measured_anew_where_pieces_begin() -> None:
+    assert SEGMENT_FRAMES % RENEWED == 0
 
 
 @pytest.mark.parametrize("piece_frames", [-300, 0, 1, 299, 301, 1000])

@@ -57,8 +57,7 @@ def test_a_folder_is_searched_in_order_and_what_is_left_out_is_told(archive: Pat
     assert found[4].size_bytes == len(b"rec/b.mkv")
     assert found[4].modified_ns == (archive / "rec/b.mkv").stat().st_mtime_ns
     assert listing.is_complete
-    (line,) = listing.told()
-    assert line == (
+    assert listing.left_out() == (
         "left out: hidden 2, links to folders that were searched before 2, links that lead nowhere 1, "
         "no recordings or pictures by their endings 1, in the output folder 1, no regular files 1"
     )
@@ -108,7 +107,7 @@ def test_a_list_has_a_path_a_line_from_its_own_folder_on(archive: Path) -> None:
     assert found[-3].size_bytes is None
     assert listing.left["in the output folder"] == 2
     assert listing.problem_count == 1
-    assert "rec/some.list, line 8: s9://x/y.mp4: one of http://" in list(listing.told())[-1]
+    assert "rec/some.list, line 8: s9://x/y.mp4: one of http://" in list(listing.not_listed())[-1]
 
 
 def test_a_list_on_standard_input(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,11 +92,13 @@ def test_the_picture_of_a_terminal_has_a_row_for_each_node() -> None:
     assert lines[1:3] == ["4 of 9 inputs done", "120.2 frames/s, 65 s left, 13 min so far"]
     assert [line.split() for line in (lines[3], *lines[5:])] == [
         ["node", "workers", "frames/s", "memory", "lost"],
-        ["cam-a", "0", "0.0", "0.0", "MB", "2"],
+        ["cam-a", "0", "0.0", "-", "2"],
         ["cam-b", "4", "120.2", "6.1", "GB", "1"],
         ["dashboard:", "http://127.0.0.1:8265"],
     ]
-    assert drawn(shot(ArchiveCounts(known=9), None, ()))[0] == "0 of at least 9 inputs done"
+    assert drawn(shot(ArchiveCounts(known=9)))[0] == "0 of at least 9 inputs done"
+    assert drawn(shot(ArchiveCounts(), None, ()))[0] == log_line(shot(ArchiveCounts(), None, ()))
+    assert log_line(shot(ArchiveCounts(), None, ())) == "workers are starting, 13 min so far"
 
 
 def test_of_a_thousand_nodes_those_in_trouble_are_shown() -> None:

@@ -1,5 +1,6 @@
 """The scheduler against archives and clusters of all kinds, in every order of events that Hypothesis thinks of."""
 
+import math
 import tracemalloc
 from collections import Counter
 from collections.abc import Iterator
@@ -168,11 +169,23 @@ EVENTS = st.lists(st.tuples(st.sampled_from(("ask", "finish", "lose", "join", "w
 
 
 @settings(max_examples=100)
-@given(NATURES, EVENTS, st.integers(1, 3), st.integers(1, 5), st.sampled_from((1, 3, 10_000)))
+@given(
+    NATURES,
+    EVENTS,
+    st.integers(1, 3),
+    st.sampled_from((0.0, math.inf)),
+    st.integers(1, 5),
+    st.sampled_from((1, 3, 10_000)),
+)
 def test_every_input_is_done_once_or_fails_once(
-    natures: list[Nature], events: list[tuple[str, int]], outstanding: int, workers: int, read_ahead: int
+    natures: list[Nature],
+    events: list[tuple[str, int]],
+    outstanding: int,
+    short_s: float,
+    workers: int,
+    read_ahead: int,
 ) -> None:
-    cluster = Cluster(natures, SchedulerLimits(outstanding=outstanding, read_ahead=read_ahead, copy_after_s=20.0))
+    cluster = Cluster(natures, SchedulerLimits(outstanding, short_s, read_ahead=read_ahead, copy_after_s=20.0))
     for _ in range(workers):
         cluster.join()
     for event, which in events:
@@ -297,7 +310,9 @@ def test_pieces_of_the_recording_that_a_worker_had_last_come_first_and_pieces_be
 
 
 def test_a_loss_is_blamed_on_the_job_that_was_being_done() -> None:
-    scheduler = started([an_input(number, 10 - number) for number in range(9)], SchedulerLimits(losses=2))
+    scheduler = started(
+        [an_input(number, 10 - number) for number in range(9)], SchedulerLimits(losses=2, short_s=math.inf)
+    )
     blamed, waiting = asked(scheduler, "a"), asked(scheduler, "a")
     assert scheduler.lost("a", "killed") == ()
     assert asked(scheduler, "b") == waiting
@@ -314,10 +329,17 @@ def test_a_worker_that_leaves_with_nothing_to_do_blames_nothing() -> None:
 
 
 def test_towards_the_end_no_job_waits_at_a_worker_while_others_have_nothing_to_do() -> None:
-    scheduler = started([an_input(number) for number in range(3)])
+    scheduler = started([an_input(number) for number in range(3)], SchedulerLimits(short_s=math.inf))
     assert scheduler.next_for("a", 0.0)
     assert scheduler.next_for("a", 0.0) is None
     assert scheduler.next_for("b", 0.0)
+
+
+def test_a_second_job_waits_at_a_worker_only_where_jobs_are_short() -> None:
+    for took, expected in ((1.9, 2), (2.1, 1)):
+        scheduler = started([an_input(number) for number in range(20)])
+        scheduler.finished("a", asked(scheduler, "a"), WHOLE, took)
+        assert sum(scheduler.next_for("a", took) is not None for _ in range(3)) == expected
 
 
 def test_where_nothing_waits_a_slow_job_gets_a_copy_on_another_node_and_the_first_end_counts() -> None:
@@ -476,25 +498,30 @@ def test_a_job_that_only_one_machine_lacks_something_for_goes_to_others() -> Non
 
 
 def test_a_worker_that_hangs_is_overdue_and_twice_is_the_inputs_own_fault() -> None:
-    scheduler = started([an_input(number) for number in range(20)], SchedulerLimits(opened_frames=4500))
-    hung = asked(scheduler, "a")
-    scheduler.finished("b", asked(scheduler, "b"), replace(WHOLE, frames=1000), 100.0)  # 0.1 s a frame
-    allowed = 1800 + 20 * 0.1 * 4500
+    scheduler = started([an_input(0)])
+    scheduler.finished("a", asked(scheduler, "a"), a_cut(3), 0.0)
+    hung, other = asked(scheduler, "a"), asked(scheduler, "b")
+    assert isinstance(other, RenderPiece)
+    assert isinstance(hung, RenderPiece)
+    scheduler.finished("b", other, a_piece(other), 30.0)  # 0.1 s a frame
+    allowed = 1800 + 20 * 0.1 * (PIECE + hung.range.lead)
     assert scheduler.overdue(allowed - 1) == ()
     assert scheduler.overdue(allowed + 1) == ("a",)
     assert scheduler.lost("a", "took too long", hung=True) == ()
     assert asked(scheduler, "b", allowed) == hung
-    assert scheduler.overdue(allowed + 4 * allowed - 1) == ()
-    assert scheduler.overdue(allowed + 4 * allowed + 1) == ("b",)
+    assert scheduler.overdue(5 * allowed - 1) == ()
+    assert scheduler.overdue(5 * allowed + 1) == ("b",)
     (failed,) = scheduler.lost("b", "took too long", hung=True)
     assert failed == FailedResult(hung.input, "input", "took too long", 2)
 
 
-def test_nobody_is_overdue_for_a_day_as_long_as_nothing_is_known() -> None:
-    scheduler = started([an_input(0)])
+def test_who_opens_an_input_is_not_overdue_for_a_day_and_longer_for_a_large_one() -> None:
+    scheduler = started([an_input(0, 10**9), an_input(1, None)])
     asked(scheduler, "a")
+    asked(scheduler, "b")
     assert scheduler.overdue(86_399.0) == ()
-    assert scheduler.overdue(86_401.0) == ("a",)
+    assert scheduler.overdue(86_401.0) == ("b",)
+    assert scheduler.overdue(86_401.0 + 50_000.0) == ("a", "b")
 
 
 def test_an_outcome_that_no_such_job_has_counts_against_the_machine() -> None:

@@ -1,8 +1,8 @@
-"""How many workers each node gets, and when a new one; and the words for lost ones."""
+"""How many workers each node gets, and when a new one."""
 
 import pytest
 
-from texelflow.app.archive.worker_places import NodeRecord, NodeSize, death_reason, node_names, places_of, spread
+from texelflow.app.archive.worker_places import NodeRecord, NodeSize, node_names, places_of, spread
 
 
 @pytest.mark.parametrize(
@@ -62,13 +62,3 @@ def test_nodes_of_one_host_are_told_apart() -> None:
         "aaaaaaaa": "one/aaaaaa",
         "bbbbbbbb": "one/bbbbbb",
     }
-
-
-def test_the_words_for_a_lost_worker_are_one_line() -> None:
-    killed = "The actor died.\n class_name: W\nWorker exit type: SYSTEM_ERROR Worker exit detail: Worker unexpectedly "
-    assert death_reason(killed + "exits with a connection error code 2. End of file. (1) ...") == (
-        "its process was killed, or crashed"
-    )
-    memory = "x\nThe actor is dead because its worker process has died. Worker exit type: NODE_OUT_OF_MEMORY Worker "
-    assert "its worker process has died" in death_reason(memory)
-    assert death_reason("") == "no reason given"

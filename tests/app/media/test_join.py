@@ -1,7 +1,9 @@
 """Recordings are written in one run and in pieces that are joined: both are the same bytes. Damaged pieces are told."""
 
 import contextlib
+import itertools
 import json
+import os
 import struct
 import tracemalloc
 import zlib
@@ -12,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import av
+import cv2
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -19,7 +22,7 @@ from hypothesis import strategies as st
 
 from tests.clips import Recipe, moving, write_clip
 from texelflow.app.media import video_encoder
-from texelflow.app.media.codecs import Codec
+from texelflow.app.media.codecs import Codec, choose_encoding
 from texelflow.app.media.finished import finished_by
 from texelflow.app.media.join import Joined, PieceError, join_folders, join_video
 from texelflow.app.media.piece_file import PieceReader
@@ -197,6 +200,57 @@ def decoded(container: "av.container.InputContainer", packets: Sequence["av.Pack
     assert isinstance(decoder, av.VideoCodecContext)
     for packet in [*packets, None]:
         yield from (frame.to_ndarray().tobytes() for frame in decoder.decode(packet))
+
+
+@pytest.mark.usefixtures("soon")
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.sampled_from([".mp4", ".mkv"]),
+    st.lists(st.integers(-700, 3000) | st.integers(0, 1 << 30), min_size=1, max_size=50),
+    st.integers(-(1 << 40), 1 << 40),
+)
+def test_any_times_are_joined(tmp_path: Path, ending: str, steps: Sequence[int], first: int) -> None:
+    times = [first + time for time in itertools.accumulate(steps)]
+    check_joined(tmp_path, ending, times, range(0, len(times), 20), timing=Timing(Fraction(1, 90_000), Fraction(25)))
+
+
+# One machine and another
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cores cannot be taken away here")
+@pytest.mark.parametrize(("ending", "codec", "alpha"), FORMATS)
+def test_bytes_do_not_depend_on_the_number_of_cores(ending: str, codec: Codec, alpha: bool, tmp_path: Path) -> None:
+    size, cores = (96, 160), os.sched_getaffinity(0)
+    files = [tmp_path / f"{name}{ending}" for name in ("all", "one")]
+    for file, usable in zip(files, (cores, {min(cores)}), strict=True):
+        os.sched_setaffinity(0, usable)
+        try:
+            write(file, range(4), steady(4), Writing(codec), size=size, alpha=alpha)
+        finally:
+            os.sched_setaffinity(0, cores)
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_bytes_of_h264_do_not_depend_on_what_the_processor_can_do() -> None:
+    options = choose_encoding(".mp4").options
+    usual, plain = (
+        list(h264_packets({**options, "x264-params": options["x264-params"] + more})) for more in ("", ":asm=0")
+    )
+    assert len(usual) == 12
+    assert usual[1:] == plain[1:]  # the first tells of the options
+
+
+def h264_packets(options: Mapping[str, str]) -> Iterator[bytes]:
+    noise = np.random.default_rng(0)
+    encoder = av.CodecContext.create("libx264", "w")
+    assert isinstance(encoder, av.VideoCodecContext)
+    encoder.width, encoder.height, encoder.pix_fmt, encoder.time_base = 320, 240, "yuv420p", Fraction(1, 30)
+    encoder.thread_count, encoder.options = 4, dict(options)
+    ground = np.asarray(cv2.GaussianBlur(noise.integers(0, 255, (360, 320), np.uint8), (0, 0), 2)).astype(np.uint8)
+    for number in range(12):
+        frame = av.VideoFrame.from_ndarray(np.roll(ground, (number, 2 * number), (0, 1)), "yuv420p")
+        frame.pts = number
+        yield from (bytes(packet) for packet in encoder.encode(frame))
 
 
 def test_one_packet_is_in_memory_at_a_time(tmp_path: Path) -> None:

@@ -219,7 +219,7 @@ def test_the_index_is_no_larger_than_the_room_that_was_reserved(
 
 def test_frames_beyond_4_gb_are_found(clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a hole in the middle of the file, which takes no room."""
-    piece, offsets = Mp4Muxer._piece, list[int]()
+    part, offsets = Mp4Muxer._part, list[int]()
 
     def far(muxer: Mp4Muxer, packets: Sequence[Packet], offset: int) -> bytes:
         offsets.append(offset)
@@ -228,9 +228,9 @@ def test_frames_beyond_4_gb_are_found(clip: Path, tmp_path: Path, monkeypatch: p
             muxer._file.size_bytes += 5 << 30
             muxer._file._reserved_bytes = sys.maxsize
             offset = muxer._file.size_bytes
-        return piece(muxer, packets, offset)
+        return part(muxer, packets, offset)
 
-    monkeypatch.setattr(Mp4Muxer, "_piece", far)
+    monkeypatch.setattr(Mp4Muxer, "_part", far)
     out = tmp_path / "large.mp4"
     list(copy(clip, out, 20, sound=True))
     assert out.stat().st_size > 5 << 30 > 1000 * out.stat().st_blocks

@@ -1,0 +1,77 @@
+"""Names of inputs and a manifest go in; what there is to do, and what is done already, comes out, input by input."""
+
+import contextlib
+import hashlib
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from texelflow.gpu_delegate.errors import TexelflowError
+
+from .fetching import InputCache
+from .inputs import InputListing
+from .jobs import ArchiveInput, Cut, PieceDone
+from .manifest_index import ManifestIndex
+from .manifest_lines import RunMark
+from .options import ArchiveOptions
+from .results import SkippedInput
+from .resume import to_be_done
+from .staging import Staged
+from .versions import own_versions
+from .worker_config import CACHE_BYTES, STAGING
+
+
+class ArchiveInputs:
+    """What there is to do, read when it is needed."""
+
+    def __init__(self, options: ArchiveOptions, out: Path) -> None:
+        """Raises UsageError for names that mean nothing."""
+        self.listing = InputListing(options.inputs, out, self, of_folders=options.format == "png")
+        self._options, self._out = options, out
+        self._index: ManifestIndex | None = None
+        self._cache = InputCache(None, CACHE_BYTES, threading.Event())
+
+    def know(self, index: ManifestIndex, mark: RunMark) -> None:
+        """What earlier runs have done, and what this one's results depend on."""
+        self._index, self._mark = index if self._options.resume else None, mark
+
+    def name_of(self, address: str) -> str | None:
+        """See KnownNames."""
+        return self._index.name_of(address) if self._index else None
+
+    def has_name(self, name: str) -> bool:
+        """See KnownNames."""
+        return self._index is not None and self._index.has_name(name)
+
+    def __iter__(self) -> Iterator[ArchiveInput | SkippedInput]:
+        if self._index is None:
+            return iter(self.listing)
+        return to_be_done(
+            self.listing, self._index, self._mark, self._output_bytes, self._sha256_of, self._options.retry_failed
+        )
+
+    def finished_pieces(self, cut_input: ArchiveInput, cut: Cut) -> Iterator[PieceDone]:
+        """Those of earlier runs that are still there."""
+        for piece in self._index.pieces_of(cut_input.address, cut.sha256, self._mark) if self._index else ():
+            if all((self._out / STAGING / file).exists() for file in piece.files.values()):
+                yield piece
+
+    def _output_bytes(self, file: str) -> int | None:
+        """Of a result, by its path in the folder: of a file, or of all files of a folder of pictures."""
+        path = self._out / file
+        with contextlib.suppress(OSError):
+            return sum(each.stat().st_size for each in os.scandir(path)) if path.is_dir() else path.stat().st_size
+        return None
+
+    def _sha256_of(self, archived: ArchiveInput) -> str | None:
+        with contextlib.suppress(TexelflowError, OSError), self._cache.open(archived) as held:
+            return held.sha256()
+        return None
+
+
+def mark_of(options: ArchiveOptions, staged: Staged) -> RunMark:
+    """What results depend on besides their inputs."""
+    told = (*staged.made_from, staged.settings.background, str(options.format), str(options.with_masks))
+    digest = hashlib.sha256("\n".join(told).encode(errors="surrogateescape")).hexdigest()
+    return RunMark(digest, staged.model, staged.model_sha256, own_versions())

@@ -50,7 +50,7 @@ ARCHIVE_ENV := build/archive-env
 LINK = rm -rf .links && mkdir -p .links/texelflow && \
        ln -s $(addprefix ../../,app gpu_delegate shaders assets $(wildcard app/api/*)) .links/texelflow
 
-.PHONY: setup system demo check lint test suite types types-linux types-win32 types-darwin soak sound fuzz fuzz-graphs fuzz-models models delegate memory quantized op-cases gpu-compilers archive-test check-arm tune-check bench lock clean
+.PHONY: setup system demo check lint test suite types types-linux types-win32 types-darwin soak sound fuzz fuzz-graphs fuzz-models models delegate memory quantized op-cases gpu-compilers archive-test pieces check-arm tune-check bench lock clean
 
 setup: $(STAMP)
 
@@ -94,7 +94,12 @@ types-win32 types-darwin: types-%:
 
 soak: setup
 	@.ci/setup tests
-	SOAK_FRAMES=10000 $(BIN)/pytest -q tests/app/session/test_live_soak.py
+	SOAK_FRAMES=10000 SOAK_RECORDINGS=50 $(BIN)/pytest -q tests/app/session/test_live_soak.py tests/app/archive/test_worker_soak.py
+
+# A recording replayed in pieces, and in one go
+pieces: setup
+	@.ci/setup tests
+	PIECE_TEST_FRAMES=960 $(BIN)/pytest -q -s tests/app/replay/test_replay_pieces.py
 
 sound: setup
 	@.ci/setup tests

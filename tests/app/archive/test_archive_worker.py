@@ -180,6 +180,13 @@ class TestWhoseFaultItIs:
             outcome = failed(ArchiveWorker(lacking), job)
             assert (outcome.cause, words in outcome.reason) == ("machine", True), outcome
 
+    def test_of_a_machine_that_does_not_see_the_inputs(self, folder: Path, worker: ArchiveWorker) -> None:
+        source = replace(listed(folder / "talk.mp4"), address=str(folder / "mount" / "talk.mp4"))
+        outcome = failed(worker, OpenInput(source))
+        assert (outcome.cause, "share the inputs" in outcome.reason) == ("machine", True), outcome
+        (folder / "mount").mkdir()
+        assert failed(worker, OpenInput(source)).cause == "input", "it was removed"
+
     def test_of_a_machine_without_such_a_gpu(
         self, folder: Path, configured: Configured, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -21,6 +21,8 @@
 #              TEXELFLOW_GPU_COMPILERS=DIR for Mesa's drivers over fake devices, without it AMD's alone
 # make archive-test: an archive of 60 small recordings on a real Ray cluster of three nodes, whose workers, a node and the
 #              driver are killed; what it takes; a quarter of an hour. STEPS="chaos resume" for some; SEED=0; build/archive.json
+# make archive-scale: archives on a thousand nodes, simulated around the real scheduler, and what its parts cost on this
+#              machine, in docs/scale.md; some minutes; SCALE="--part losses --nodes 100" for some of it
 # PYTHON=... chooses the interpreter (3.10 to 3.13) that .venv is made with.
 
 VENV := .venv
@@ -42,12 +44,13 @@ BUDGET := 600
 SEEDS := 3
 OPS :=
 WAY := gl
+SCALE :=
 STEPS :=
 ARCHIVE_ENV := build/archive-env
 LINK = rm -rf .links && mkdir -p .links/texelflow && \
        ln -s $(addprefix ../../,app gpu_delegate shaders assets $(wildcard app/api/*)) .links/texelflow
 
-.PHONY: setup system demo check lint test suite types types-linux types-win32 types-darwin soak sound fuzz fuzz-graphs fuzz-models models delegate memory quantized op-cases gpu-compilers archive-test check-arm tune-check bench lock clean
+.PHONY: setup system demo check lint test suite types types-linux types-win32 types-darwin soak sound fuzz fuzz-graphs fuzz-models models delegate memory quantized op-cases gpu-compilers archive-test pieces check-arm tune-check bench lock clean
 
 setup: $(STAMP)
 
@@ -92,6 +95,11 @@ types-win32 types-darwin: types-%:
 soak: setup
 	@.ci/setup tests
 	SOAK_FRAMES=10000 SOAK_RECORDINGS=50 $(BIN)/pytest -q tests/app/session/test_live_soak.py tests/app/archive/test_worker_soak.py
+
+# A recording replayed in pieces, and in one go
+pieces: setup
+	@.ci/setup tests
+	PIECE_TEST_FRAMES=960 $(BIN)/pytest -q -s tests/app/replay/test_replay_pieces.py
 
 sound: setup
 	@.ci/setup tests
@@ -151,6 +159,9 @@ archive-test: $(ARCHIVE_ENV)/.installed
 $(ARCHIVE_ENV)/.installed: pyproject.toml .ci/setup $(wildcard constraints/*.txt)
 	@PYTHON="$(PYTHON)" .ci/setup archive $(ARCHIVE_ENV)
 	@touch $@
+
+archive-scale: setup
+	$(BIN)/python -m tests.archive_scale $(SCALE)
 
 # The CPU's code for 64-bit ARM, run by an emulator and judged by llvm-mca, which make test does not install: Debian's
 # gcc-aarch64-linux-gnu, qemu-user and llvm

@@ -65,9 +65,9 @@ def archive_verb(
 ) -> int:
     """Segment thousands of recordings and pictures on many machines: of each, what replay makes, in one folder.
 
-    A result is there whole or not at all; its line in manifest.jsonl says what it was made of, as --resume reads it.
-    Ray starts for the run, or --cluster joins one. What fails is listed, and the rest goes on: exit code 2 if anything
-    failed, else 3 if a recording was cut off. Needs the extra archive (Ray, fsspec).
+    A result is there whole or not at all, with a line in manifest.jsonl; --resume goes on by these lines.
+    Ray starts for the run, or --cluster joins one; the extra archive brings it.
+    What fails is listed, and the rest goes on: exit code 2 then, else 3 if a recording was cut off.
     """
     from .archive.options import ArchiveOptions
     from .archive.planning import check_archive, plan_archive

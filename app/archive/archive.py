@@ -29,6 +29,7 @@ from .ray_cluster import RayCluster, RayOptions, check_ray, open_ray, ray_addres
 from .ray_worker import WorkerCharge
 from .scheduler import Scheduler
 from .staging import prepare_staging
+from .work_folder import PIECES
 from .worker_config import WorkerConfig
 
 SOME_FAILED, SOME_CUT_OFF = 2, 3  # exit codes
@@ -71,8 +72,8 @@ def archive(options: ArchiveOptions, console: Console, as_json: bool = False) ->
             loop.run(stop)
         cluster.close()  # nobody writes any more
         code = _end(loop, inputs, stop.number, console)
-        if code in (0, SOME_CUT_OFF):
-            _clear(config.staging)
+        if loop.scheduler.counts.all_known and not loop.scheduler.counts.undecided:
+            _clear(config.staging, keeps_pieces=code == SOME_FAILED)
     return _summary(loop, inputs, out, monotonic() - began, stop.number), code
 
 
@@ -125,10 +126,16 @@ def _end(loop: ArchiveLoop, inputs: ArchiveInputs, signal: int | None, console: 
     return SOME_CUT_OFF if counts.cut_off else 0
 
 
-def _clear(staging: Path) -> None:
-    """Remove what only a run that goes on would need, but for the lock, which is held."""
+def _clear(staging: Path, keeps_pieces: bool) -> None:
+    """Remove what only a run that goes on would need, but for the lock, which is held.
+
+    `keeps_pieces`: of inputs that failed, for --retry-failed.
+    """
     for path in staging.iterdir():
-        if path.is_dir():
+        if path.is_dir() and path.name == PIECES and keeps_pieces:
+            with contextlib.suppress(OSError):  # it has some
+                path.rmdir()
+        elif path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
 
 

@@ -10,7 +10,7 @@ from time import monotonic
 
 from ..console import Console
 from ..signals import StopFlag
-from .cluster import Cluster, ClusterEnded, ClusterEvent, JobFinished, NodeRefused, WorkerJoined, WorkerLost
+from .cluster import Cluster, ClusterEnded, ClusterEvent, JobFinished, NodeRefused, NodeTold, WorkerJoined, WorkerLost
 from .figures import ArchiveFigures
 from .manifest import ManifestWriter
 from .progress import ArchiveProgress
@@ -96,7 +96,9 @@ class ArchiveLoop:
                 self.console.note(f"{event.reason}; others do its work")
             self._lose(event.worker, event.reason, now)
         elif isinstance(event, NodeRefused):
-            self.console.warn(f"{event.node.name} {event.line}; it gets no work")
+            self.console.warn(f"{event.node.name}: {event.line}; it gets no work")
+        elif isinstance(event, NodeTold):
+            self.console.warn(f"{event.node.name}: {event.line}")
         elif isinstance(event, ClusterEnded):
             self.ended = event.reason
 

@@ -56,13 +56,21 @@ class NodeRefused:
 
 
 @dataclass(frozen=True)
+class NodeTold:
+    """Something that a person should know of a node that works."""
+
+    node: ClusterNode
+    line: str
+
+
+@dataclass(frozen=True)
 class ClusterEnded:
     """Nothing more will happen: the head does not answer any more, or no worker can be made."""
 
     reason: str  # one line
 
 
-ClusterEvent: TypeAlias = WorkerJoined | JobFinished | WorkerLost | NodeRefused | ClusterEnded
+ClusterEvent: TypeAlias = WorkerJoined | JobFinished | WorkerLost | NodeRefused | NodeTold | ClusterEnded
 
 
 class Cluster(Protocol):

@@ -34,7 +34,8 @@ class FoundFile:
 class FolderSearch:
     """Looks for all files with an ending of media, or for what matches a pattern.
 
-    `is_result` says of a folder whether it is the output folder; `problem` gets a line for each that cannot be listed.
+    `is_result` says of a folder, or a link to a file, whether it leads to the output folder; `problem` gets a line for
+    each folder that cannot be listed.
     """
 
     store: FolderStore
@@ -61,7 +62,7 @@ class FolderSearch:
             if entry.is_folder:
                 if self._enters(address, below, entry, after):
                     yield from self._below(address, f"{below}/", after)
-            elif self._takes(entry, after):
+            elif self._takes(address, entry, after):
                 yield FoundFile(address, below, entry)
 
     def _below(self, folder: str, path: str, after: PatternPlaces | None) -> Iterator[FoundFile]:
@@ -87,7 +88,7 @@ class FolderSearch:
             self._entered.add(entry.place)
         return not why
 
-    def _takes(self, entry: StoreEntry, after: PatternPlaces | None) -> bool:
+    def _takes(self, address: str, entry: StoreEntry, after: PatternPlaces | None) -> bool:
         """Whether a file is an input."""
         if after is not None and not (self.pattern and self.pattern.is_whole(after)):
             return False
@@ -95,6 +96,7 @@ class FolderSearch:
         why = (
             HIDDEN if after is None and entry.name.startswith(".")
             else NO_MEDIA if not says_itself and not entry.name.lower().endswith(MEDIA_ENDINGS)
+            else RESULTS if entry.is_link and self.is_result(address)
             else entry.why_not
         )  # fmt: skip
         if why:

@@ -15,6 +15,7 @@ from texelflow.gpu_delegate.errors import MediaError, TexelflowError, UsageError
 
 from ..console import one_line
 from ..media.pipe import PIPE
+from .fetching import local_path
 from .file_patterns import FilePattern, fixed_folder, has_pattern
 from .folder_search import RESULTS, FolderSearch, FoundFile
 from .jobs import ArchiveInput
@@ -96,6 +97,7 @@ class InputListing:
             listed.check()
             return listed
         try:
+            name = _without_scheme(name)
             source = _source_of(name, os.path.basename(name.rstrip("/")))
             if source is None:
                 raise UsageError(f"{_short(name)}: no such file or folder")
@@ -131,16 +133,17 @@ class InputListing:
         """A line that means nothing is an input, too, which will be said to have failed."""
         last_folder, in_results = "", False
         for number, line in listed.lines():
-            place = _place_of_line(line, listed.folder)
-            if not is_address(line) and (folder := os.path.dirname(place)) != last_folder:
-                last_folder, in_results = folder, self._is_result(folder)
-            if not is_address(line) and in_results:
-                self.left[RESULTS] += 1
-                continue
             try:
-                source = _source_of_line(line, listed.folder)
+                source = _source_of_line(_without_scheme(line), listed.folder)
             except TexelflowError as error:
                 self._problem(f"{listed.file}, line {number}: {error}")
+                continue
+            is_plain = source.file and not source.file.entry.is_link
+            folder = os.path.dirname(source.place) if is_plain else source.place
+            if folder != last_folder:
+                last_folder, in_results = folder, self._is_result(folder)
+            if in_results:
+                self.left[RESULTS] += 1
             else:
                 yield source
 
@@ -197,6 +200,12 @@ def _source_of_line(line: str, folder: str) -> InputSource:
     if source is None:
         return InputSource(store_of(place), place, FoundFile(place, path, StoreEntry(path, False)))
     return source if source.file else replace(source, path=_with_slash(_path_of_line(source.place, folder)))
+
+
+def _without_scheme(name: str) -> str:
+    """file:///a/b.mp4 is a path of this machine. Raises MediaError for another machine's."""
+    path = local_path(name) if name.lower().startswith("file://") else None
+    return name if path is None else str(path)
 
 
 def _place_of_line(line: str, folder: str) -> str:

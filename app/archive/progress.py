@@ -17,7 +17,7 @@ from ..console import Console, counted, one_line, printable
 from .figures import ArchiveSnapshot, NodeFigures
 from .results import ArchiveCounts, ArchiveResult, DoneResult, FailedResult
 
-MOST_NODES = 20  # rows of the table
+MOST_NODES = 12  # rows of the table: all of it fits on 24 lines
 REDRAWN_EVERY_S = 0.25
 TOLD_EVERY_S = 5.0  # to machines
 LOGGED_EVERY_S = 30.0

@@ -213,6 +213,8 @@ class RayCluster:
 
     def _last_words(self) -> str:
         """The last line of what Ray's process had to say."""
+        if sys.platform == "win32":
+            return ""
         with contextlib.suppress(OSError, ValueError):
             end = os.fstat(self._log.fileno()).st_size
             said = os.pread(self._log.fileno(), 8192, max(0, end - 8192)).decode(errors="replace")
@@ -250,11 +252,13 @@ def _own_temp(stack: contextlib.ExitStack) -> str:
 
 def _end_session(leader: int) -> None:
     """Kill what is left of a session of processes, and wait until they are gone. On Linux; elsewhere Ray does so."""
+    if sys.platform == "win32":
+        return
     until = time.monotonic() + _END_S
     while (left := list(_of_session(leader))) and time.monotonic() < until:
         for process in left:
             with contextlib.suppress(OSError):
-                os.kill(process, signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
+                os.kill(process, signal.SIGKILL)
         time.sleep(0.05)
 
 

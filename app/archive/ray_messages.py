@@ -8,7 +8,7 @@ import struct
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Literal, TypeAlias
 
-from .cluster import ClusterEnded, NodeRefused, WorkerJoined, WorkerLost
+from .cluster import ClusterEnded, NodeRefused, NodeTold, WorkerJoined, WorkerLost
 from .ray_worker import WorkerCharge
 
 _LENGTH = struct.Struct("<Q")
@@ -71,7 +71,9 @@ class RayRefused:
     line: str
 
 
-RayAnswer: TypeAlias = RayOpened | RayRefused | JobReturned | WorkerJoined | WorkerLost | NodeRefused | ClusterEnded
+RayAnswer: TypeAlias = (
+    RayOpened | RayRefused | JobReturned | WorkerJoined | WorkerLost | NodeRefused | NodeTold | ClusterEnded
+)
 
 
 def send_frame(stream: BinaryIO, message: Any) -> None:

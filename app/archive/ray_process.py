@@ -15,13 +15,13 @@ import time
 import traceback
 from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..console import one_line
 from ..stale_files import locked
-from .cluster import ClusterEnded, ClusterNode, NodeRefused, WorkerJoined, WorkerLost
+from .cluster import ClusterEnded, ClusterNode, NodeRefused, NodeTold, WorkerJoined, WorkerLost
 from .ray_errors import death_reason, refusal_reason
 from .ray_messages import (
     JobReturned,
@@ -93,10 +93,14 @@ def _open(request: RayRequest) -> tuple[RayOpened, str]:
     start: Any = ray.init
     quiet = {"log_to_driver": False, "logging_level": "error"}
     if request.address is None:
-        context = start(
-            "local", num_cpus=request.cpus, include_dashboard=request.dashboard, object_store_memory=_STORE_BYTES,
-            _temp_dir=request.temp, **quiet,
-        )  # fmt: skip
+        own = {"include_dashboard": request.dashboard, "object_store_memory": _STORE_BYTES, "_temp_dir": request.temp}
+        try:
+            context = start("local", num_cpus=request.cpus, **own, **quiet)
+        except Exception as error:  # it has half a minute, which is not enough on a machine that is busy just now
+            if "timed out during startup" not in str(error):
+                raise
+            ray.shutdown()
+            context = start("local", num_cpus=request.cpus, **own, **quiet)
     else:
         context = start(request.address, **quiet)
     link = context.dashboard_url or None
@@ -111,9 +115,10 @@ def _refusal(error: BaseException | None) -> str:
     while error is not None:
         texts.append(str(error) or type(error).__name__)
         error = error.__cause__ or error.__context__
-    with contextlib.suppress(OSError):
-        sys.stderr.flush()
-        texts.append(os.pread(2, _MOST_LOG, 0).decode(errors="replace"))
+    if sys.platform != "win32":
+        with contextlib.suppress(OSError):
+            sys.stderr.flush()
+            texts.append(os.pread(2, _MOST_LOG, 0).decode(errors="replace"))
     return refusal_reason("\n".join(texts))
 
 
@@ -134,6 +139,7 @@ class _Worker:
     name: str
     actor: Any
     node: _Node
+    uses_gpu: bool
     process: int | None = None  # once it is ready
 
     @property
@@ -254,8 +260,13 @@ class _RayRun:
     def _start(self, worker: _Worker, start: WorkerStart) -> None:
         import ray
 
+        without_opengl = worker.uses_gpu and start.gpu is None
         if start.refusal:
             self._refuse(worker.node, start.refusal)
+        elif without_opengl and worker.node.size.gpus:
+            worker.node.size = replace(worker.node.size, gpus=0)
+            self._answer(NodeTold(worker.node.told, "OpenGL does not have the GPUs that Ray counts; its CPUs work"))
+        if start.refusal or without_opengl:
             ray.kill(worker.actor)
             self._workers.pop(worker.name, None)
             return
@@ -274,7 +285,7 @@ class _RayRun:
         record, node = worker.node.record, worker.node
         others = any(each.node is not node and each.is_ready for each in self._workers.values())
         if not node.is_refused and not node_lost and record.unfit(others):
-            self._refuse(node, f"{record.lost_in_a_row} workers ended in a row, nothing finished: {reason}")
+            self._refuse(node, f"{record.lost_in_a_row} workers ended in a row with nothing finished: {reason}")
 
     def _last_words(self, worker: _Worker) -> str:
         """What a worker of our own Ray wrote of its crash."""
@@ -332,8 +343,9 @@ class _RayRun:
 
         self._made += 1
         place = NodeAffinitySchedulingStrategy(node.told.id, soft=False)
-        needs = {"num_gpus": 1, "num_cpus": 0} if node.size.gpus >= 1 else {"num_cpus": 1}
+        uses_gpu = node.size.gpus >= 1
+        needs = {"num_gpus": 1, "num_cpus": 0} if uses_gpu else {"num_cpus": 1}
         ways = {"max_restarts": 0, "max_task_retries": 0, "scheduling_strategy": place}
         actor = self._remote.options(**needs, **ways).remote()
-        worker = self._workers[f"worker {self._made}"] = _Worker(f"worker {self._made}", actor, node)
+        worker = self._workers[f"worker {self._made}"] = _Worker(f"worker {self._made}", actor, node, uses_gpu)
         self._follow(worker, actor.start.remote(astuple(self._request.charge)), None)

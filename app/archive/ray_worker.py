@@ -20,6 +20,7 @@ from texelflow.gpu_delegate.egl import Egl, EglDevice
 from texelflow.gpu_delegate.errors import DeviceError
 
 from ..console import one_line
+from ..freed_memory import give_back_freed_memory
 from ..process_usage import process_usage
 from .jobs import Job, JobFailed, JobOutcome
 
@@ -56,7 +57,7 @@ class WorkerStart:
 
     host: str
     process: int
-    gpu: str | None = None
+    gpu: str | None = None  # that OpenGL is opened on; None: nobody chooses one, or there is no OpenGL on it
     refusal: str | None = None  # why this node can do nothing for this run
 
 
@@ -71,21 +72,23 @@ class RayWorker:
         own = version("texelflow")
         host = platform.node()
         if charge[0] != own:
-            return host, os.getpid(), None, f"has texelflow {own}, this run is by {charge[0]}"
+            return host, os.getpid(), None, f"it has texelflow {own}, this run is by {charge[0]}"
         told = WorkerCharge(*charge)
         if not _sees(*told.token, told.token_s):
-            return host, os.getpid(), None, f"does not see {Path(told.token[0]).parent}: all nodes have to share it"
+            return host, os.getpid(), None, f"it does not see {Path(told.token[0]).parent}: all nodes have to share it"
         _be_nice()
         os.environ.setdefault("LP_NUM_THREADS", "1")  # of OpenGL in software: a worker has one core
         os.environ.update(told.environment)
-        gpu = None if GPU_CHOICE in dict(told.environment) else _choose_gpu()
+        gpu = dict(told.environment).get(GPU_CHOICE) or _choose_gpu()
         module, name = told.made_by
         self._runner = getattr(importlib.import_module(module), name)(pickle.loads(told.config))
         return host, os.getpid(), gpu, None
 
     def run(self, job: bytes) -> tuple[bytes, int]:
         """A pickled job goes in, its pickled outcome and this process's memory come out."""
-        return pickle.dumps(self._run(pickle.loads(job))), process_usage().resident_bytes or 0
+        outcome = self._run(pickle.loads(job))
+        give_back_freed_memory()
+        return pickle.dumps(outcome), process_usage().resident_bytes or 0
 
     def _run(self, job: Job) -> JobOutcome:
         try:

@@ -286,9 +286,10 @@ class Scheduler:
         self._counts.lost += bool(state.tasks)
         for task in state.tasks:
             task.holders.remove(worker)
-        undecided = [(place, task) for place, task in enumerate(state.tasks) if self._out.get(task.key) is task]
         results: tuple[ArchiveResult, ...] = ()
-        for place, task in undecided:
+        for place, task in enumerate(state.tasks):
+            if self._out.get(task.key) is not task:
+                continue
             if place or self._stopped:
                 self._tried_again(task, first=True)
             elif hung:

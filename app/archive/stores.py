@@ -59,6 +59,7 @@ class StoreEntry:
     modified_ns: int | None = None
     place: tuple[int, int] | None = None
     why_not: str = ""
+    is_link: bool = False
 
 
 class FolderStore(Protocol):
@@ -133,13 +134,15 @@ class LocalStore:
         """Links are followed."""
         name = os.path.basename(address)
         try:
-            found = os.stat(address)
+            found = os.lstat(address)
+            if is_link := stat.S_ISLNK(found.st_mode):
+                found = os.stat(address)
         except (OSError, ValueError):
             return None
         if stat.S_ISDIR(found.st_mode):
             return StoreEntry(name, True, place=(found.st_dev, found.st_ino))
         why_not = "" if stat.S_ISREG(found.st_mode) else "no regular files"
-        return StoreEntry(name, False, found.st_size, found.st_mtime_ns, why_not=why_not)
+        return StoreEntry(name, False, found.st_size, found.st_mtime_ns, why_not=why_not, is_link=is_link)
 
     def measure(self, address: str) -> StoreEntry | None:
         """The same."""
@@ -169,8 +172,9 @@ class RemoteStore:
     def entries(self, folder: str) -> Iterator[StoreEntry]:
         """Each directly in it, once."""
         with _one_line_errors(folder):
-            base = str(self._files._strip_protocol(folder)).rstrip("/") + "/"
-            listed = self._files.ls(folder.rstrip("/") + "/" if self._scheme in _WEB else folder, detail=True)
+            place = str(self._files._strip_protocol(folder))
+            base = place.rstrip("/") + "/"
+            listed = self._files.ls(base if self._scheme in _WEB else place, detail=True)
         names = dict[str, Mapping[str, Any]]()
         for info in listed:
             name = str(info.get("name", ""))
@@ -186,7 +190,7 @@ class RemoteStore:
             with _one_line_errors(address):
                 if self._scheme in _WEB:
                     return StoreEntry(name, True) if self._files.exists(address) else None
-                return _entry(name, self._files.info(address))
+                return _entry(name, self._files.info(self._files._strip_protocol(address)))
         except _NothingThereError:
             return None
 

@@ -67,27 +67,22 @@ def join_folders(pieces: Sequence[Path], target: Path, made_by: str | None = Non
     Files are linked, not moved, so that a join that was killed can begin again; pieces are the caller's to remove.
     Raises PieceError where a number is there twice, or a folder holds none; MediaError where nothing can be written.
     """
-    seen: dict[str, Path] = {}
-    for piece in pieces:
-        try:
-            names = numbered_pictures(piece)
-        except OSError as error:
-            raise PieceError(f"the piece '{piece}' cannot be read: {error.strerror}") from error
-        if not names or not seen.keys().isdisjoint(names):
-            raise PieceError(f"the piece '{piece}' holds {'pictures of another' if names else 'no picture'}")
-        seen.update((name, piece / name) for name in names)
+    frames = 0
     try:
         if target.exists():
             shutil.rmtree(target)
         target.mkdir(parents=True)
-        for name, path in seen.items():
-            _link(path, target / name)
+        for piece in pieces:
+            names = _numbered(piece)
+            for name in names:
+                _link(piece / name, target / name)
+            frames += len(names)
         last = last_picture(target)
     except OSError as error:
         raise MediaError(f"the folder '{target}' cannot be written: {error.strerror}; choose another place") from error
     if made_by is not None and last is not None:
         mark_folder(last, made_by)
-    return Joined(len(seen), 0.0)
+    return Joined(frames, 0.0)
 
 
 def _head_of_all(pieces: Sequence[Path]) -> PieceHead:
@@ -120,8 +115,21 @@ def _encoder(head: PieceHead, file: VideoFile) -> VideoEncoder:
     return encoder
 
 
+def _numbered(piece: Path) -> list[str]:
+    """Names of a piece's pictures. Raises PieceError."""
+    try:
+        names = numbered_pictures(piece)
+    except OSError as error:
+        raise PieceError(f"the piece '{piece}' cannot be read: {error.strerror}") from error
+    if not names:
+        raise PieceError(f"the piece '{piece}' holds no picture")
+    return names
+
+
 def _link(path: Path, target: Path) -> None:
-    """Two names for one file; a copy where the file system has no such thing. Raises OSError."""
+    """Two names for one file; a copy where the file system has no such thing. Raises OSError, PieceError."""
+    if os.path.lexists(target):
+        raise PieceError(f"'{path}' is in another piece, too")
     try:
         os.link(path, target)
     except OSError:

@@ -88,8 +88,8 @@ class FrameTaker:
     def write(self, rgba: Rgba, pts: int) -> None:
         """Add one frame, uint8 (H, W, 4); pts, in units of time_base, should grow: see video_file.growing_time.
 
-        Raises MediaError. A stream raises BrokenPipeError if its reader has left, OutputError for other failures. After
-        any of them the file is closed.
+        Raises MediaError. A stream raises BrokenPipeError if its reader has left, OutputError for other failures; then
+        it is closed.
         """
         height, width, _ = rgba.shape
         if (width, height) != (self._form.width, self._form.height):

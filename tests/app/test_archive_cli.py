@@ -10,9 +10,12 @@ import pytest
 import typer
 
 from tests.commands import Command
+from tests.running import ROOT
+from texelflow.app.archive.worker_config import CACHE_BYTES, MOST_FRAME_BYTES
 from texelflow.app.archive_cli import archive_verb
 from texelflow.app.cli import app
 from texelflow.app.completion import completions
+from texelflow.app.replay.held_frames import most_frames
 from texelflow.app.settings.settings import defaults, specs
 
 
@@ -120,3 +123,11 @@ def test_tab_completes_it() -> None:
     assert [word for word, _ in completions(command, ["archive", "--format", "m"]).words] == ["mp4", "mkv", "mov"]
     assert "--with-masks" in [word for word, _ in completions(command, ["archive", "--with"]).words]
     assert archive_verb.__doc__ is not None
+
+
+def test_its_document_states_how_many_frames_a_worker_holds() -> None:
+    text = " ".join((ROOT / "docs" / "archive.md").read_text(encoding="utf-8").split())
+    limit = f"{MOST_FRAME_BYTES >> 30} GiB"
+    assert f"more than {most_frames(1)} frames in memory ({most_frames(2)} with `--with-masks`)" in text
+    assert f"and {limit} of them" in text
+    assert f"a cache of {CACHE_BYTES >> 30} GiB" in text

@@ -10,6 +10,7 @@ are no promises: other programs at work change them.
 
 import argparse
 import json
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -47,11 +48,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.archive_proof", description="Prove an archive on Ray.")
     parser.add_argument("names", nargs="*", metavar="STEP", choices=[[], *STEPS], help=f"of {', '.join(STEPS)}")
     parser.add_argument("--seed", type=int, default=0, help="of who is killed")
+    parser.add_argument("--fewer", type=int, default=1, help="only every so many of the plain clips, for a look")
     parser.add_argument("--build", type=Path, default=ROOT / "build", help="takes clips and results")
     parser.add_argument("--json", type=Path, help="takes all figures")
     options = parser.parse_args()
     build = options.build.absolute()
-    place = ProofPlace(build / "archive-clips", build / "archive-proof", options.seed)
+    fewer = f"-{options.fewer}" if options.fewer > 1 else ""
+    place = ProofPlace(build / f"archive-clips{fewer}", build / f"archive-proof{fewer}", options.seed, options.fewer)
+    for number in (signal.SIGINT, signal.SIGTERM):  # shells have what runs in the background ignore one of them
+        signal.signal(number, signal.default_int_handler)
     console, reports = Console(), dict[str, ProofReport]()
     for name in options.names or list(STEPS):
         start = perf_counter()

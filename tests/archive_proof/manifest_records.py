@@ -10,6 +10,7 @@ from typing import Any
 
 MANIFEST = "manifest.jsonl"
 STAGING = ".archive"
+LOCK = f"{STAGING}/driver.lock"  # stays
 
 Line = dict[str, Any]
 

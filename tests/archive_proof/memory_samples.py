@@ -10,7 +10,7 @@ import numpy as np
 from tests.archive_proof.ray_nodes import DRIVER, RayNodes
 
 EVERY_S = 2.0
-_WARM_S = 15.0  # of a worker's life: what it opens first stays
+_WARM_S = 30.0  # of a worker's life, or a node's: what it opens first stays
 _LEAST_S = 30.0  # for which a slope says something
 _MIB = 1 << 20
 

@@ -17,10 +17,11 @@ class ProofPlace:
     clips: Path
     work: Path
     seed: int = 0
+    fewer: int = 1
 
     def made(self) -> list[PlannedClip]:
         """All clips, which have files then."""
-        clips = planned_clips()
+        clips = planned_clips(self.fewer)
         made_clips(self.clips, clips)
         return clips
 

@@ -15,7 +15,7 @@ _FAST = (("preset", "ultrafast"), ("crf", "20"))
 _VP9 = (("deadline", "realtime"), ("cpu-used", "8"), ("b", "200k"))
 _SIZES = ((96, 72), (128, 96), (160, 120), (192, 108), (240, 180), (320, 240))
 _RATES = (10, 12, 15, 24, 25)
-LONG_SECONDS, LONG_RATE = 20 * 60, 10
+_LONG_NAME, _LONG_SECONDS, _LONG_RATE = "lectures/whole day.mp4", 20 * 60, 10
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class PlannedClip:
     @property
     def is_long(self) -> bool:
         """Whether it is the one of 20 minutes."""
-        return self.frames == LONG_SECONDS * LONG_RATE
+        return self.name == _LONG_NAME
 
 
 _PLAIN = ClipKind(".mp4")
@@ -89,13 +89,15 @@ _FOLDERS = (
 _STEMS = ("talk", "Talk (final)", "clip 1.5", "naïve café", "виды", "録画", "it's", 'so "called"', "-dash", "a=b;c")
 
 
-def planned_clips() -> list[PlannedClip]:
-    """The whole archive: 60 recordings, broken ones and the long one among them, and 4 pictures."""
-    clips = [_planned(number, kind) for number, kind in enumerate(_KINDS)]
+def planned_clips(fewer: int = 1) -> list[PlannedClip]:
+    """The whole archive: 60 recordings, broken ones and the long one among them, and 4 pictures.
+
+    `fewer` leaves only every so many of the plain ones, and that part of the long one.
+    """
+    clips = [_planned(number, kind) for number, kind in enumerate(_KINDS)][::fewer]
     broken = [_planned(100 + number, _PLAIN, fault) for number, fault in enumerate(_FAULTS)]
-    long = PlannedClip(
-        "lectures/whole day.mp4", ClipKind(".mp4", sound="aac"), (96, 72), LONG_RATE, LONG_SECONDS * LONG_RATE, 7
-    )
+    frames = _LONG_SECONDS * _LONG_RATE // fewer
+    long = PlannedClip(_LONG_NAME, ClipKind(".mp4", sound="aac"), (96, 72), _LONG_RATE, frames, 7)
     return [*clips, *broken, long, *_twins()]
 
 

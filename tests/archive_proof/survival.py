@@ -86,7 +86,8 @@ def exact_step(place: ProofPlace) -> ProofReport:
     """Four minutes of the long recording, refined and cut in four: each picture before encoding, as PNG files."""
     report, clips, work = ProofReport(), place.made(), place.fresh("exact")
     long = next(clip for clip in clips if clip.is_long)
-    beginning = beginning_of(place.clips / long.name, work / "beginning.mp4", _EXACT_FRAMES)
+    frames = min(_EXACT_FRAMES, long.frames)
+    beginning = beginning_of(place.clips / long.name, work / "beginning.mp4", frames)
     with RayNodes() as nodes:
         add_nodes(nodes, "one", "two")
         arguments = (beginning, "--format", "png", "--with-masks", "--cluster", nodes.address, *_SHORT_PIECES)
@@ -111,7 +112,7 @@ def exact_step(place: ProofPlace) -> ProofReport:
             f"{found.differing} of {found.pictures} pictures differ, by {found.largest} of 255 at most",
             **{kind: vars(found)},
         )
-        if found.largest > 1 or not found.same_names or found.pictures != _EXACT_FRAMES:
+        if found.largest > 1 or not found.same_names or found.pictures != frames:
             report.complaints.append(f"{kind}: {found}")
     return report
 

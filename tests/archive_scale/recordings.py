@@ -4,6 +4,7 @@ import math
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from texelflow.app.archive.jobs import ArchiveInput
 
@@ -23,12 +24,17 @@ class ArchiveKind:
 
     def frames(self, number: int) -> int:
         """How many a recording has."""
-        chance = random.Random(number * 7919 + len(self.name))
-        seconds = math.exp(chance.gauss(math.log(_MEDIAN_S[self.name]), _SPREAD[self.name]))
-        return max(1, int(min(seconds, _LONGEST_S) * FRAMES_PER_S))
+        return _frames(self.name, number)
 
     def inputs(self, sized: bool = True) -> Iterator[ArchiveInput]:
         """All of them; without sizes they come in the order of their numbers."""
         for number in range(self.count):
             size = self.frames(number) * BYTES_PER_FRAME if sized else None
             yield ArchiveInput(number, f"/archive/recordings/{number:07}.mp4", f"recordings/{number:07}", size, number)
+
+
+@lru_cache(maxsize=20_000)
+def _frames(kind: str, number: int) -> int:
+    chance = random.Random(number * 7919 + len(kind))
+    seconds = math.exp(chance.gauss(math.log(_MEDIAN_S[kind]), _SPREAD[kind]))
+    return max(1, int(min(seconds, _LONGEST_S) * FRAMES_PER_S))

@@ -97,7 +97,7 @@ def test_names_of_an_earlier_run_are_kept_although_others_came_before(archive: P
 
 
 def test_a_list_has_a_path_a_line_from_its_own_folder_on(archive: Path) -> None:
-    lines = "\ufeff# all\nb.mp4\r\n\n  day 1 \nmissing/m.mp4\n../other.mp4\nout/b.mp4\ns9://x/y.mp4\n*.PNG\n"
+    lines = "\ufeff# all\nb.mp4\r\n\n  day 1 \nmissing/m.mp4\n../other.mp4\nout/b.mp4\ns9://x/y.mp4\nout\n*.PNG\n"
     (archive / "rec/some.list").write_bytes(lines.encode())
     listing = InputListing(["rec/some.list"], Path("rec/out"))
     found = list(listing)
@@ -105,9 +105,30 @@ def test_a_list_has_a_path_a_line_from_its_own_folder_on(archive: Path) -> None:
     assert [each.name for each in found][-3:] == ["missing/m", other, "a"]
     assert [each.name for each in found][:2] == ["b", "day 1/cam.2/x"]
     assert found[-3].size_bytes is None
-    assert listing.left["in the output folder"] == 2
+    assert listing.left["in the output folder"] == 3, "a file, the folder itself, and once as day 1/up/out"
     assert listing.problem_count == 1
     assert "rec/some.list, line 8: s9://x/y.mp4: one of http://" in list(listing.not_listed())[-1]
+
+
+def test_a_link_to_a_result_is_no_input(archive: Path) -> None:
+    (archive / "rec/old.mp4").symlink_to("out/b.mp4")
+    (archive / "l.txt").write_text("rec/old.mp4\nrec/b.mp4\n")
+    listing = InputListing(["l.txt"], Path("rec/out"))
+    assert names_of(listing) == ["rec/b"]
+    assert "old" not in names_of(InputListing(["rec"], Path("rec/out")))
+    with pytest.raises(UsageError, match="in the output folder"):
+        InputListing(["rec/old.mp4"], Path("rec/out"))
+
+
+def test_an_address_of_this_machine_is_a_path(archive: Path) -> None:
+    (archive / "rec/some.list").write_text((archive / "rec/day 1/y.avi").as_uri() + "\nfile://elsewhere/y.avi\n")
+    named = InputListing([(archive / "rec/b.mp4").as_uri(), "rec/some.list"], Path("done"))
+    assert [(each.address, each.name) for each in named] == [
+        (str(archive / "rec/b.mp4"), "b"), (str(archive / "rec/day 1/y.avi"), "day 1/y"),
+    ]  # fmt: skip
+    assert list(named.not_listed()) == [
+        "rec/some.list, line 2: cannot open 'file://elsewhere/y.avi': another machine's file"
+    ]
 
 
 def test_a_list_on_standard_input(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,12 +118,12 @@ def test_a_worker_stops_in_the_middle_of_a_job(watched: Watched, joined: WorkerJ
 def test_a_node_of_another_version_or_without_the_folder_is_refused(tmp_path: Path) -> None:
     charge = charge_of(tmp_path)
     _, process, gpu, line = RayWorker().start(astuple(replace(charge, version="0.0.1")))
-    assert (process, gpu, line) == (os.getpid(), None, f"has texelflow {charge.version}, this run is by 0.0.1")
+    assert (process, gpu, line) == (os.getpid(), None, f"it has texelflow {charge.version}, this run is by 0.0.1")
     *_, line = RayWorker().start((*astuple(replace(charge, version="0.0.1")), "a field of later versions"))
-    assert line == f"has texelflow {charge.version}, this run is by 0.0.1"
+    assert line == f"it has texelflow {charge.version}, this run is by 0.0.1"
     unseen = replace(charge, token=(charge.token[0], "other"), token_s=0.0)
     *_, line = RayWorker().start(astuple(unseen))
-    assert line == f"does not see {tmp_path}: all nodes have to share it"
+    assert line == f"it does not see {tmp_path}: all nodes have to share it"
 
 
 @pytest.mark.parametrize(

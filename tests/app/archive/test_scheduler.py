@@ -322,6 +322,17 @@ def test_a_loss_is_blamed_on_the_job_that_was_being_done() -> None:
     assert failed == FailedResult(blamed.input, "lost", "killed again", 2)
 
 
+def test_a_loss_that_is_one_too_many_takes_the_inputs_other_pieces_with_it() -> None:
+    scheduler = started([an_input(0)], SchedulerLimits(losses=1, short_s=math.inf))
+    scheduler.finished("a", asked(scheduler, "a"), a_cut(8), 0.0)
+    held = [asked(scheduler, "a"), asked(scheduler, "a")]
+    assert all(isinstance(job, RenderPiece) for job in held)
+    (failed,) = scheduler.lost("a", "killed")
+    assert failed == FailedResult(an_input(0), "lost", "killed", 1)
+    assert scheduler.over
+    assert (scheduler.counts.waiting, scheduler.counts.outstanding) == (0, 0)
+
+
 def test_a_worker_that_leaves_with_nothing_to_do_blames_nothing() -> None:
     scheduler = started([])
     assert scheduler.lost("a", "the node is idle") == ()

@@ -406,7 +406,7 @@ def test_folders_become_what_one_run_writes(tmp_path: Path) -> None:
 
 def test_folders_with_the_same_picture_or_none_are_refused(tmp_path: Path) -> None:
     pieces = [png_folder(tmp_path / "a", range(7)), png_folder(tmp_path / "b", range(6, 9))]
-    with pytest.raises(PieceError, match="holds pictures of another"):
+    with pytest.raises(PieceError, match="is in another piece, too"):
         join_folders(pieces, tmp_path / "joined")
     (tmp_path / "empty").mkdir()
     with pytest.raises(PieceError, match="holds no picture"):

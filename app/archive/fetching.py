@@ -173,8 +173,8 @@ def check_scheme(address: str) -> None:
 
 
 def copy_key(source: ArchiveInput) -> str:
-    """The name of the copy's folder. What has no time is fetched anew after an hour."""
-    hour = f"hour {int(time.time() // _HOUR_S)}" if source.modified_ns is None else ""
+    """The name of the copy's folder. What has no time is fetched anew after an hour, and by each run."""
+    hour = f"hour {int(time.monotonic() // _HOUR_S)} of {os.getppid()}" if source.modified_ns is None else ""
     told = f"{source.address}\n{source.size_bytes}\n{source.modified_ns}\n{hour}"
     return hashlib.sha256(told.encode(errors="surrogatepass")).hexdigest()
 

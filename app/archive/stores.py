@@ -167,7 +167,7 @@ class RemoteStore:
 
         self._scheme = urlsplit(address).scheme.lower()
         with _one_line_errors(address):
-            self._files: Any = fsspec.core.url_to_fs(address, use_listings_cache=False)[0]
+            self._files: Any = fsspec.core.url_to_fs(address)[0]
 
     def entries(self, folder: str) -> Iterator[StoreEntry]:
         """Each directly in it, once."""
@@ -175,6 +175,7 @@ class RemoteStore:
             place = str(self._files._strip_protocol(folder))
             base = place.rstrip("/") + "/"
             listed = self._files.ls(base if self._scheme in _WEB else place, detail=True)
+            self._files.invalidate_cache(place)  # which would keep all folders in memory
         names = dict[str, Mapping[str, Any]]()
         for info in listed:
             name = str(info.get("name", ""))

@@ -33,6 +33,7 @@ from .work_folder import PIECES
 from .worker_config import WorkerConfig
 
 SOME_FAILED, SOME_CUT_OFF = 2, 3  # exit codes
+_SEEN = "seen-"  # with which a file's name begins by which workers know the folder
 _WORKER = ("texelflow.app.archive.worker", "ArchiveWorker")
 
 
@@ -84,7 +85,7 @@ def _with_one_thread(settings: Settings) -> Settings:
 
 def _charge(config: WorkerConfig, settings: Settings, stack: contextlib.ExitStack) -> WorkerCharge:
     """What every worker gets, and a file by which it knows that it sees this very folder."""
-    token = config.staging / f"seen-{secrets.token_hex(8)}"
+    token = config.staging / f"{_SEEN}{secrets.token_hex(8)}"
     text = secrets.token_hex(16)
     stack.callback(token.unlink, missing_ok=True)
     try:
@@ -137,6 +138,8 @@ def _clear(staging: Path, keeps_pieces: bool) -> None:
                 path.rmdir()
         elif path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
+        elif path.name.startswith(_SEEN):  # a driver that was killed has left it
+            path.unlink(missing_ok=True)
 
 
 def _summary(loop: ArchiveLoop, inputs: ArchiveInputs, out: Path, seconds: float, signal: int | None) -> dict[str, Any]:

@@ -92,8 +92,6 @@ class ArchiveLoop:
             self.scheduler.joined(event.worker, event.node.id)
             self.figures.joined(event.worker, event.node.name, now)
         elif isinstance(event, WorkerLost):
-            if event.node_lost:
-                self.console.note(f"{event.reason}; others do its work")
             self._lose(event.worker, event.reason, now)
         elif isinstance(event, NodeRefused):
             self.console.warn(f"{event.node.name}: {event.line}; it gets no work")

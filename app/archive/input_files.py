@@ -4,6 +4,7 @@ Files are hashed on a thread of their own while they are rendered; what is fetch
 """
 
 import contextlib
+import errno
 import hashlib
 import os
 import threading
@@ -15,10 +16,15 @@ from texelflow.gpu_delegate.errors import MediaError
 
 from ..console import one_line
 from ..threads import ThreadCall
-from .failures import InputError
+from .failures import InputError, MachineError
 from .jobs import ArchiveInput
 
 _CHUNK_BYTES = 1 << 20
+_OF_MOUNTS = {  # what is told of a file system that is elsewhere, and out of reach
+    getattr(errno, name)
+    for name in ("EIO", "ESTALE", "ENOTCONN", "EHOSTDOWN", "EHOSTUNREACH", "ETIMEDOUT")
+    if hasattr(errno, name)
+}
 
 
 class FetchedFile(Protocol):
@@ -32,10 +38,14 @@ class HeldInput:
     """An input that is open. Close it: the copy of what was fetched may be removed from then on."""
 
     def __init__(self, source: ArchiveInput, path: Path, sha256: str | None = None) -> None:
-        """`sha256` is known of what was fetched. Raises MediaError for what is no file that can be read."""
+        """`sha256` is known of what was fetched. Raises MediaError for what is no file that can be read.
+
+        MachineError for a folder that is not seen from here.
+        """
         self.source, self.path, self._known = source, path, sha256
         self._is_copy = sha256 is not None
         self._ended = threading.Event()
+        _check_seen(source, path)
         self._stat = _look(path)
         self._hashing: ThreadCall[str] | None = None
 
@@ -106,6 +116,23 @@ def held_file(source: ArchiveInput, path: Path, sha256: str | None = None) -> It
         yield held
     finally:
         held.close()
+
+
+def _check_seen(source: ArchiveInput, path: Path) -> None:
+    """Raise MachineError where what was listed lies in a folder that this machine does not have, or does not reach."""
+    try:
+        os.stat(path)
+    except (OSError, ValueError) as error:
+        number = getattr(error, "errno", None)
+        if number in _OF_MOUNTS or (source.size_bytes is not None and not _exists(path.parent)):
+            raise MachineError(f"does not see '{path.parent}': all nodes have to share the inputs") from None
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
 
 
 def _look(path: Path) -> tuple[int, int]:

@@ -12,6 +12,8 @@ def death_reason(text: str) -> str:
     """Ray's words on a lost worker, many lines, as one line of what a person needs."""
     if "connection error code 2" in text:
         return "its process was killed, or crashed"
+    if "temporarily unavailable" in text:
+        return "it does not answer any more"
     lines = [line.strip() for line in text.splitlines()]
     for start in ("Worker exit detail:", "The actor is dead because", "Error Type:"):
         for line in lines:

@@ -275,6 +275,9 @@ class _RayRun:
         self._answer(WorkerJoined(worker.name, worker.node.told, start.process, start.gpu))
 
     def _lose(self, worker: _Worker, error: BaseException) -> None:
+        import ray
+
+        ray.kill(worker.actor)  # perhaps it is alive, and only the way to it was interrupted
         cause = getattr(error, "cause", None)
         reason = one_line(f"{type(cause).__name__}: {cause}" if cause else death_reason(str(error)))[:400]
         reason += self._last_words(worker)
@@ -317,7 +320,7 @@ class _RayRun:
                 size = NodeSize(resources.get("CPU", 0), resources.get("GPU", 0), self._request.address is None)
                 self._nodes[node["NodeID"]] = _Node(ClusterNode(node["NodeID"], names[node["NodeID"]]), size)
         for gone in set(self._nodes) - set(names):
-            del self._nodes[gone]
+            self._answer(NodeTold(self._nodes.pop(gone).told, "it is lost; others do its work"))
             for worker in [each for each in self._workers.values() if each.node.told.id == gone]:
                 self._workers.pop(worker.name, None)
                 if worker.is_ready:

@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import math
 import os
 import platform
 import shutil
@@ -14,20 +15,23 @@ from .jobs import Job, JoinPieces, OpenInput, RenderPiece
 WORK = "work"  # in the staging folder
 PIECES = "pieces"
 _DIGITS = 24
+_DEAD_S = 600.0
 
 
 @contextlib.contextmanager
 def work_folder(staging: Path, job: Job) -> Iterator[Path]:
-    """A folder in `staging`. An attempt that is still under way elsewhere fails, for it is taken to be dead.
+    """A folder in `staging`. Another attempt may be under way elsewhere, as a backup copy; one that wrote nothing for
+    ten minutes, by the file server's clock, is taken to be dead, and removed.
 
     Raises OSError.
     """
     own = staging / WORK / job_key(job)
-    own.mkdir(parents=True, exist_ok=True)
-    for left in own.iterdir():
-        _remove(left)
-    folder = Path(tempfile.mkdtemp(prefix=f"{platform.node()[:64]}-{os.getpid()}-", dir=own))
+    folder = _made_in(own)
     folder.chmod(0o755)  # what is made here is for everybody
+    now = folder.stat().st_mtime
+    for left in own.iterdir():
+        if left != folder and now - _written(left) > _DEAD_S:
+            _remove(left)
     try:
         yield folder
     finally:
@@ -51,6 +55,27 @@ def piece_name(job: RenderPiece, file: Path) -> str:
 def name_key(name: str) -> str:
     """A name for files that stands for that of an input's results."""
     return hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:_DIGITS]
+
+
+def _made_in(own: Path) -> Path:
+    prefix = f"{platform.node()[:64]}-{os.getpid()}-"
+    own.mkdir(parents=True, exist_ok=True)
+    try:
+        return Path(tempfile.mkdtemp(prefix=prefix, dir=own))
+    except FileNotFoundError:  # another attempt came to its end that very moment
+        own.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix=prefix, dir=own))
+
+
+def _written(left: Path) -> float:
+    """When something was last written in a folder that another attempt made."""
+    newest = math.nan
+    with contextlib.suppress(OSError):
+        newest = left.stat().st_mtime
+        for path in left.iterdir():
+            with contextlib.suppress(OSError):
+                newest = max(newest, path.stat().st_mtime)
+    return newest
 
 
 def _remove(left: Path) -> None:

@@ -18,6 +18,7 @@ from .pipeline import Stage
 from .segmenter import CpuSegmenter
 
 _LEAST_FRAMES = 60  # of a recording that is sampled for itself; shorter ones share samples
+_FOLLOWED = 100  # frames before a sample: of the exposure of earlier ones less than 1e-5 is left by then
 _UNKNOWN = 30  # frames that a recording has at least, as far as nobody knows
 
 
@@ -67,7 +68,10 @@ class MaskSampler:
     def _look(self, frame: VideoFrame, segmenter: GlPath | CpuSegmenter) -> None:
         reference = self._reference
         if self._seen < self._next:
-            reference.follow(frame.picture)
+            if self._next - self._seen == _FOLLOWED:
+                reference.begin_anew()
+            if self._next - self._seen <= _FOLLOWED:
+                reference.follow(frame.picture)
         else:
             self._next += self._every
             expected = reference.network(reference.image_to_tensor(frame.picture))

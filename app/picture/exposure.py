@@ -15,7 +15,7 @@ BRIGHT = 0.5  # the level from which on a picture is bright enough
 MOST_GAIN = 3.0
 STEADY = 0.1  # of the way to another gain is gone with each picture
 JUMP = 0.25  # of the gain: what differs by more counts at once
-RENEWED = 300  # frames of a recording after which none before counts: pieces that begin there are as in the whole
+RENEWED = 300  # frames of a recording after which none before counts, so that its pieces are as the whole
 
 _RGB_WEIGHTS = np.array([77, 150, 29, 0], np.int64)  # of 256: BT.601's luma
 

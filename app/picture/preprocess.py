@@ -49,7 +49,8 @@ reach. Its light l is level / 255, or in the limited range (level - 16) / 219. T
 
 so that a picture that is bright somewhere stays as it is. Of pictures that follow each other the gain goes on by a
 tenth of the way to the new one; the first one's is taken at once, and one that differs from the last by more than a
-quarter. Where every frame of a recording counts, those whose numbers are multiples of 300 count as first ones.
+quarter. Where every frame of a recording counts, one of 300 counts as a first one: the multiples of 300, or those
+that are by the lead of masks (docs/pieces.md) before them.
 
 Back. Pixel (x, y) of the frame samples the mask with the inverse of the same map, bilinear and clamped likewise. A
 frame pixel whose centre lies outside the crop, which the network never saw, has mask 0. Values of the mask up to 1e-20

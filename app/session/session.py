@@ -23,7 +23,7 @@ from ..settings.settings import with_background
 from .abilities import lacks_effect
 from .clock import LIVE, Due, NewestWins
 from .controller import Controller
-from .derived import chosen_look_of, figure_look_of, refinement_of, spec_of
+from .derived import chosen_look_of, figure_look_of, lead_of, refinement_of, spec_of
 from .drop import DroppedFiles
 from .grid_clock import GridClock
 from .grid_stages import all_stages_in_steps
@@ -259,8 +259,8 @@ class Session:
         return ahead
 
     def _expose(self, frame: VideoFrame) -> None:
-        """Of a recording some frames are exposed without those before, whichever was the first one."""
-        if self.parts.clock.keeps_all and frame.index % RENEWED == 0:
+        """Of a recording some frames are exposed without those before: those with which the leads of pieces begin."""
+        if self.parts.clock.keeps_all and (frame.index + lead_of(self.controller.settings)) % RENEWED == 0:
             self.parts.stages.expose_anew()
 
     def _follow_need_of_mask(self) -> bool:

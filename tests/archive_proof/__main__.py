@@ -49,12 +49,14 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="STEP", choices=[[], *STEPS], help=f"of {', '.join(STEPS)}")
     parser.add_argument("--seed", type=int, default=0, help="of who is killed")
     parser.add_argument("--fewer", type=int, default=1, help="only every so many of the plain clips, for a look")
+    parser.add_argument("--rounds", type=int, default=3, help="of what is timed")
     parser.add_argument("--build", type=Path, default=ROOT / "build", help="takes clips and results")
     parser.add_argument("--json", type=Path, help="takes all figures")
     options = parser.parse_args()
     build = options.build.absolute()
     fewer = f"-{options.fewer}" if options.fewer > 1 else ""
-    place = ProofPlace(build / f"archive-clips{fewer}", build / f"archive-proof{fewer}", options.seed, options.fewer)
+    clips, work = build / f"archive-clips{fewer}", build / f"archive-proof{fewer}"
+    place = ProofPlace(clips, work, options.seed, options.fewer, options.rounds)
     for number in (signal.SIGINT, signal.SIGTERM):  # shells have what runs in the background ignore one of them
         signal.signal(number, signal.default_int_handler)
     console, reports = Console(), dict[str, ProofReport]()

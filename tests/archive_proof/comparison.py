@@ -10,6 +10,7 @@ import numpy as np
 from tests.archive_proof.judge import VideoDifference, compare_videos
 from tests.archive_proof.manifest_records import Line
 
+_ENDINGS = (".mp4", ".png")
 _GAVE_RESULT = (0, 3)  # exit codes
 
 
@@ -35,7 +36,7 @@ def compare_with_singles(done: Mapping[str, Line], out: Path, singles: Path, cod
     cut, files, same = dict[str, VideoDifference](), 0, 0
     for line in done.values():
         for name in line["outputs"].values():
-            one, other = singles / name, out / name
+            one, other = single_result(singles, name), out / name
             files += 1
             if not one.exists():
                 differing.append(f"{name}: a single run gives no such file")
@@ -50,8 +51,13 @@ def compare_with_singles(done: Mapping[str, Line], out: Path, singles: Path, cod
     return Compared(files, same, tuple(differing), cut)
 
 
+def single_result(singles: Path, name: str) -> Path:
+    """Where a single run writes a result of that name: replay takes no folder with a dot in its name."""
+    return singles / (name if Path(name).suffix in _ENDINGS else name.replace(".", "_"))
+
+
 def _replay_of(line: Line, singles: Path, flags: Sequence[str]) -> list[str]:
-    outputs = [f"--{kind}={singles / name}" for kind, name in line["outputs"].items()]
+    outputs = [f"--{kind}={single_result(singles, name)}" for kind, name in line["outputs"].items()]
     for name in line["outputs"].values():
         (singles / name).parent.mkdir(parents=True, exist_ok=True)
     return [line["input"], *flags, *outputs, "--force", "--json"]

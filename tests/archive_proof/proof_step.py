@@ -18,6 +18,7 @@ class ProofPlace:
     work: Path
     seed: int = 0
     fewer: int = 1
+    rounds: int = 3  # of what is timed
 
     def made(self) -> list[PlannedClip]:
         """All clips, which have files then."""

@@ -15,7 +15,7 @@ _FAST = (("preset", "ultrafast"), ("crf", "20"))
 _VP9 = (("deadline", "realtime"), ("cpu-used", "8"), ("b", "200k"))
 _SIZES = ((96, 72), (128, 96), (160, 120), (192, 108), (240, 180), (320, 240))
 _RATES = (10, 12, 15, 24, 25)
-_LONG_NAME, _LONG_SECONDS, _LONG_RATE = "lectures/whole day.mp4", 20 * 60, 10
+_LONG_NAME, _LONG_SECONDS, _LONG_RATE = "lectures/whole day.mp4", 20 * 60, 8
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from time import monotonic, sleep
 
 from tests.archive_proof.archive_process import ArchiveProcess
 from tests.archive_proof.chaos import Chaos
-from tests.archive_proof.comparison import compare_pictures, compare_with_singles, single_replays
+from tests.archive_proof.comparison import compare_pictures, compare_with_singles, single_replays, single_result
 from tests.archive_proof.judge import ArchiveVerdict, judge_archive, same_sound
 from tests.archive_proof.manifest_records import ArchiveRecords
 from tests.archive_proof.memory_samples import MemorySampler, memory_of_nodes
@@ -101,8 +101,9 @@ def exact_step(place: ProofPlace) -> ProofReport:
     done, alone = {beginning.name: lines[0]}, work / "alone"
     codes = run_singles(single_replays(done, alone, ()), alone, os.environ)
     compared = compare_with_singles(done, work / "out", alone, codes)
+    report.complaints += compared.differing
     for kind, name in lines[0]["outputs"].items():
-        one, other = alone / name, work / "out" / name
+        one, other = single_result(alone, name), work / "out" / name
         if not one.is_dir():
             report.add(f"{kind}, encoded", compared.cut[name].text if name in compared.cut else "the same bytes")
             continue

@@ -20,14 +20,14 @@ from tests.archive_proof.recipes import PlannedClip
 from tests.archive_proof.survival import add_nodes
 from tests.running import ROOT
 
-ROUNDS = 3
-_CLIPS = 16
+_CLIPS = 12
+_ONE_THREAD = ("--threads", "1")  # of the network, as a worker has it by default
 _LEAST_FRAMES, _MOST_PIXELS = 60, 200 * 150
 _MOST_S = 600.0
 
 
 def throughput_step(place: ProofPlace) -> ProofReport:
-    """The median of three rounds, in each of which every contender does the same clips once."""
+    """The median of some rounds, in each of which every contender does the same clips once."""
     report, clips, work = ProofReport(), place.made(), place.fresh("throughput")
     chosen = _chosen(clips)
     files = [place.clips / clip.name for clip in chosen]
@@ -39,7 +39,7 @@ def throughput_step(place: ProofPlace) -> ProofReport:
         add_nodes(nodes, "one")
         report.add("a node's start, s", f"{perf_counter() - start:.1f}", node_start_s=round(perf_counter() - start, 1))
         add_nodes(nodes, "two")
-        for number in range(ROUNDS):
+        for number in range(place.rounds):
             runs: Mapping[str, float] = {
                 "replay, all in one process": _replay_s(files, work / f"loop{number}", os.environ),
                 "replay, a process for each": sum(
@@ -91,7 +91,7 @@ def _chosen(clips: Sequence[PlannedClip]) -> list[PlannedClip]:
 
 
 def _archive_s(files: Sequence[Path], folder: Path, nodes: RayNodes, workers: int) -> float:
-    arguments = (*files, "--with-masks", "--cluster", nodes.address, "--workers", workers)
+    arguments = (*files, "--with-masks", "--cluster", nodes.address, "--workers", workers, *_ONE_THREAD)
     with ArchiveProcess(folder / "out", folder / "log", nodes.environment, *arguments) as archive:
         start = perf_counter()
         code = archive.end(_MOST_S)
@@ -108,7 +108,7 @@ def _replay_s(files: Sequence[Path], folder: Path, environment: Mapping[str, str
     if len(files) == 1:
         suffix = ".png" if files[0].suffix in (".png", ".jpg", ".webp") else ".mp4"
         outputs = [output + suffix for output in outputs]
-    command = [sys.executable, "-m", "texelflow.app", "replay", *map(str, files), *outputs, "--json"]
+    command = [sys.executable, "-m", "texelflow.app", "replay", *map(str, files), *outputs, *_ONE_THREAD, "--json"]
     start = perf_counter()
     done = subprocess.run(command, cwd=ROOT, env=dict(environment), capture_output=True, text=True, check=False)
     seconds = perf_counter() - start

@@ -150,9 +150,10 @@ def test_a_worker_that_hangs_is_ended_and_its_input_fails_the_second_time(tmp_pa
 
 
 def test_where_results_cannot_be_written_the_run_ends(tmp_path: Path) -> None:
-    loop = run_loop(tmp_path, ["full", "ok", "ok"], cluster := ThreadlessCluster(1), StopFlag())
-    assert cluster.stopped
+    loop = run_loop(tmp_path, ["full"] * 9, ThreadlessCluster(2), StopFlag())
     assert loop.scheduler.fatal == "the disk is full"
+    assert loop.scheduler.counts.undecided == 9
+    assert recorded(tmp_path) == []
 
 
 def test_where_ray_ends_the_loop_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ import hashlib
 import os
 import pickle
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -146,15 +147,19 @@ def test_numbered_pictures_take_the_place_of_earlier_ones(folder: Path, configur
 
 def test_a_repeated_job_does_no_harm(folder: Path, worker: ArchiveWorker) -> None:
     job = OpenInput(listed(folder / "talk.mp4"))
-    left = folder / "out" / ".archive" / "work" / job_key(job) / "elsewhere-17-x"
-    left.mkdir(parents=True)
-    (left / "out.mp4").write_bytes(b"half")
+    own = folder / "out" / ".archive" / "work" / job_key(job)
+    dead, alive = own / "elsewhere-17-x", own / "elsewhere-18-y"
+    for left, ago in ((dead, 700), (alive, 500)):
+        left.mkdir(parents=True)
+        (left / "out.mp4").write_bytes(b"half")
+        for path in (left / "out.mp4", left):
+            os.utime(path, (time.time() - ago,) * 2)
     first = done(worker, job)
     found = files_in(folder / "out")
     again = done(worker, job)
     assert replace(again, seconds=0.0, agreement=first.agreement) == replace(first, seconds=0.0)
     assert files_in(folder / "out") == found
-    assert not list((folder / "out" / ".archive" / "work").iterdir()), "what the first attempt has left is gone"
+    assert list(own.iterdir()) == [alive], "what a dead attempt has left is gone, and a copy goes on"
 
 
 class TestWhoseFaultItIs:
@@ -179,6 +184,13 @@ class TestWhoseFaultItIs:
         ):
             outcome = failed(ArchiveWorker(lacking), job)
             assert (outcome.cause, words in outcome.reason) == ("machine", True), outcome
+
+    def test_of_a_machine_that_does_not_see_the_inputs(self, folder: Path, worker: ArchiveWorker) -> None:
+        source = replace(listed(folder / "talk.mp4"), address=str(folder / "mount" / "talk.mp4"))
+        outcome = failed(worker, OpenInput(source))
+        assert (outcome.cause, "share the inputs" in outcome.reason) == ("machine", True), outcome
+        (folder / "mount").mkdir()
+        assert failed(worker, OpenInput(source)).cause == "input", "it was removed"
 
     def test_of_a_machine_without_such_a_gpu(
         self, folder: Path, configured: Configured, monkeypatch: pytest.MonkeyPatch

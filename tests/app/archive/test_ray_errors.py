@@ -12,6 +12,10 @@ def test_the_words_for_a_lost_worker_are_one_line() -> None:
     )
     memory = "x\nThe actor is dead because its worker process has died. Worker exit type: NODE_OUT_OF_MEMORY Worker "
     assert "its worker process has died" in death_reason(memory)
+    unavailable = (
+        "The actor 6ef7 is unavailable: The actor is temporarily unavailable: RpcError: RPC error: Socket closed"
+    )
+    assert death_reason(unavailable) == "it does not answer any more"
     assert death_reason("") == "no reason given"
 
 

@@ -215,7 +215,8 @@ def _place_of_line(line: str, folder: str) -> str:
 def _path_of_line(place: str, folder: str) -> str:
     """A path below the list's folder from there on; any other from its root or its host on."""
     if is_address(place):
-        return place.partition("://")[2]
+        host, _, path = place.partition("://")[2].partition("/")
+        return f"{host.rpartition('@')[2].partition(':')[0]}/{path}"
     within, above = f"{place}{os.sep}", folder.rstrip(os.sep) + os.sep
     path = place[len(above) :] if within.startswith(above) else os.path.splitdrive(place)[1]
     return path.replace(os.sep, "/")

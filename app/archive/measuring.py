@@ -1,6 +1,7 @@
 """Inputs of which nobody has told size and time go in; they come out with both, in the same order.
 
-Their stores are asked, several at once: an answer takes as long as a way through the network and back.
+Their stores are asked, several at once where a store takes that: an answer takes as long as a way through the network
+and back.
 """
 
 from collections import deque
@@ -22,8 +23,13 @@ def measured(found: Iterable[tuple[FoundFile, FolderStore]]) -> Iterator[FoundFi
     with ThreadPoolExecutor(AT_ONCE, "texelflow-sizes") as threads:
         try:
             for each, store in found:
-                known = each.entry.size_bytes is not None or store.is_local
-                waiting.append((each, None if known else threads.submit(_asked, store, each)))
+                answer: Future[StoreEntry] | None = None
+                if each.entry.size_bytes is None and store.takes_threads and not store.is_local:
+                    answer = threads.submit(_asked, store, each)
+                elif each.entry.size_bytes is None and not store.is_local:
+                    answer = Future()
+                    answer.set_result(_asked(store, each))
+                waiting.append((each, answer))
                 while waiting and (waiting[0][1] is None or waiting[0][1].done() or len(waiting) >= AT_ONCE):
                     yield _with_answer(*waiting.popleft())
             while waiting:

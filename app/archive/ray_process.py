@@ -4,6 +4,7 @@ It is apart because what Ray's own code does where a cluster is lost, or was non
 """
 
 import contextlib
+import importlib.util
 import os
 import queue
 import secrets
@@ -106,6 +107,8 @@ def _open(request: RayRequest) -> tuple[RayOpened, str]:
     link = context.dashboard_url or None
     if link and "://" not in link:
         link = f"http://{link}"
+    if importlib.util.find_spec("ray._private.authentication") is None:
+        token = None  # older versions know none
     return RayOpened(ray.__version__, link, token), context.address_info["gcs_address"]
 
 

@@ -66,6 +66,7 @@ class FolderStore(Protocol):
     """Folders by address. All methods raise MediaError where something cannot be read."""
 
     is_local: bool
+    takes_threads: bool  # answers several at once
 
     def entries(self, folder: str) -> Iterator[StoreEntry]:
         """What is in a folder, by name."""
@@ -116,7 +117,7 @@ def store_of(name: str) -> FolderStore:
 class LocalStore:
     """This machine's file systems."""
 
-    is_local = True
+    is_local = takes_threads = True
 
     def entries(self, folder: str) -> Iterator[StoreEntry]:
         """By name; each is looked at when it is its turn."""
@@ -168,6 +169,7 @@ class RemoteStore:
         self._scheme = urlsplit(address).scheme.lower()
         with _one_line_errors(address):
             self._files: Any = fsspec.core.url_to_fs(address)[0]
+        self.takes_threads = self._scheme in _WEB or bool(self._files.async_impl)
 
     def entries(self, folder: str) -> Iterator[StoreEntry]:
         """Each directly in it, once."""

@@ -196,7 +196,7 @@ def test_a_folder_that_goes_while_it_is_listed_is_told_and_stops_no_other(tmp_pa
     assert names == ["a/1", "b/2", "d/4"]
 
 
-def test_what_fsspec_opens_is_searched_as_folders_are() -> None:
+def test_what_fsspec_opens_is_searched_as_folders_are(tmp_path: Path) -> None:
     files = fsspec.filesystem("memory")
     for name in (
         "/bucket/a.mp4",
@@ -215,6 +215,9 @@ def test_what_fsspec_opens_is_searched_as_folders_are() -> None:
     assert found[0].modified_ns is not None
     assert names_of(InputListing(["memory://bucket/**/*.mkv"], Path("out"))) == ["day/b"]
     assert names_of(InputListing(["memory://bucket/a.mp4"], Path("out"))) == ["a"]
+    (tmp_path / "l.txt").write_text("memory://bucket/a.mp4\nmemory://bucket/gone.mp4\nmemory://bucket/day\n")
+    listed = [(each.name, each.size_bytes) for each in InputListing([str(tmp_path / "l.txt")], Path("out"))]
+    assert listed == [("bucket/a", 5), ("bucket/gone", None), ("bucket/day/b", 5)]
 
 
 @pytest.fixture
@@ -239,6 +242,9 @@ def test_pages_of_a_server_are_folders(served: str, tmp_path: Path) -> None:
     found = list(InputListing([f"{served}/"], tmp_path))
     assert {each.name for each in found} == {"my clip", "sub/a", "x%2f..%2f..%2fevil"}
     assert f"{served}/my%20clip.mp4" in [each.address for each in found]
+    (tmp_path / "l.txt").write_text(f"{served}/my%20clip.mp4\n{served}/gone.mp4\n".replace("http://", "http://me@"))
+    listed = list(InputListing([str(tmp_path / "l.txt")], tmp_path / "out"))
+    assert [each.name for each in listed] == ["127.0.0.1/my clip", "127.0.0.1/gone"]
     clip = next(each for each in found if each.name == "my clip")
     assert clip.size_bytes == len("www/my clip.mp4")
     assert clip.modified_ns == int((tmp_path / "www/my clip.mp4").stat().st_mtime) * 10**9

@@ -314,7 +314,7 @@ MUTATIONS = st.lists(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @example([(0, 0, b"\xff")])
 @given(MUTATIONS)
 def test_no_bytes_do_any_harm(

@@ -153,7 +153,7 @@ def test_where_nobody_listens_one_line_says_so(tmp_path: Path) -> None:
 
 def test_without_ray_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(UsageError, match=r"pip install 'texelflow\[archive\]'"):
+    with pytest.raises(UsageError, match=r"pip install 'ray\[default\]' fsspec"):
         check_ray()
 
 

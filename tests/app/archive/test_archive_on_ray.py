@@ -16,6 +16,7 @@ from tests.archive_proof.manifest_records import files_below
 from tests.archive_proof.ray_nodes import NODE_MARK, kill_marked, marked
 from tests.archive_proof.recipes import ClipKind, PlannedClip
 from tests.archive_proof.single_runs import run_each
+from tests.frame_models import class_network
 from tests.waiting import PATIENCE_S, until
 
 pytest.importorskip("ray")
@@ -29,7 +30,6 @@ CLIPS = [
     PlannedClip("a/picture.png", ClipKind(".png"), SMALL, 10, 1, 5),
     PlannedClip("broken.mp4", ClipKind(".mp4"), SMALL, 10, 20, 6, "text"),
 ]
-FLAGS = ("--no-refine", "--backend", "cpu")
 FAILURES = 2  # exit code
 
 
@@ -45,8 +45,11 @@ def mark() -> Iterator[str]:
 def test_six_clips_are_each_done_once_though_a_worker_is_killed(tmp_path: Path, mark: str) -> None:
     clips, out, alone = tmp_path / "clips", tmp_path / "out", tmp_path / "alone"
     made_clips(clips, CLIPS)
+    network = tmp_path / "classes.tflite"  # a small one
+    network.write_bytes(class_network((48, 32)))
+    flags = ("--model", str(network), "--channel", "1", "--no-refine", "--backend", "cpu")
     environment = {**os.environ, NODE_MARK: mark.partition("=")[2]}
-    arguments = (clips, "--with-masks", "--piece-frames", 300, *FLAGS)
+    arguments = (clips, "--with-masks", "--piece-frames", 300, *flags)
     with ArchiveProcess(out, tmp_path / "first", environment, *arguments) as archive:
         until(lambda: archive.records().of_kind("piece") or not archive.is_running)
         workers = [each for each in marked(mark) if each.is_actor]
@@ -58,7 +61,7 @@ def test_six_clips_are_each_done_once_though_a_worker_is_killed(tmp_path: Path, 
     verdict = judge_archive(CLIPS, clips, out)
     assert verdict.complaints == ()
     assert (len(verdict.done), len(verdict.failed), verdict.done["a/long.mp4"]["pieces"]) == (5, 1, 3)
-    codes = [run.code for run in run_each(single_replays(verdict.done, alone, FLAGS))]
+    codes = [run.code for run in run_each(single_replays(verdict.done, alone, flags))]
     compared = compare_with_singles(verdict.done, out, alone, codes)
     assert (compared.differing, compared.cut, compared.same) == ((), {}, 10)
     assert same_sound(clips / "a/long.mp4", out / verdict.done["a/long.mp4"]["outputs"]["out"])

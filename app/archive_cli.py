@@ -38,7 +38,9 @@ def archive_verb(
     retry_failed: Annotated[
         bool, output_option("--retry-failed", help="With --resume: try inputs again that had failed.")
     ] = False,
-    force: Annotated[bool, output_option("--force", help="Begin a folder anew that has a manifest.")] = False,
+    force: Annotated[
+        bool, output_option("--force", help="Begin a folder anew that has a manifest or other files.")
+    ] = False,
     whole: Annotated[
         bool, output_option("--whole", help="Never cut a recording; else long ones are pieces for many workers.")
     ] = False,

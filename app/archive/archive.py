@@ -21,11 +21,11 @@ from ..signals import exit_code, stop_flag
 from .archive_inputs import ArchiveInputs, mark_of
 from .archive_loop import ArchiveLoop
 from .figures import ArchiveFigures
-from .manifest import MANIFEST_NAME, ManifestWriter, check_manifest, open_manifest
+from .manifest import MANIFEST_NAME, ManifestWriter, open_manifest
 from .manifest_lines import RunRecord
 from .options import ArchiveOptions
 from .progress import archive_progress
-from .ray_cluster import RayCluster, RayOptions, check_ray, open_ray, ray_address
+from .ray_cluster import RayCluster, RayOptions, check_cluster, check_ray, open_ray
 from .ray_worker import WorkerCharge
 from .scheduler import Scheduler
 from .staging import prepare_staging
@@ -46,9 +46,8 @@ def archive(options: ArchiveOptions, console: Console, as_json: bool = False) ->
     began = monotonic()
     check_ray()
     if options.cluster:
-        ray_address(options.cluster)
+        check_cluster(options.cluster)
     settings, out = options.watch().settings, options.out.absolute()
-    check_manifest(out, options.resume, options.force)
     with contextlib.ExitStack() as stack:
         stack.enter_context(opengl_chosen(opengl_of(settings)))
         inputs = ArchiveInputs(options, out)

@@ -13,14 +13,17 @@ from typing import BinaryIO
 
 from texelflow.gpu_delegate.errors import MediaError, UsageError
 
+from ..console import one_line
 from .manifest_index import ManifestIndex
 from .manifest_lines import ManifestLine, RecordedResult, RunRecord, manifest_line
+from .result_names import MEDIA_ENDINGS
 from .results import ArchiveResult
 from .worker_config import STAGING
 
 MANIFEST_NAME = "manifest.jsonl"
 SYNC_DELAY_S = 1.0  # at most: what a power cut may take of lines whose results are in place
 _LOCK_NAME = "driver.lock"
+_NO_RESULTS = {"lost+found"}  # where a whole disk is the folder
 
 
 class ManifestWriter:
@@ -119,11 +122,36 @@ def open_manifest(
 
 
 def check_manifest(folder: Path, resume: bool, force: bool) -> None:
-    """Raise UsageError if a folder has a manifest that nobody allowed to go on with, or to begin anew."""
+    """Raise UsageError for a folder in which nobody allowed to write.
+
+    One that has a manifest is to be gone on with, or begun anew; so is one without where something lies whose place
+    results could take.
+    """
     path = folder / MANIFEST_NAME
     with _told(path):
-        if not (resume or force) and path.exists() and path.stat().st_size:
-            raise UsageError(f"'{folder}' has a manifest: --resume goes on with it, --force begins anew")
+        if path.exists() and path.stat().st_size:
+            if not (resume or force):
+                raise UsageError(f"'{folder}' has a manifest: --resume goes on with it, --force begins anew")
+        elif not force and (found := _unknown_in(folder)):
+            raise UsageError(
+                f"'{folder}' has '{one_line(found)}' in it, and no manifest: choose another folder; --force writes over"
+                " what has the names of results"
+            )
+
+
+def _unknown_in(folder: Path) -> str | None:
+    """The name of something visible that results could take the place of: a file, or a folder. Raises OSError."""
+    if not folder.is_dir():
+        return None
+    with os.scandir(folder) as entries:
+        names = (
+            each.name
+            for each in entries
+            if not each.name.startswith(".")
+            and each.name not in _NO_RESULTS
+            and (each.name.lower().endswith(MEDIA_ENDINGS) or each.is_dir())
+        )
+        return min(names, default=None)
 
 
 def _begin_anew(path: Path, force: bool) -> None:

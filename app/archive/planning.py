@@ -10,12 +10,12 @@ from typing import Any
 
 from texelflow.gpu_delegate.errors import UsageError
 
-from ..console import Console, counted
+from ..console import Console, counted, one_line
 from ..media.pipe import PIPE
 from ..replay.options import ReplayOptions, check_options
 from .archive_inputs import ArchiveInputs, mark_of
 from .cutting import check_piece_frames
-from .manifest import MANIFEST_NAME
+from .manifest import MANIFEST_NAME, check_manifest
 from .manifest_index import ManifestIndex
 from .options import ArchiveOptions
 from .progress import readable_size
@@ -30,7 +30,7 @@ BAD_LISTING = 2  # exit code
 
 
 def check_archive(options: ArchiveOptions) -> None:
-    """Raise UsageError for what does not go together, MediaError for a background that is no good."""
+    """Raise UsageError for what does not go together, MediaError for a background or a folder that is no good."""
     named = str(options.out)
     if named == PIPE or _SCHEME.match(named):
         raise UsageError(f"--out {named}: a folder is needed that every machine has under this name")
@@ -44,14 +44,16 @@ def check_archive(options: ArchiveOptions) -> None:
         raise UsageError("--retry-failed needs --resume: without it everything is tried")
     if options.resume and options.force:
         raise UsageError("--resume goes on, --force begins anew: leave one of them out")
+    check_manifest(options.out, options.resume, options.force)
     check_piece_frames(options.piece_frames)
     settings = options.watch().settings
     if settings.effect == "cutout" and options.format in _OPAQUE:
         raise UsageError(f"--format {options.format} has no transparency, as --effect cutout needs: mov, webm or png")
-    ending = "folder" if options.format == "png" else f"input.{options.format or 'mp4'}"
+    ending = "NAME" if options.format == "png" else f"NAME.{options.format or 'mp4'}"
     if options.format is None and settings.effect == "cutout":
-        ending = "input.mov"
-    check_options(ReplayOptions(Path("input"), options.flags, config=options.config), replace(settings, out=ending))
+        ending = "NAME.mov"
+    settings = replace(settings, out=str(options.out / ending))
+    check_options(ReplayOptions(Path("input"), options.flags, config=options.config), settings)
 
 
 def plan_archive(options: ArchiveOptions, console: Console, as_json: bool) -> int:
@@ -72,7 +74,7 @@ def plan_archive(options: ArchiveOptions, console: Console, as_json: bool) -> in
             if as_json:
                 console.json({"event": "input", "address": each.address, "name": each.name, "bytes": each.size_bytes})
             else:
-                console.say(f"{each.name}  <-  {each.address}")
+                console.say(f"{each.name}  <-  {one_line(each.address)}")
     listing = inputs.listing
     if line := listing.left_out():
         console.note(line)

@@ -152,17 +152,17 @@ def archive_summary_lines(summary: Mapping[str, Any]) -> Iterator[str]:
     speed = f"{summary['frames']:,} frames in {time_text(summary['seconds'])}, {summary['frames_per_second']} frames/s"
     yield f"{summary['done']:,} of {summary['inputs']:,} inputs done, {speed}"
     if summary["skipped"]:
-        yield f"{summary['skipped']:,} were done before"
+        yield f"{summary['skipped']:,} done before"
     if summary["cut_off"]:
-        yield f"{summary['cut_off']:,} are cut off: what there was has been done"
+        yield f"{summary['cut_off']:,} cut off: what there was has been done"
     if summary["workers_lost"]:
         yield f"{summary['workers_lost']:,} times a worker was lost at work; others went on"
     if summary["failed"]:
         yield f"{summary['failed']:,} failed"
     if summary["skipped_failed"]:
-        yield f"{summary['skipped_failed']:,} had failed before: --retry-failed tries them again"
+        yield f"{summary['skipped_failed']:,} failed before: --retry-failed tries them again"
     if summary["undecided"]:
-        yield f"{summary['undecided']:,} are left, as far as inputs were listed: --resume goes on"
+        yield f"{summary['undecided']:,} left, as far as inputs were listed: --resume goes on"
     yield f"manifest: {summary['manifest']}"
 
 
@@ -215,9 +215,11 @@ class _Shown:
             self._show(snapshot())
 
     def decided(self, result: ArchiveResult) -> None:
-        """A line for each failure."""
+        """A line for each failure, and for each recording that is cut off."""
         if isinstance(result, FailedResult):
             self._console.warn(failure_line(result))
+        elif isinstance(result, DoneResult) and result.done.cut_off:
+            self._console.warn(one_line(f"cut off: {result.input.address}: {result.done.cut_off}"))
 
 
 class _AsJson(_Shown):

@@ -92,9 +92,7 @@ def ray_address(text: str) -> str:
 def open_ray(options: RayOptions, charge: WorkerCharge) -> Iterator["RayCluster"]:
     """A cluster, until it is left. Raises UsageError where Ray is lacking, does not answer or does not start."""
     check_ray()
-    address = options.address and ray_address(options.address)
-    if address and address != "auto":
-        _knock(address)
+    address = options.address and check_cluster(options.address)
     with contextlib.ExitStack() as stack:
         temp = "" if address else _own_temp(stack)
         cores = max(1, usable_cores() // 2)
@@ -223,14 +221,18 @@ class RayCluster:
         return ""
 
 
-def _knock(address: str) -> None:
-    """Raise UsageError where nobody listens: Ray's own code would wait for minutes."""
+def check_cluster(text: str) -> str:
+    """See ray_address. Raises UsageError where nobody listens, too: Ray's own code would wait for minutes."""
+    address = ray_address(text)
+    if address == "auto":
+        return address
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER_S).close()
     except (OSError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or f"no answer within {_ANSWER_S:g} s"
         raise UsageError(f"--cluster {address}: nobody answers there ({why}); is `ray start --head` running?") from None
+    return address
 
 
 def _own_temp(stack: contextlib.ExitStack) -> str:

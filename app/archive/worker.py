@@ -77,15 +77,20 @@ class ArchiveWorker:
     def run(self, job: Job) -> JobOutcome:
         """Do it. What an earlier attempt at the same job has left does no harm, and is done once more."""
         start, config = perf_counter(), self._config
+        called = dict[str, str]()  # of paths that another attempt does not have, what its user knows instead
         try:
             self._check_stopped()
             self._check_machine()
             _check_name(job.input)
             with work_folder(config.staging, job) as folder, self._inputs.open(job.input) as held:
+                called = {str(held.path): job.input.address, f"{folder}{os.sep}": ""}
                 return self._done(job, held, folder, start)
         except Exception as error:  # also of what nobody has foreseen, which is a failure like others
             if not self._engine.stopping.is_set():
-                return failure_of(error, config.out, perf_counter() - start)
+                failed = failure_of(error, config.out, perf_counter() - start)
+                for path, known in called.items():
+                    failed = replace(failed, reason=failed.reason.replace(path, known))
+                return failed
         self.close()
         return JobFailed("machine", "the worker was stopped", perf_counter() - start)
 

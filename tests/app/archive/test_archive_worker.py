@@ -267,3 +267,21 @@ def test_a_recording_that_was_cut_off(folder: Path, worker: ArchiveWorker) -> No
     outcome = done(worker, OpenInput(listed(folder / "short.mkv")))
     assert outcome.cut_off
     assert outcome.frames < 40
+
+
+def test_reasons_name_what_the_user_named_so_that_they_are_the_same_everywhere(configured: Configured) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    address = "memory://reasons/bad.mp4"
+    with fsspec.open(address, "wb") as file:
+        file.write(b"no video")
+    reasons = set[str]()
+    for cache in ("cache", "other"):
+        config = configured()
+        worker = ArchiveWorker(replace(config, cache=config.out / cache))
+        outcome = worker.run(OpenInput(ArchiveInput(0, address, "bad")))
+        assert isinstance(outcome, JobFailed)
+        assert outcome.cause == "input"
+        reasons.add(outcome.reason)
+        worker.close()
+    (reason,) = reasons
+    assert reason.startswith(f"'{address}' ")

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from texelflow.app.archive.jobs import Agreement, ArchiveInput, FrameRange, InputDone, PieceDone
-from texelflow.app.archive.manifest import MANIFEST_NAME, open_manifest
+from texelflow.app.archive.manifest import MANIFEST_NAME, check_manifest, open_manifest
 from texelflow.app.archive.manifest_index import ManifestIndex
 from texelflow.app.archive.manifest_lines import (
     MOST_LINE_BYTES,
@@ -112,6 +112,22 @@ def test_a_folder_with_a_manifest_is_kept_unless_the_user_says_what_to_do(tmp_pa
         assert index.last_run is None
     writer.close()
     assert [line["kind"] for line in lines_of(tmp_path)] == ["run"]
+
+
+@pytest.mark.parametrize("name", ["talk.mp4", "pictures/1.png", "x.JPG"])
+@pytest.mark.parametrize("resume", [False, True])
+def test_nobody_loses_what_lies_in_a_folder_without_a_manifest(tmp_path: Path, name: str, resume: bool) -> None:
+    for each in (name, ".archive/models/m", ".hidden.mp4", "lost+found/1.mp4", "run.log"):
+        (tmp_path / each).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / each).touch()
+    with pytest.raises(UsageError, match=f"has '{name.partition('/')[0]}' in it, and no manifest"):
+        check_manifest(tmp_path, resume, force=False)
+    check_manifest(tmp_path, resume, force=True)
+    (tmp_path / name).rename(tmp_path / "notes")
+    if "/" in name:
+        (tmp_path / name).parent.rmdir()
+    check_manifest(tmp_path, resume, force=False)
+    check_manifest(tmp_path / "none", resume, force=False)
 
 
 def test_an_empty_manifest_is_none(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 
 import pytest
 import rich.console
@@ -135,10 +136,12 @@ def test_a_log_file_gets_failures_at_once_and_a_line_each_half_minute(capsys: py
             progress.tick(lambda: shot(ArchiveCounts(known=9)), now)
         progress.decided(FailedResult(an_input(1), "input", "why", 2))
         progress.decided(DoneResult(an_input(2), done()))
+        progress.decided(DoneResult(an_input(3), replace(done(), cut_off="the file ends")))
     out, err = capsys.readouterr()
     assert out == ""
     assert [line.split(";")[0] for line in err.splitlines()] == [
         "0 of at least 9 inputs done", "0 of at least 9 inputs done", "texelflow: failed: /r/1.mp4: why (2 tries)",
+        "texelflow: cut off: /r/3.mp4: the file ends",
     ]  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from texelflow.gpu_delegate.errors import OutputError
 
 from ..console import Console, counted
+from ..models.catalogue import resolve
 from ..opengl_options import opengl_chosen, opengl_environment, opengl_of
 from ..session.derived import lead_of
 from ..settings.settings import Settings
@@ -21,7 +22,7 @@ from ..signals import exit_code, stop_flag
 from .archive_inputs import ArchiveInputs, mark_of
 from .archive_loop import ArchiveLoop
 from .figures import ArchiveFigures
-from .manifest import MANIFEST_NAME, ManifestWriter, open_manifest
+from .manifest import MANIFEST_NAME, ManifestWriter, hold_folder, open_manifest
 from .manifest_lines import RunRecord
 from .options import ArchiveOptions
 from .progress import archive_progress
@@ -52,6 +53,8 @@ def archive(options: ArchiveOptions, console: Console, as_json: bool = False) ->
         stack.enter_context(opengl_chosen(opengl_of(settings)))
         inputs = ArchiveInputs(options, out)
         with console.download() as progress:
+            resolve(settings.model, progress)  # before anything is made
+            held = stack.enter_context(hold_folder(out))  # others would clear it at their end
             staged = prepare_staging(settings, out, progress)
         mark, lead = mark_of(options, staged), 0 if options.whole else lead_of(settings)
         config = WorkerConfig(
@@ -62,7 +65,7 @@ def archive(options: ArchiveOptions, console: Console, as_json: bool = False) ->
         console.note("starting Ray" if options.cluster is None else f"joining Ray at {options.cluster}")
         cluster = stack.enter_context(open_ray(RayOptions(options.cluster, options.workers), charge))
         run = RunRecord(mark, asdict(settings), lead, None if options.whole else options.piece_frames)
-        manifest, index = open_manifest(out, run, options.resume, options.force)
+        manifest, index = open_manifest(out, run, options.resume, options.force, held=held)
         stack.callback(index.close)
         stack.callback(manifest.close)
         inputs.know(index, mark)

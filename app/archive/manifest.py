@@ -99,15 +99,16 @@ def open_manifest(
     resume: bool = False,
     force: bool = False,
     clock: Callable[[], float] = time.time,
+    held: contextlib.ExitStack | None = None,
 ) -> tuple[ManifestWriter, ManifestIndex]:
     """A folder's manifest, with a line for this run, and what earlier runs wrote to it; both are to be closed.
 
-    The folder is made where there is none. Raises UsageError if it has a manifest that nobody allowed to go on with
+    The folder is made where there is none. `held` is what hold_folder gave, if it is held already; the writer lets go
+    of it. Raises UsageError if it has a manifest that nobody allowed to go on with
     (resume) or to begin anew (force), or another driver at work; MediaError if it is damaged or cannot be written.
     """
     path = folder / MANIFEST_NAME
-    with contextlib.ExitStack() as held:
-        _lock(folder, held)
+    with held or hold_folder(folder) as holding:
         if not resume:
             _begin_anew(path, force)
         index = ManifestIndex(path)
@@ -115,10 +116,20 @@ def open_manifest(
             if index.torn:
                 with _told(path):
                     os.truncate(path, index.end)
-            return ManifestWriter(path, run, held, clock), index
+            return ManifestWriter(path, run, holding, clock), index
         except BaseException:
             index.close()
             raise
+
+
+def hold_folder(folder: Path) -> contextlib.ExitStack:
+    """Keep other drivers out of a folder, which is made where there is none, until this is closed.
+
+    Raises UsageError if another one is at work there, MediaError if it cannot be written.
+    """
+    with contextlib.ExitStack() as held:
+        _lock(folder, held)
+        return held.pop_all()
 
 
 def check_manifest(folder: Path, resume: bool, force: bool) -> None:

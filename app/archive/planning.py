@@ -12,6 +12,7 @@ from texelflow.gpu_delegate.errors import UsageError
 
 from ..console import Console, counted, one_line
 from ..media.pipe import PIPE
+from ..models.catalogue import CATALOGUE, resolve
 from ..replay.options import ReplayOptions, check_options
 from .archive_inputs import ArchiveInputs, mark_of
 from .cutting import check_piece_frames
@@ -30,7 +31,9 @@ BAD_LISTING = 2  # exit code
 
 
 def check_archive(options: ArchiveOptions) -> None:
-    """Raise UsageError for what does not go together, MediaError for a background or a folder that is no good."""
+    """Raise UsageError for what does not go together, MediaError for a background or a folder that is no good,
+    CatalogueError for such a model.
+    """
     named = str(options.out)
     if named == PIPE or _SCHEME.match(named):
         raise UsageError(f"--out {named}: a folder is needed that every machine has under this name")
@@ -47,6 +50,8 @@ def check_archive(options: ArchiveOptions) -> None:
     check_manifest(options.out, options.resume, options.force)
     check_piece_frames(options.piece_frames)
     settings = options.watch().settings
+    if settings.model not in CATALOGUE:  # nothing is fetched
+        resolve(settings.model)
     if settings.effect == "cutout" and options.format in _OPAQUE:
         raise UsageError(f"--format {options.format} has no transparency, as --effect cutout needs: mov, webm or png")
     ending = "NAME" if options.format == "png" else f"NAME.{options.format or 'mp4'}"

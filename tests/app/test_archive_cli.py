@@ -47,6 +47,7 @@ def recordings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["rec", "--out", "done", "--piece-frames", "1000"], "a multiple of 300 is needed"),
         (["rec", "--out", "done", "--format", "gif"], "--format gif: one of png, mp4, mkv, mov, webm is needed"),
         (["rec", "--out", "done", "--format", "mp4", "--effect", "cutout"], "has no transparency"),
+        (["rec", "--out", "done", "--model", "glow"], "'glow' is neither a .tflite file nor a model of the catalogue"),
         (["rec", "--out", "done", "--effect", "glow"], "--effect glow: one of"),
         (["rec", "--out", "done", "--blur", "9", "--effect", "tint"], "--blur goes with --effect blur, not with tint"),
         (["rec", "--out", "done", "--background", "missing.png"], "missing.png"),

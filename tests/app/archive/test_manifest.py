@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from texelflow.app.archive.jobs import Agreement, ArchiveInput, FrameRange, InputDone, PieceDone
-from texelflow.app.archive.manifest import MANIFEST_NAME, check_manifest, open_manifest
+from texelflow.app.archive.manifest import MANIFEST_NAME, check_manifest, hold_folder, open_manifest
 from texelflow.app.archive.manifest_index import ManifestIndex
 from texelflow.app.archive.manifest_lines import (
     MOST_LINE_BYTES,
@@ -144,6 +144,21 @@ def test_one_run_at_a_time_writes_a_folder(tmp_path: Path) -> None:
                 open_manifest(tmp_path, RUN, resume=resume)
         writer.close()
     written(tmp_path, resume=True)
+
+
+def test_a_run_holds_its_folder_before_it_has_a_manifest(tmp_path: Path) -> None:
+    folder = tmp_path / "new"
+    with hold_folder(folder) as held:
+        for attempt in (hold_folder, lambda place: open_manifest(place, RUN)):
+            with pytest.raises(UsageError, match="is being written by another run"):
+                attempt(folder)
+        assert not (folder / MANIFEST_NAME).exists()
+        writer, index = open_manifest(folder, RUN, held=held)
+        index.close()
+    with pytest.raises(UsageError, match="is being written by another run"):
+        hold_folder(folder)
+    writer.close()
+    hold_folder(folder).close()
 
 
 def test_lines_are_on_the_disk_within_a_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -238,14 +238,15 @@ def _own_temp(stack: contextlib.ExitStack) -> str:
     base = tempfile.gettempdir()
     if len(base) + len(_PREFIX) + 9 > _LONGEST_TEMP and os.access("/tmp", os.W_OK):
         base = "/tmp"
-    for old in Path(base).glob(f"{_PREFIX}*"):
-        with contextlib.suppress(OSError):
-            if time.time() - old.stat().st_mtime > _STALE_S:
-                remove_if_stale(old)
     try:
         temp = tempfile.mkdtemp(prefix=_PREFIX, dir=base)
     except OSError as error:
         raise UsageError(f"Ray needs a folder for temporary files: {base}: {error.strerror}") from None
+    now = os.stat(temp).st_mtime
+    for old in Path(base).glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            if now - old.stat().st_mtime > _STALE_S:
+                remove_if_stale(old)
     stack.callback(shutil.rmtree, temp, ignore_errors=True)
     return temp
 

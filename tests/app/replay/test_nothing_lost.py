@@ -358,5 +358,7 @@ def test_nothing_asks_what_time_it_is(folder: str) -> None:
     files = sorted((ROOT / folder).rglob("*.py"))
     assert len(files) > 20
     for file in files:
-        if file.name != "sound_device.py":  # drivers date sound by that clock: it is asked how far it is from ours
+        # Drivers date sound by that clock: it is asked how far it is from ours. Stores date files, and a line of an
+        # archive's manifest says when it was written: both are only told.
+        if file.name not in ("sound_device.py", "stores.py", "manifest_lines.py"):
             assert not walls.search(file.read_text(encoding="utf-8")), file

@@ -121,10 +121,11 @@ def _check_several(each: ReplayOptions, inputs: int) -> None:
 
 
 def _folders(targets: Sequence[Target], named: Mapping[str, str]) -> Iterator[str]:
-    """Those that are named, where files get names of their own in them."""
+    """Those that are named, where files get names of their own in them, and those whose names might be files' names."""
     for name, path in named.items():
         if path and any(Path(target.outputs[name]) != Path(path) for target in targets):
             yield path
+    yield from (folder for target in targets for folder in target.folders if Path(folder).suffix)
 
 
 def _files_of(jobs: Sequence[ReplayOptions], settings: Settings) -> Files:

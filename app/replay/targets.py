@@ -33,10 +33,11 @@ def parse_format(text: str | None) -> OutputFormat | None:
 
 @dataclass(frozen=True)
 class Target:
-    """One input, and the settings that name its outputs."""
+    """One input, and the settings that name its outputs. `folders` are those of them that get numbered PNG files."""
 
     input: MediaInput
     outputs: Mapping[str, str]
+    folders: tuple[str, ...] = ()
 
 
 def targets_of(
@@ -51,10 +52,13 @@ def targets_of(
     for name, path in given.items():
         if several and (str(path) == PIPE or not wants_folder(path)):
             raise UsageError(f"--{name} {path}: {len(inputs)} inputs need a folder, such as {_folder_like(path)}")
-    return tuple(
-        Target(each, {name: _place(name, path, each, format, several, transparent) for name, path in given.items()})
-        for each in inputs
-    )
+
+    def target(each: MediaInput) -> Target:
+        places = {name: _place(name, path, each, format, several, transparent) for name, path in given.items()}
+        folders = tuple(place for name, place in places.items() if several and place == str(given[name] / each.stem))
+        return Target(each, places, folders)
+
+    return tuple(map(target, inputs))
 
 
 def _place(

@@ -24,6 +24,7 @@ HOST = "127.0.0.1"
 STORE_BYTES = 80 << 20  # about the least that Ray takes
 NODE_MARK = "TEXELFLOW_PROOF_NODE"
 _START_S = 120.0
+_ATTEMPTS = 3  # where others keep the machine busy: Ray gives a node half a minute to start
 _OF_RAY = ("ray::IDLE", "ray::DashboardAgent", "ray::RuntimeEnvAgent")  # IDLE waits for an actor
 DRIVER = "driver"  # the name of processes that join the cluster, and are on no node
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -104,13 +105,16 @@ class RayNodes:
             "--disable-usage-stats", *(f"--{port}=0" for port in _ANY_PORT), *arguments,
         ]  # fmt: skip
         log = Path(self._folder, f"{name}.txt")
-        with log.open("wb") as file:
-            code = subprocess.run(
-                command, env=self._environment_of(name), cwd=ROOT, stdin=subprocess.DEVNULL, stdout=file, stderr=file,
-                timeout=_START_S, check=False, start_new_session=True,
-            ).returncode  # fmt: skip
-        if code:
-            raise RuntimeError(f"ray start of {name} ended with exit code {code}: {log.read_text()[-2000:]}")
+        for _ in range(_ATTEMPTS):
+            with log.open("wb") as file:
+                code = subprocess.run(
+                    command, env=self._environment_of(name), cwd=ROOT, stdin=subprocess.DEVNULL, stdout=file,
+                    stderr=file, timeout=_START_S, check=False, start_new_session=True,
+                ).returncode  # fmt: skip
+            if not code:
+                return
+            kill_marked(f"{NODE_MARK}={self._mark}/{name}")  # what has started in part
+        raise RuntimeError(f"ray start of {name} ended with exit code {code}: {log.read_text()[-2000:]}")
 
     def _environment_of(self, name: str) -> dict[str, str]:
         ray = {

@@ -91,7 +91,7 @@ def _chosen(clips: Sequence[PlannedClip]) -> list[PlannedClip]:
 
 
 def _archive_s(files: Sequence[Path], folder: Path, nodes: RayNodes, workers: int) -> float:
-    arguments = (*files, "--with-masks", "--cluster", nodes.address, "--workers", workers, *_ONE_THREAD)
+    arguments = (*files, "--cluster", nodes.address, "--workers", workers, *_ONE_THREAD)
     with ArchiveProcess(folder / "out", folder / "log", nodes.environment, *arguments) as archive:
         start = perf_counter()
         code = archive.end(_MOST_S)
@@ -104,11 +104,18 @@ def _archive_s(files: Sequence[Path], folder: Path, nodes: RayNodes, workers: in
 def _replay_s(files: Sequence[Path], folder: Path, environment: Mapping[str, str]) -> float:
     """A plain loop: `texelflow replay` of several inputs, or of one."""
     folder.mkdir(parents=True)
-    outputs = [f"--out={folder / 'out'}", f"--masks={folder / 'masks'}"]
-    if len(files) == 1:
-        suffix = ".png" if files[0].suffix in (".png", ".jpg", ".webp") else ".mp4"
-        outputs = [output + suffix for output in outputs]
-    command = [sys.executable, "-m", "texelflow.app", "replay", *map(str, files), *outputs, *_ONE_THREAD, "--json"]
+    name = "out" if len(files) > 1 else "out.png" if files[0].suffix in (".png", ".jpg", ".webp") else "out.mp4"
+    command = [
+        sys.executable,
+        "-m",
+        "texelflow.app",
+        "replay",
+        *map(str, files),
+        "--out",
+        str(folder / name),
+        *_ONE_THREAD,
+        "--json",
+    ]
     start = perf_counter()
     done = subprocess.run(command, cwd=ROOT, env=dict(environment), capture_output=True, text=True, check=False)
     seconds = perf_counter() - start

@@ -61,6 +61,14 @@ def test_what_fails_does_not_stop_the_others(inputs: Path, texelflow: Command) -
         assert written.streams.audio, "with its sound"
 
 
+def test_a_point_in_a_name_is_no_ending_of_a_folder(inputs: Path, texelflow: Command) -> None:
+    (inputs / "two.mkv").rename(inputs / "two 1.5 32.mkv")
+    result = texelflow("replay", "in/one.mp4", "in/two 1.5 32.mkv", "--out", "done", "--masks", "masks")
+    assert result.code == 0, result.err
+    assert sorted(os.listdir("done")) == ["one.mp4", "two 1.5 32.mp4"]
+    assert len(os.listdir("masks/two 1.5 32")) == len(os.listdir("masks/one")) == FRAMES
+
+
 def test_a_recording_that_was_cut_off(inputs: Path, texelflow: Command) -> None:
     whole = write_clip(inputs / "whole.mkv", moving(60, *SIZE)).read_bytes()
     (inputs / "cut.mkv").write_bytes(whole[: len(whole) // 2])

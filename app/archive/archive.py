@@ -14,9 +14,11 @@ from typing import Any
 from texelflow.gpu_delegate.errors import OutputError
 
 from ..console import Console, counted
-from ..models.catalogue import resolve
+from ..models.catalogue import Progress
+from ..models.loading import load_frame_model
 from ..opengl_options import opengl_chosen, opengl_environment, opengl_of
-from ..session.derived import lead_of
+from ..session.abilities import check_abilities
+from ..session.derived import lead_of, spec_of
 from ..settings.settings import Settings
 from ..signals import exit_code, stop_flag
 from .archive_inputs import ArchiveInputs, mark_of
@@ -53,7 +55,7 @@ def archive(options: ArchiveOptions, console: Console, as_json: bool = False) ->
         stack.enter_context(opengl_chosen(opengl_of(settings)))
         inputs = ArchiveInputs(options, out)
         with console.download() as progress:
-            resolve(settings.model, progress)  # before anything is made
+            _check_model(options, settings, progress)  # before anything is made
             held = stack.enter_context(hold_folder(out))  # others would clear it at their end
             staged = prepare_staging(settings, out, progress)
         mark, lead = mark_of(options, staged), 0 if options.whole else lead_of(settings)
@@ -78,6 +80,13 @@ def archive(options: ArchiveOptions, console: Console, as_json: bool = False) ->
         if loop.scheduler.counts.all_known and not loop.scheduler.counts.undecided:
             _clear(config.staging, keeps_pieces=code == SOME_FAILED)
     return _summary(loop, inputs, out, monotonic() - began, stop.number), code
+
+
+def _check_model(options: ArchiveOptions, settings: Settings, progress: Progress | None) -> None:
+    """Raise TexelflowError for a model that cannot be used, or not for what is asked of it: so it is on each worker."""
+    model = load_frame_model(settings.model, spec_of(settings, settings.model), progress)
+    asked = replace(settings, out="", masks="with" if options.with_masks else "", cutouts="")
+    check_abilities(model, asked, options.flags)
 
 
 def _with_one_thread(settings: Settings) -> Settings:

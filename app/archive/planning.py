@@ -13,6 +13,7 @@ from texelflow.gpu_delegate.errors import UsageError
 from ..console import Console, counted, one_line
 from ..media.pipe import PIPE
 from ..models.catalogue import CATALOGUE, resolve
+from ..models.loading import check_segments
 from ..replay.options import ReplayOptions, check_options
 from .archive_inputs import ArchiveInputs, mark_of
 from .cutting import check_piece_frames
@@ -50,6 +51,7 @@ def check_archive(options: ArchiveOptions) -> None:
     check_manifest(options.out, options.resume, options.force)
     check_piece_frames(options.piece_frames)
     settings = options.watch().settings
+    check_segments(CATALOGUE.get(settings.model))
     if settings.model not in CATALOGUE:  # nothing is fetched
         resolve(settings.model)
     if settings.effect == "cutout" and options.format in _OPAQUE:

@@ -48,6 +48,7 @@ def recordings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["rec", "--out", "done", "--format", "gif"], "--format gif: one of png, mp4, mkv, mov, webm is needed"),
         (["rec", "--out", "done", "--format", "mp4", "--effect", "cutout"], "has no transparency"),
         (["rec", "--out", "done", "--model", "glow"], "'glow' is neither a .tflite file nor a model of the catalogue"),
+        (["rec", "--out", "done", "--model", "face-detection-full"], "is a model for"),
         (["rec", "--out", "done", "--effect", "glow"], "--effect glow: one of"),
         (["rec", "--out", "done", "--blur", "9", "--effect", "tint"], "--blur goes with --effect blur, not with tint"),
         (["rec", "--out", "done", "--background", "missing.png"], "missing.png"),
@@ -64,6 +65,23 @@ def test_what_makes_no_sense_is_refused_in_one_line_and_nothing_is_made(
     recordings: Path, arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert complaint in Command(capsys)("archive", *arguments, "--dry-run").complaint
+    assert not (recordings / "done").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--model", "./bad.tflite"], "texelflow: bad.tflite: "),
+        (["--effect", "picture"], "texelflow: --effect picture: selfie puts out masks"),
+        (["--strength", "0.5"], "texelflow: --strength: selfie puts out masks, not a picture"),
+    ],
+)
+def test_what_the_model_cannot_do_is_refused_before_ray_starts(
+    recordings: Path, arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("ray")
+    (recordings / "bad.tflite").write_bytes(b"no model")
+    assert Command(capsys)("archive", "rec", "--out", "done", *arguments).complaint.startswith(complaint)
     assert not (recordings / "done").exists()
 
 

@@ -112,7 +112,9 @@ def _loop(
     inputs: ArchiveInputs, cluster: RayCluster, manifest: ManifestWriter, console: Console, as_json: bool
 ) -> Iterator[ArchiveLoop]:
     if cluster.dashboard:
-        token = f", which asks for the token {cluster.token}" if cluster.token else ""
+        # Who has the token may run programs here, so no log file gets it
+        shown = f" {cluster.token}" if console.is_watched else ", shown on terminals alone"
+        token = f", which asks for a token{shown}" if cluster.token else ""
         console.note(f"Ray's dashboard: {cluster.dashboard}{token}")
     figures = ArchiveFigures(monotonic(), cluster.dashboard)
     scheduler = Scheduler(figures.read(inputs), finished_pieces=inputs.finished_pieces)

@@ -4,7 +4,6 @@ import contextlib
 import pickle
 import secrets
 import shutil
-from collections.abc import Iterator
 from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -24,18 +23,20 @@ from ..signals import exit_code, stop_flag
 from .archive_inputs import ArchiveInputs, mark_of
 from .archive_loop import ArchiveLoop
 from .figures import ArchiveFigures
-from .manifest import MANIFEST_NAME, ManifestWriter, hold_folder, open_manifest
+from .manifest import MANIFEST_NAME, hold_folder, open_manifest
 from .manifest_lines import RunRecord
 from .options import ArchiveOptions
 from .progress import archive_progress
 from .ray_cluster import RayCluster, RayOptions, check_cluster, check_ray, open_ray
 from .ray_worker import WorkerCharge
+from .results import ArchiveCounts
 from .scheduler import Scheduler
 from .staging import prepare_staging
 from .work_folder import PIECES
 from .worker_config import WorkerConfig
 
 SOME_FAILED, SOME_CUT_OFF = 2, 3  # exit codes
+_LOOKED_S = 5.0  # for something to do, before Ray starts for it: after an interruption much may be done
 _SEEN = "seen-"  # with which a file's name begins by which workers know the folder
 _WORKER = ("texelflow.app.archive.worker", "ArchiveWorker")
 
@@ -64,8 +65,6 @@ def archive(options: ArchiveOptions, console: Console, as_json: bool = False) ->
             options.piece_frames, lead, versions=mark.versions,
         )  # fmt: skip
         charge = _charge(config, settings, stack)
-        console.note("starting Ray" if options.cluster is None else f"joining Ray at {options.cluster}")
-        cluster = stack.enter_context(open_ray(RayOptions(options.cluster, options.workers), charge))
         run = RunRecord(mark, asdict(settings), lead, None if options.whole else options.piece_frames)
         manifest, index = open_manifest(out, run, options.resume, options.force, held=held)
         stack.callback(index.close)
@@ -73,13 +72,31 @@ def archive(options: ArchiveOptions, console: Console, as_json: bool = False) ->
         inputs.know(index, mark)
         for line in index.notes:
             console.note(line)
-        with _loop(inputs, cluster, manifest, console, as_json) as loop, stop_flag(cluster.wake) as stop:
-            loop.run(stop)
-        cluster.close()  # nobody writes any more
-        code = _end(loop, inputs, stop.number, console)
-        if loop.scheduler.counts.all_known and not loop.scheduler.counts.undecided:
+        figures = ArchiveFigures(monotonic())
+        scheduler = Scheduler(figures.read(inputs), finished_pieces=inputs.finished_pieces)
+        if _has_work(scheduler):
+            console.note("starting Ray" if options.cluster is None else f"joining Ray at {options.cluster}")
+            cluster = stack.enter_context(open_ray(RayOptions(options.cluster, options.workers), charge))
+            figures.dashboard = _told_dashboard(cluster, console)
+            with archive_progress(console, as_json) as progress, stop_flag(cluster.wake) as stop:
+                loop = ArchiveLoop(cluster, scheduler, manifest, figures, progress, console)
+                loop.run(stop)
+            cluster.close()  # nobody writes any more
+            ended, signal = scheduler.fatal or loop.ended, stop.number
+        else:
+            ended = signal = None
+        code = _end(scheduler.counts, ended, inputs, signal, console)
+        if scheduler.counts.all_known and not scheduler.counts.undecided:
             _clear(config.staging, keeps_pieces=code == SOME_FAILED)
-    return _summary(loop, inputs, out, monotonic() - began, stop.number), code
+    return _summary(scheduler.counts, ended, out, inputs, monotonic() - began, signal), code
+
+
+def _has_work(scheduler: Scheduler) -> bool:
+    """Whether Ray is needed: not where everything is done. False takes some seconds at most to find out."""
+    until = monotonic() + _LOOKED_S
+    while scheduler.reading and monotonic() < until:
+        scheduler.read_on()
+    return not scheduler.over
 
 
 def _check_model(options: ArchiveOptions, settings: Settings, progress: Progress | None) -> None:
@@ -107,30 +124,25 @@ def _charge(config: WorkerConfig, settings: Settings, stack: contextlib.ExitStac
     return WorkerCharge(version("texelflow"), (str(token), text), _WORKER, pickle.dumps(config), chosen)
 
 
-@contextlib.contextmanager
-def _loop(
-    inputs: ArchiveInputs, cluster: RayCluster, manifest: ManifestWriter, console: Console, as_json: bool
-) -> Iterator[ArchiveLoop]:
+def _told_dashboard(cluster: RayCluster, console: Console) -> str | None:
+    """Say where it is, and the token that it asks for."""
     if cluster.dashboard:
         # Who has the token may run programs here, so no log file gets it
         shown = f" {cluster.token}" if console.is_watched else ", shown on terminals alone"
         token = f", which asks for a token{shown}" if cluster.token else ""
         console.note(f"Ray's dashboard: {cluster.dashboard}{token}")
-    figures = ArchiveFigures(monotonic(), cluster.dashboard)
-    scheduler = Scheduler(figures.read(inputs), finished_pieces=inputs.finished_pieces)
-    with archive_progress(console, as_json) as progress:
-        yield ArchiveLoop(cluster, scheduler, manifest, figures, progress, console)
+    return cluster.dashboard
 
 
-def _end(loop: ArchiveLoop, inputs: ArchiveInputs, signal: int | None, console: Console) -> int:
-    """Say how it ended: the exit code."""
-    counts, go_on = loop.scheduler.counts, "--resume goes on"
+def _end(counts: ArchiveCounts, ended: str | None, inputs: ArchiveInputs, signal: int | None, console: Console) -> int:
+    """Say how it ended: the exit code. `ended` is why it could not go on."""
+    go_on = "--resume goes on"
     if line := inputs.listing.left_out():
         console.note(line)
     for line in inputs.listing.not_listed():
         console.warn(line)
-    if why := loop.scheduler.fatal or loop.ended:
-        console.warn(f"{why}; what was done stays, {go_on}")
+    if ended:
+        console.warn(f"{ended}; what was done stays, {go_on}")
         return SOME_FAILED
     if signal is not None:
         console.warn(f"interrupted after {counted(counts.done, 'input')}; what was done stays, {go_on}")
@@ -155,8 +167,9 @@ def _clear(staging: Path, keeps_pieces: bool) -> None:
             path.unlink(missing_ok=True)
 
 
-def _summary(loop: ArchiveLoop, inputs: ArchiveInputs, out: Path, seconds: float, signal: int | None) -> dict[str, Any]:
-    counts = loop.scheduler.counts
+def _summary(
+    counts: ArchiveCounts, ended: str | None, out: Path, inputs: ArchiveInputs, seconds: float, signal: int | None
+) -> dict[str, Any]:
     return {
         "event": "summary",
         "inputs": counts.known,
@@ -173,6 +186,6 @@ def _summary(loop: ArchiveLoop, inputs: ArchiveInputs, out: Path, seconds: float
         "frames_per_second": round(counts.frames / seconds, 2),
         "workers_lost": counts.lost,
         "interrupted": signal is not None,
-        "ended": loop.scheduler.fatal or loop.ended,
+        "ended": ended,
         "manifest": str(out / MANIFEST_NAME),
     }

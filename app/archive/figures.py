@@ -89,9 +89,10 @@ class _Recording:
 class ArchiveFigures:
     """Counts for one run. What an input weighs is its size in bytes; one of unknown size weighs what others do."""
 
-    def __init__(self, began: float, dashboard: str | None = None) -> None:
-        """`dashboard` is the address of Ray's."""
-        self._began, self._dashboard = began, dashboard
+    def __init__(self, began: float) -> None:
+        """Nothing has happened by then."""
+        self._began = began
+        self.dashboard: str | None = None  # the address of Ray's
         self._frames, self._weight = RateWindow(began), RateWindow(began)
         self._nodes = dict[str, _Node]()
         self._node_of = dict[str, str]()
@@ -164,7 +165,7 @@ class ArchiveFigures:
         )
         return ArchiveSnapshot(
             now - self._began, replace(counts), self._frames.per_second(now), self._left_s(counts, now), nodes,
-            self._dashboard,
+            self.dashboard,
         )  # fmt: skip
 
     def _left_s(self, counts: ArchiveCounts, now: float) -> float | None:

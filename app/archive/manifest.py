@@ -30,8 +30,9 @@ class ManifestWriter:
     """An open manifest. Close it: what was put by then is on the disk, and others may write the folder."""
 
     def __init__(self, path: Path, run: RunRecord, held: contextlib.ExitStack, clock: Callable[[], float]) -> None:
-        """Begin a run's lines at the end of a file that is whole. `held` is closed in the end. Raises MediaError."""
+        """Lines go to the end of a file that is whole. `held` is closed in the end. Raises MediaError."""
         self._path, self._run, self._clock = path, run, clock
+        self._begun = False
         self._waiting: list[bytes] = []
         self._synced = 0.0
         with _told(path):
@@ -39,8 +40,6 @@ class ManifestWriter:
         self._held = contextlib.ExitStack()
         self._held.callback(self._file.close)
         try:
-            self._put(run)
-            self.sync()
             with _told(path):
                 _sync_folder(path.parent)
         except BaseException:
@@ -49,7 +48,13 @@ class ManifestWriter:
         self._held.push(held.pop_all())
 
     def put(self, result: ArchiveResult) -> None:
-        """A line more; it is synced at once unless others were within the last second. Raises MediaError."""
+        """A line more, the run's own before the first; synced at once unless others were within the last second.
+
+        Raises MediaError.
+        """
+        if not self._begun:
+            self._put(self._run)
+            self._begun = True
         self._put(RecordedResult(self._run.mark, result))
         self.tick()
 
@@ -101,7 +106,7 @@ def open_manifest(
     clock: Callable[[], float] = time.time,
     held: contextlib.ExitStack | None = None,
 ) -> tuple[ManifestWriter, ManifestIndex]:
-    """A folder's manifest, with a line for this run, and what earlier runs wrote to it; both are to be closed.
+    """A folder's manifest, and what earlier runs wrote to it; both are to be closed.
 
     The folder is made where there is none. `held` is what hold_folder gave, if it is held already; the writer lets go
     of it. Raises UsageError if it has a manifest that nobody allowed to go on with

@@ -35,6 +35,7 @@ from .waiting_jobs import ArchiveTask, TaskKey, TriedAgain, WaitingJobs
 _MOST_REASONS = 10  # failures that the input caused, each with another reason
 _UNFIT_AFTER = 3  # inputs in a row that failed on a worker for the machine's sake
 _AGAIN_AFTER_S = 60.0  # a job that failed for the machine's sake, while there is other work
+_SOONEST_S, _LATEST_S = 1.0, 30.0  # the same, where there is none: twice as long each time
 _REST_S, _LONGEST_REST_S = 60.0, 3600.0
 _END_AFTER = 20  # inputs in a row that failed so on every worker
 _COPIES_LOOKED_AT = 16
@@ -120,6 +121,10 @@ class Scheduler:
         """Whether inputs are still being read and none waits: `next_for` may have a job when it is asked once more."""
         return not (self._stopped or self._counts.all_known or len(self._waiting))
 
+    def read_on(self) -> None:
+        """Read some inputs before anybody asks for one. Raises what the reader of inputs raises."""
+        self._waiting.read_on()
+
     def joined(self, worker: str, node: str = "") -> None:
         """A worker is ready. A job's backup copy goes to another node only."""
         self._workers[worker] = _Worker(node)
@@ -147,7 +152,7 @@ class Scheduler:
 
         def anywhere(task: ArchiveTask) -> bool:
             known = sum(each in self._workers for each in task.tried_by)
-            return not task.losses or known == len(self._workers) or elsewhere(task)
+            return now >= task.idle_until and (not task.losses or known == len(self._workers) or elsewhere(task))
 
         return TriedAgain(lambda task: now >= task.not_before and elsewhere(task), anywhere)
 
@@ -252,6 +257,7 @@ class Scheduler:
             return self._blamed_input(task, failed.reason)
         task.losses += 1
         task.not_before = now + _AGAIN_AFTER_S
+        task.idle_until = now + min(_SOONEST_S * 2.0 ** (task.losses - 1), _LATEST_S)
         self._unfit(state, task.job.input.number, failed.reason, now)
         return self._tried_again_or_given_up(task, "machine", failed.reason)
 

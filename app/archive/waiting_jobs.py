@@ -30,6 +30,7 @@ class ArchiveTask:
     losses: int = 0  # of workers that had it, and failures of machines
     tried_by: set[str] = field(default_factory=set)  # workers on which it failed
     not_before: float = 0.0  # while there is other work
+    idle_until: float = 0.0  # in any case: what it lacked, such as a server, may be there again
 
     @property
     def key(self) -> TaskKey:

@@ -69,6 +69,7 @@ def test_six_clips_are_each_done_once_though_a_worker_is_killed(tmp_path: Path, 
     before = {name: (out / name).stat().st_mtime_ns for name in files_below(out)}
     with ArchiveProcess(out, tmp_path / "second", environment, *arguments, "--resume") as again:
         assert again.end(PATIENCE_S) == FAILURES, again.complaints
+        assert "starting Ray" not in again.complaints, "there is nothing to do"
     after = {name: (out / name).stat().st_mtime_ns for name in files_below(out)}
     assert {name for name in after if after[name] != before.get(name)} <= {"manifest.jsonl"}
     assert judge_archive(CLIPS, clips, out).complaints == ()

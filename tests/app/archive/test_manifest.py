@@ -110,8 +110,16 @@ def test_a_folder_with_a_manifest_is_kept_unless_the_user_says_what_to_do(tmp_pa
     writer, index = open_manifest(tmp_path, RUN, force=True)
     with index:
         assert index.last_run is None
+    writer.put(RESULTS[0])
     writer.close()
-    assert [line["kind"] for line in lines_of(tmp_path)] == ["run"]
+    assert [line["kind"] for line in lines_of(tmp_path)] == ["run", "done"]
+
+
+def test_a_run_without_results_leaves_no_line(tmp_path: Path) -> None:
+    written(tmp_path)
+    written(tmp_path, RESULTS[0])
+    written(tmp_path, resume=True)
+    assert [line["kind"] for line in lines_of(tmp_path)] == ["run", "done"]
 
 
 @pytest.mark.parametrize("name", ["talk.mp4", "pictures/1.png", "x.JPG"])
@@ -177,7 +185,8 @@ def test_lines_are_on_the_disk_within_a_second(tmp_path: Path, monkeypatch: pyte
     writer.put(RESULTS[0])
     writer.put(RESULTS[0])
     assert writer.due_s() == 1.0
-    assert (len(synced), len(lines_of(tmp_path))) == (at_open, 1)
+    assert (len(synced), len(lines_of(tmp_path))) == (at_open + 1, 2), "the first one does not wait"
+    at_open += 1
     now[0] += 1.0
     writer.tick()
     assert (len(synced), len(lines_of(tmp_path))) == (at_open + 1, 3)
@@ -194,6 +203,7 @@ def test_a_full_disk_ends_in_one_line_and_tears_none(tmp_path: Path) -> None:
     writer, index = open_manifest(tmp_path, RUN)
     index.close()
     path = tmp_path / MANIFEST_NAME
+    writer.put(RESULTS[0])
     whole = path.read_bytes()
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     writer.put(RESULTS[0])
@@ -205,7 +215,7 @@ def test_a_full_disk_ends_in_one_line_and_tears_none(tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     writer.close()
-    assert [line["kind"] for line in lines_of(tmp_path)] == ["run", "done"]
+    assert [line["kind"] for line in lines_of(tmp_path)] == ["run", "done", "done"]
 
 
 def test_what_a_killed_run_left_of_a_line_is_cut_off(tmp_path: Path) -> None:
@@ -219,9 +229,10 @@ def test_what_a_killed_run_left_of_a_line_is_cut_off(tmp_path: Path) -> None:
         with index:
             assert index.torn == len(rest) - whole
             assert [note.partition(": ")[2] for note in index.notes] == ["its last line was torn, and is left out"]
+            writer.put(RESULTS[0])
         writer.close()
         assert path.read_bytes()[:whole] == rest[:whole]
-        assert lines_of(tmp_path)[-1]["kind"] == "run"
+        assert [line["kind"] for line in lines_of(tmp_path)[-2:]] == ["run", "done"]
 
 
 def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import math
 import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import count
+from itertools import count, pairwise
 
 import pytest
 
@@ -274,6 +274,17 @@ def test_a_job_that_only_one_machine_lacks_something_for_goes_to_others() -> Non
     scheduler.finished("a", job, JobFailed("machine", "too large for this GPU"), 0.0)
     assert scheduler.next_for("a", 1.0) is None
     assert asked(scheduler, "b", 1.0) == job
+
+
+def test_a_job_that_fails_for_the_machines_sake_is_tried_for_minutes_where_there_is_no_other() -> None:
+    scheduler, now, began = started([an_input(0)], workers="a"), 0.0, [0.0]
+    while not scheduler.over:
+        now += 0.5
+        if job := scheduler.next_for("a", now):
+            began.append(now)
+            scheduler.finished("a", job, JobFailed("machine", "no answer from the server"), now)
+    assert [after - before for before, after in pairwise(began)] == [0.5, 1, 2, 4, 8, 16, 30, 30, 30, 30]
+    assert scheduler.counts.failed == 1
 
 
 def test_a_worker_that_hangs_is_overdue_and_twice_is_the_inputs_own_fault() -> None:

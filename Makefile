@@ -20,7 +20,7 @@
 # make gpu-compilers: what the compilers of GPUs that are not here make of the kernels, in docs/gpu.md; minutes;
 #              TEXELFLOW_GPU_COMPILERS=DIR for Mesa's drivers over fake devices, without it AMD's alone
 # make archive-test: an archive of 60 small recordings on a real Ray cluster of three nodes, whose workers, a node and the
-#              driver are killed; what it takes; a quarter of an hour. STEPS="chaos resume" for some; SEED=0; build/archive.json
+#              driver are killed; what it takes; half an hour. STEPS="chaos resume" for some; SEED=0; build/archive.json
 # make archive-scale: archives on a thousand nodes, simulated around the real scheduler, and what its parts cost on this
 #              machine, in docs/scale.md; some minutes; SCALE="--part losses --nodes 100" for some of it
 # PYTHON=... chooses the interpreter (3.10 to 3.13) that .venv is made with.

@@ -2,7 +2,28 @@
 
 import contextlib
 import ctypes
+import gc
 import sys
+
+
+class JobMemory:
+    """For a process that does jobs of one kind and nothing else, one after the other."""
+
+    def __init__(self) -> None:
+        """Frees nothing."""
+        self._spared = False
+
+    def free(self, opened: bool) -> None:
+        """After a job: what refers to itself, such as a session with its decoder and its threads, goes now, not later.
+
+        `opened`: the job has opened what later ones use. That is never looked at again, so that this takes about two
+        milliseconds, not sixty.
+        """
+        gc.collect()
+        if opened and not self._spared:
+            gc.freeze()
+            self._spared = True
+        give_back_freed_memory()
 
 
 def give_back_freed_memory() -> None:

@@ -20,7 +20,7 @@ from texelflow.gpu_delegate.egl import Egl, EglDevice
 from texelflow.gpu_delegate.errors import DeviceError
 
 from ..console import one_line
-from ..freed_memory import give_back_freed_memory
+from ..freed_memory import JobMemory
 from ..process_usage import process_usage
 from .jobs import Job, JobFailed, JobOutcome
 
@@ -66,6 +66,7 @@ class RayWorker:
 
     def __init__(self) -> None:
         self._runner: Any = None
+        self._memory = JobMemory()
 
     def start(self, charge: tuple[Any, ...]) -> tuple[Any, ...]:
         """Get ready: the fields of a charge go in, those of a start come out."""
@@ -87,7 +88,7 @@ class RayWorker:
     def run(self, job: bytes) -> tuple[bytes, int]:
         """A pickled job goes in, its pickled outcome and this process's memory come out."""
         outcome = self._run(pickle.loads(job))
-        give_back_freed_memory()
+        self._memory.free(opened=not isinstance(outcome, JobFailed))
         return pickle.dumps(outcome), process_usage().resident_bytes or 0
 
     def _run(self, job: Job) -> JobOutcome:

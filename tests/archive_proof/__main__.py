@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 
+from tests.archive_proof.endurance import memory_step
 from tests.archive_proof.proof_step import ProofPlace, ProofReport
 from tests.archive_proof.survival import chaos_step, exact_step, resume_step
 from tests.archive_proof.throughput import throughput_step
@@ -39,6 +40,7 @@ STEPS: dict[str, Callable[[ProofPlace], ProofReport]] = {
     "chaos": chaos_step,
     "resume": resume_step,
     "exact": exact_step,
+    "memory": memory_step,
     "throughput": throughput_step,
 }
 

@@ -24,6 +24,7 @@ from texelflow.app.archive.progress import (
     LOGGED_EVERY_S,
     MOST_NODES,
     archive_progress,
+    archive_summary_lines,
     chosen_nodes,
     failure_line,
     inputs_text,
@@ -153,6 +154,15 @@ def test_machines_get_a_line_for_each_input(capsys: pytest.CaptureFixture[str]) 
         progress.decided(FailedResult(an_input(1), "input", "why", 2))
     events = [json.loads(line)["event"] for line in capsys.readouterr().out.splitlines()]
     assert events == ["progress", "done", "failed"]
+
+
+def test_a_summary_counts_what_was_to_do() -> None:
+    nothing = dict.fromkeys(("done", "skipped", "cut_off", "workers_lost", "failed", "skipped_failed", "undecided"), 0)
+    summary = {**nothing, "frames": 0, "seconds": 0.5, "frames_per_second": 0.0, "manifest": "m"}
+    lines = list(archive_summary_lines({**summary, "inputs": 7, "skipped": 7}))
+    assert lines == ["nothing to do", "7 done before", "manifest: m"]
+    summary |= {"inputs": 7, "skipped": 6, "done": 1, "frames": 50, "frames_per_second": 100.0}
+    assert next(archive_summary_lines(summary)) == "1 of 1 input done, 50 frames in 0 s, 100.0 frames/s"
 
 
 def test_a_rate_is_that_of_the_last_minutes() -> None:

@@ -14,6 +14,7 @@ from texelflow.gpu_delegate.errors import (
 )
 
 from ..console import one_line
+from ..media.piece_file import PieceError
 from .jobs import FailureCause, JobFailed
 
 _OF_DISKS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG}
@@ -50,7 +51,7 @@ def _cause(error: Exception, writes: Path) -> FailureCause:
         return "machine"
     if isinstance(error, OutputError):
         return "output"
-    if isinstance(error, InputError):
+    if isinstance(error, InputError | PieceError):  # without pieces all of it is rendered
         return "input"
     if of_system and (error is of_system or str(writes) in str(error)):
         return "output" if of_system.errno in _OF_DISKS else "machine"

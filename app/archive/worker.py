@@ -109,8 +109,11 @@ class ArchiveWorker:
             return self._piece(job, held, folder, start)
         if isinstance(job, JoinPieces):
             held.expect(job.sha256, wholly=True)
-            joined = None if job.render_whole else self._joined(job, held, folder, start)
-            done = joined or self._whole(held, input_kind(str(held.path)), folder, start)
+            if job.render_whole:
+                done = self._whole(held, input_kind(str(held.path)), folder, start)
+                done = replace(done, notes=(f"rendered in one go: {job.why_whole}", *done.notes))
+            else:
+                done = self._joined(job, held, folder, start)
             self._remove_pieces(job)
             return done
         held.begin()
@@ -162,25 +165,22 @@ class ArchiveWorker:
             cut_off=rendered.cut_off if job.is_last else None,
         )  # fmt: skip
 
-    def _joined(self, job: JoinPieces, held: HeldInput, folder: Path, start: float) -> InputDone | None:
-        """None where pieces are not there any more, or damaged: then all is rendered again."""
+    def _joined(self, job: JoinPieces, held: HeldInput, folder: Path, start: float) -> InputDone:
+        """Raises PieceError where pieces are not there any more, or damaged: then all should be rendered again."""
         staging, cut_off = self._config.staging, job.pieces[-1].cut_off
         made_by = None if cut_off else made_of([*self._config.made_from, "range=0,None", *held.told])
         files, warnings, frames = dict[str, Path](), list[str](), 0
         for kind in job.pieces[0].files:
             self._check_stopped()
             paths = [staging / piece.files[kind] for piece in job.pieces]
-            if not all(path.exists() for path in paths):
-                return None
+            if gone := sum(not path.exists() for path in paths):
+                raise PieceError(f"{gone} of {len(paths)} pieces are gone")
             files[kind] = folder / f"{kind}{paths[0].suffix}"
-            try:
-                if paths[0].suffix:
-                    sound = held.path if kind == PICTURE else None
-                    joined = join_video(paths, files[kind], sound, made_by=made_by)
-                else:
-                    joined = join_folders(paths, files[kind], made_by)
-            except PieceError:
-                return None
+            if paths[0].suffix:
+                sound = held.path if kind == PICTURE else None
+                joined = join_video(paths, files[kind], sound, made_by=made_by)
+            else:
+                joined = join_folders(paths, files[kind], made_by)
             frames, warnings = joined.frames, [*warnings, *joined.warnings]
         held.check()
         placed, sizes = self._published(job.input.name, files)

@@ -243,8 +243,10 @@ def test_pieces_become_what_one_go_gives(folder: Path, configured: Configured) -
     assert (joined.frames, joined.pieces, joined.agreement and joined.agreement.frames) == (460, 2, 2)
     assert not list((config.staging / "pieces").iterdir())
     found = {name: (config.out / name).read_bytes() for name in joined.files.values()}
-    whole = done(worker, JoinPieces(source, cut.sha256, tuple(pieces), render_whole=True))
-    assert whole.pieces == 1
+    gone = failed(worker, JoinPieces(source, cut.sha256, tuple(pieces)))
+    assert (gone.cause, gone.reason) == ("input", "2 of 2 pieces are gone")
+    whole = done(worker, JoinPieces(source, cut.sha256, tuple(pieces), render_whole=True, why_whole=gone.reason))
+    assert (whole.pieces, whole.notes[0]) == (1, "rendered in one go: 2 of 2 pieces are gone")
     assert {name: (config.out / name).read_bytes() for name in whole.files.values()} == found
     worker.close()
 

@@ -24,6 +24,7 @@ from .archive_inputs import ArchiveInputs, mark_of
 from .archive_loop import ArchiveLoop
 from .figures import ArchiveFigures
 from .manifest import MANIFEST_NAME, hold_folder, open_manifest
+from .manifest_index import ManifestIndex
 from .manifest_lines import RunRecord
 from .options import ArchiveOptions
 from .progress import archive_progress
@@ -33,7 +34,7 @@ from .results import ArchiveCounts
 from .scheduler import Scheduler
 from .staging import prepare_staging
 from .work_folder import PIECES
-from .worker_config import WorkerConfig
+from .worker_config import STAGING, WorkerConfig
 
 SOME_FAILED, SOME_CUT_OFF = 2, 3  # exit codes
 _LOOKED_S = 5.0  # for something to do, before Ray starts for it: after an interruption much may be done
@@ -58,6 +59,8 @@ def archive(options: ArchiveOptions, console: Console, as_json: bool = False) ->
         with console.download() as progress:
             _check_model(options, settings, progress)  # before anything is made
             held = stack.enter_context(hold_folder(out))  # others would clear it at their end
+            unbegun = stack.enter_context(contextlib.ExitStack())
+            unbegun.callback(_clear_unbegun, out)
             staged = prepare_staging(settings, out, progress)
         mark, lead = mark_of(options, staged), 0 if options.whole else lead_of(settings)
         config = WorkerConfig(
@@ -65,19 +68,22 @@ def archive(options: ArchiveOptions, console: Console, as_json: bool = False) ->
             options.piece_frames, lead, versions=mark.versions,
         )  # fmt: skip
         charge = _charge(config, settings, stack)
-        run = RunRecord(mark, asdict(settings), lead, None if options.whole else options.piece_frames)
-        manifest, index = open_manifest(out, run, options.resume, options.force, held=held)
-        stack.callback(index.close)
-        stack.callback(manifest.close)
-        inputs.know(index, mark)
-        for line in index.notes:
-            console.note(line)
+        index = stack.enter_context(ManifestIndex(out / MANIFEST_NAME)) if options.resume else None
+        if index:
+            inputs.know(index, mark)
+            for line in index.notes:
+                console.note(line)
         figures = ArchiveFigures(monotonic())
         scheduler = Scheduler(figures.read(inputs), finished_pieces=inputs.finished_pieces)
         if _has_work(scheduler):
             console.note("starting Ray" if options.cluster is None else f"joining Ray at {options.cluster}")
             cluster = stack.enter_context(open_ray(RayOptions(options.cluster, options.workers), charge))
             figures.dashboard = _told_dashboard(cluster, console)
+            run = RunRecord(mark, asdict(settings), lead, None if options.whole else options.piece_frames)
+            manifest, index = open_manifest(out, run, options.resume, options.force, held=held, index=index)
+            unbegun.pop_all()
+            stack.callback(index.close)
+            stack.callback(manifest.close)
             with archive_progress(console, as_json) as progress, stop_flag(cluster.wake) as stop:
                 loop = ArchiveLoop(cluster, scheduler, manifest, figures, progress, console)
                 loop.run(stop)
@@ -149,7 +155,14 @@ def _end(counts: ArchiveCounts, ended: str | None, inputs: ArchiveInputs, signal
         return exit_code(signal)
     if counts.failed or counts.skipped_failed or inputs.listing.problem_count:
         return SOME_FAILED
-    return SOME_CUT_OFF if counts.cut_off else 0
+    return SOME_CUT_OFF if counts.cut_off or counts.skipped_cut_off else 0
+
+
+def _clear_unbegun(out: Path) -> None:
+    """Of a run that ended before any work began nothing stays, if no other has left a manifest."""
+    with contextlib.suppress(OSError):
+        if not (out / MANIFEST_NAME).exists():
+            _clear(out / STAGING, keeps_pieces=False)
 
 
 def _clear(staging: Path, keeps_pieces: bool) -> None:
@@ -177,6 +190,7 @@ def _summary(
         "failed": counts.failed,
         "cut_off": counts.cut_off,
         "skipped": counts.skipped,
+        "skipped_cut_off": counts.skipped_cut_off,
         "skipped_failed": counts.skipped_failed,
         "not_listed": inputs.listing.problem_count,
         "undecided": counts.undecided,

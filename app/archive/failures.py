@@ -1,6 +1,7 @@
 """An error of a job goes in; whose fault it is comes out, with one line: the input's, the machine's, the output's."""
 
 import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,9 +30,9 @@ class InputError(TexelflowError):
     """An input is not what it was, or cannot be what it claims."""
 
 
-def failure_of(error: Exception, writes: Path, seconds: float = 0.0) -> JobFailed:
-    """What is told of an error; `writes` is the folder in which all is that the job writes."""
-    return JobFailed(_cause(error, writes), failure_reason(error), seconds)
+def failure_of(error: Exception, writes: Path, seconds: float = 0.0, reads: str = "") -> JobFailed:
+    """What is told of an error; `writes` is the folder in which all is that the job writes, `reads` its input."""
+    return JobFailed(_cause(error, writes, reads), failure_reason(error), seconds)
 
 
 def failure_reason(error: BaseException) -> str:
@@ -45,7 +46,7 @@ def failure_reason(error: BaseException) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 
-def _cause(error: Exception, writes: Path) -> FailureCause:
+def _cause(error: Exception, writes: Path, reads: str) -> FailureCause:
     of_system = next((each for each in _chain(error) if isinstance(each, OSError)), None)
     if isinstance(error, MachineError | DeviceError | ModelError | CatalogueError | UnsupportedError | MemoryError):
         return "machine"
@@ -53,9 +54,15 @@ def _cause(error: Exception, writes: Path) -> FailureCause:
         return "output"
     if isinstance(error, InputError | PieceError):  # without pieces all of it is rendered
         return "input"
-    if of_system and (error is of_system or str(writes) in str(error)):
-        return "output" if of_system.errno in _OF_DISKS else "machine"
+    if of_system and (error is of_system or _is_about(error, writes)):
+        forbidden = of_system.errno in _OF_DISKS
+        return "machine" if not forbidden else "input" if reads and f"'{reads}'" in str(error) else "output"
     return "input"
+
+
+def _is_about(error: Exception, folder: Path) -> bool:
+    """Whether it names the folder, or something in it."""
+    return any(f"'{folder}{end}" in str(error) for end in ("'", os.sep))
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

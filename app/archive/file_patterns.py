@@ -3,6 +3,7 @@
 The folders of a search are walked one by one: in each, `step` says of every name where the pattern stands after it.
 """
 
+import os
 import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -64,6 +65,8 @@ def has_pattern(name: str, of_the_web: bool = False) -> bool:
 
 def fixed_folder(name: str, of_the_web: bool = False) -> tuple[str, FilePattern]:
     """rec/2024-*/**/*.mp4 begins in rec: that folder ("" where there is none), and the pattern in it."""
+    if os.sep != "/" and not of_the_web:
+        name = name.replace(os.sep, "/")
     found = (_MAGIC_OF_THE_WEB if of_the_web else _MAGIC).search(name)
     magic = found.start() if found else len(name)
     least = name.find("://") + 3 if "://" in name[:magic] else 0

@@ -105,18 +105,20 @@ def open_manifest(
     force: bool = False,
     clock: Callable[[], float] = time.time,
     held: contextlib.ExitStack | None = None,
+    index: ManifestIndex | None = None,
 ) -> tuple[ManifestWriter, ManifestIndex]:
     """A folder's manifest, and what earlier runs wrote to it; both are to be closed.
 
     The folder is made where there is none. `held` is what hold_folder gave, if it is held already; the writer lets go
-    of it. Raises UsageError if it has a manifest that nobody allowed to go on with
-    (resume) or to begin anew (force), or another driver at work; MediaError if it is damaged or cannot be written.
+    of it; `index` is that of the manifest, if it has been read since then. Raises UsageError if it has a manifest that
+    nobody allowed to go on with (resume) or to begin anew (force), or another driver at work; MediaError if it is
+    damaged or cannot be written.
     """
     path = folder / MANIFEST_NAME
     with held or hold_folder(folder) as holding:
         if not resume:
             _begin_anew(path, force)
-        index = ManifestIndex(path)
+        index = index or ManifestIndex(path)
         try:
             if index.torn:
                 with _told(path):

@@ -128,6 +128,9 @@ def _result_fields(result: ArchiveResult, time: str) -> dict[str, object]:
         "worker": piece.worker,
         "notes": list(piece.notes),
         "unfit": piece.unfit,
+        "cut_off": piece.cut_off,
+        "backend": piece.backend,
+        "renderer": piece.renderer,
     }
 
 
@@ -285,6 +288,9 @@ def _read_piece(fields: _Fields) -> ArchiveResult:
         agreement=_read_agreement(fields),
         notes=fields.items("notes", _is_text, "texts"),
         unfit=fields.text("unfit"),
+        cut_off=fields.text_or_none("cut_off"),
+        backend=fields.text_or_none("backend") or "",
+        renderer=fields.text_or_none("renderer") or "",
     )
     return PieceResult(_read_input(fields), fields.text("sha256"), piece)
 

@@ -154,8 +154,8 @@ def archive_summary_lines(summary: Mapping[str, Any]) -> Iterator[str]:
     yield f"{summary['done']:,} of {counted(to_do, 'input')} done, {speed}" if to_do else "nothing to do"
     if summary["skipped"]:
         yield f"{summary['skipped']:,} done before"
-    if summary["cut_off"]:
-        yield f"{summary['cut_off']:,} cut off: what there was has been done"
+    if cut_off := summary["cut_off"] + summary["skipped_cut_off"]:
+        yield f"{cut_off:,} cut off: what there was has been done"
     if summary["workers_lost"]:
         yield f"{summary['workers_lost']:,} times a worker was lost at work; others went on"
     if summary["failed"]:

@@ -27,10 +27,10 @@ from texelflow.gpu_delegate.errors import UsageError
 from texelflow.gpu_delegate.isolated_python import OURS, python_command
 from texelflow.gpu_delegate.llvm.machine import usable_cores
 
-from ..console import one_line
 from ..stale_files import remove_if_stale
 from .cluster import ClusterEnded, ClusterEvent, JobFinished, WorkerLost
 from .jobs import Job
+from .ray_errors import last_words
 from .ray_messages import (
     JobReturned,
     JobSent,
@@ -216,8 +216,8 @@ class RayCluster:
         with contextlib.suppress(OSError, ValueError):
             end = os.fstat(self._log.fileno()).st_size
             said = os.pread(self._log.fileno(), 8192, max(0, end - 8192)).decode(errors="replace")
-            lines = [one_line(line) for line in said.splitlines() if line.strip()]
-            return f": {lines[-1][:300]}" if lines else ""
+            words = last_words(said)
+            return f": {words}" if words else ""
         return ""
 
 

@@ -5,6 +5,8 @@ import re
 from ..console import one_line
 
 _MOST_TEXT = 400
+_LOG_LINE = re.compile(r"\[?\d{4}-\d\d-\d\d \d\d:\d\d")  # begins with a time
+_NOBODY = re.compile(r"Failed to connect|Timed out while waiting|rpc_client")
 _VERSIONS = re.compile(r"Ray: (\S+)\s+Python: (\S+)")
 
 
@@ -42,4 +44,12 @@ def refusal_reason(text: str) -> str:
         return "this machine is not one of its nodes: `ray start --address=HOST:PORT` makes it one"
     if "Could not find any running Ray" in text:
         return "no Ray runs on this machine: `ray start --head` starts one"
-    return one_line(text)[:_MOST_TEXT] or "no reason given"
+    if _NOBODY.search(text):
+        return "no Ray answers there: is that the port that `ray start --head` tells?"
+    return one_line(text.partition("Traceback (most recent")[0])[:_MOST_TEXT] or "no reason given"
+
+
+def last_words(text: str) -> str:
+    """The last line of what a process had to say that is for people, not for its log; "" if there is none."""
+    lines = [one_line(line) for line in text.splitlines() if line.strip() and not _LOG_LINE.match(line)]
+    return lines[-1][:300] if lines else ""

@@ -12,6 +12,7 @@ class SkippedInput:
 
     input: ArchiveInput
     was: Literal["done", "failed"] = "done"
+    cut_off: bool = False  # it is done, but something is missing at its end
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ class ArchiveCounts:
     failed: int = 0
     cut_off: int = 0  # of those done: something is missing at the input's end
     skipped: int = 0  # of those known: done in an earlier run
+    skipped_cut_off: int = 0  # of those: something is missing at the input's end
     skipped_failed: int = 0  # and failed in one
     frames: int = 0
     pieces: int = 0

@@ -36,6 +36,11 @@ def standing_of(
     return "done"
 
 
+def _is_cut_off(recorded: RecordedResult | None) -> bool:
+    result = recorded.result if recorded else None
+    return isinstance(result, DoneResult) and result.done.cut_off is not None
+
+
 def _changed(archived: ArchiveInput, recorded: ArchiveInput) -> bool:
     """Whether size or time differ, as far as both are known."""
     stamps = (archived.size_bytes, recorded.size_bytes), (archived.modified_ns, recorded.modified_ns)
@@ -62,9 +67,10 @@ def to_be_done(
 ) -> Iterator[ArchiveInput | SkippedInput]:
     """All inputs in their order, those that need no work marked as such. Lazily, one lookup for each."""
     for archived in inputs:
-        standing = standing_of(archived, index.result_of(archived.address), mark, output_bytes, sha256_of)
+        recorded = index.result_of(archived.address)
+        standing = standing_of(archived, recorded, mark, output_bytes, sha256_of)
         if standing == "done":
-            yield SkippedInput(archived)
+            yield SkippedInput(archived, cut_off=_is_cut_off(recorded))
         elif standing == "failed" and not retry_failed:
             yield SkippedInput(archived, "failed")
         else:

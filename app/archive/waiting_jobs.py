@@ -74,6 +74,7 @@ class WaitingJobs:
             elif isinstance(item, SkippedInput):
                 self._counts.known += 1
                 self._counts.skipped += item.was == "done"
+                self._counts.skipped_cut_off += item.cut_off
                 self._counts.skipped_failed += item.was == "failed"
             else:
                 self._counts.known += 1

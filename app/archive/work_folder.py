@@ -47,13 +47,16 @@ def job_key(job: Job) -> str:
     return f"{kinds[type(job)]}-{name_key(job.input.name)}{number}"
 
 
-def piece_name(job: RenderPiece, file: Path) -> str:
-    """Where a file of a piece goes, below the staging folder: one place for each input, as its bytes are."""
-    return f"{PIECES}/{name_key(job.input.name)}-{job.sha256[:_DIGITS]}-{job.piece}-{file.name}"
+def piece_name(job: RenderPiece, made_from: str, file: Path) -> str:
+    """Where a file of a piece goes, below the staging folder: one place for each input, as its bytes are, each range
+    of its frames, and all that decides what is made of them.
+    """
+    frames = f"{job.range.first}-{job.range.last}-{job.range.lead}"
+    return f"{PIECES}/{name_key(job.input.name)}-{job.sha256[:_DIGITS]}-{name_key(made_from)}-{frames}-{file.name}"
 
 
 def name_key(name: str) -> str:
-    """A name for files that stands for that of an input's results."""
+    """A name for files that stands for any text, such as the name of an input's results."""
     return hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:_DIGITS]
 
 

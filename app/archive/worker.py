@@ -87,7 +87,7 @@ class ArchiveWorker:
                 return self._done(job, held, folder, start)
         except Exception as error:  # also of what nobody has foreseen, which is a failure like others
             if not self._engine.stopping.is_set():
-                failed = failure_of(error, config.out, perf_counter() - start)
+                failed = failure_of(error, config.out, perf_counter() - start, reads=job.input.address)
                 for path, known in called.items():
                     failed = replace(failed, reason=failed.reason.replace(path, known))
                 return failed
@@ -155,7 +155,7 @@ class ArchiveWorker:
         except UnfitPieceError as error:
             return replace(done, seconds=perf_counter() - start, unfit=failure_reason(error))
         held.check()
-        files = {kind: piece_name(job, file) for kind, file in rendered.files.items()}
+        files = {kind: piece_name(job, self._config.made_of_frames, file) for kind, file in rendered.files.items()}
         for kind, file in rendered.files.items():
             publish(file, self._config.staging / files[kind])
         return replace(
@@ -182,6 +182,8 @@ class ArchiveWorker:
             else:
                 joined = join_folders(paths, files[kind], made_by)
             frames, warnings = joined.frames, [*warnings, *joined.warnings]
+            if frames != sum(piece.frames for piece in job.pieces):
+                raise PieceError(f"the pieces have {frames} frames, not the {sum(p.frames for p in job.pieces)} made")
         held.check()
         placed, sizes = self._published(job.input.name, files)
         return InputDone(

@@ -42,6 +42,12 @@ class WorkerConfig:
         return most_frames(2 if self.with_masks else 1)
 
     @property
+    def made_of_frames(self) -> str:
+        """A text that is the same where the same is made of the same frames."""
+        named = self.settings.model, self.settings.background, str(self.format), str(self.with_masks)
+        return "\n".join((*self.made_from, *named, self.versions.get("texelflow", "")))
+
+    @property
     def staging(self) -> Path:
         """Where what is under way lies, on the file system of the results."""
         return self.out / STAGING

@@ -17,6 +17,7 @@ from texelflow.app.cli import app
 from texelflow.app.completion import completions
 from texelflow.app.replay.held_frames import most_frames
 from texelflow.app.settings.settings import defaults, specs
+from texelflow.gpu_delegate.errors import UsageError
 
 
 @pytest.fixture
@@ -152,3 +153,23 @@ def test_its_document_states_how_many_frames_a_worker_holds() -> None:
     assert f"more than {most_frames(1)} frames in memory ({most_frames(2)} with `--with-masks`)" in text
     assert f"and {limit} of them" in text
     assert f"a cache of {CACHE_BYTES >> 30} GiB" in text
+
+
+@pytest.mark.gl
+def test_a_ray_that_does_not_start_leaves_everything_as_it_was(
+    recordings: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("ray")
+
+    def refuse(*_: object) -> None:
+        raise UsageError("no Ray")
+
+    monkeypatch.setattr("texelflow.app.archive.archive.open_ray", refuse)
+    manifest = recordings / "old" / "manifest.jsonl"
+    manifest.parent.mkdir()
+    manifest.write_bytes(b"{}\n")
+    for folder, flags in (("new", ()), ("old", ("--force",))):
+        command = Command(capsys)("archive", "rec", "--out", folder, *flags)
+        assert (command.code, "no Ray" in command.err) == (2, True), command.err
+    assert manifest.read_bytes() == b"{}\n"
+    assert [path.name for path in (recordings / "new").rglob("*") if path.is_file()] == ["driver.lock"]

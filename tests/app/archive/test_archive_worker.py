@@ -1,6 +1,8 @@
 """Jobs of an archive, done by one worker with real recordings: what is written, what is told, and whose fault it is."""
 
+import errno
 import hashlib
+import itertools
 import os
 import pickle
 import threading
@@ -16,6 +18,7 @@ from tests.clips import Recipe, moving, write_clip
 from tests.commands import Command
 from tests.frame_models import class_network
 from texelflow.app.archive.cutting import why_apart
+from texelflow.app.archive.failures import failure_of
 from texelflow.app.archive.jobs import (
     ArchiveInput,
     Cut,
@@ -34,6 +37,7 @@ from texelflow.app.archive.versions import own_versions
 from texelflow.app.archive.work_folder import job_key
 from texelflow.app.archive.worker import ArchiveWorker
 from texelflow.app.archive.worker_config import WorkerConfig
+from texelflow.gpu_delegate.errors import MediaError
 
 pytestmark = pytest.mark.gl
 
@@ -249,6 +253,41 @@ def test_pieces_become_what_one_go_gives(folder: Path, configured: Configured) -
     assert (whole.pieces, whole.notes[0]) == (1, "rendered in one go: 2 of 2 pieces are gone")
     assert {name: (config.out / name).read_bytes() for name in whole.files.values()} == found
     worker.close()
+
+
+def test_pieces_that_are_made_otherwise_lie_elsewhere(folder: Path, configured: Configured) -> None:
+    clip = write_clip(folder / "long.mp4", moving(310, 32, 24))
+    sha256, made = hashlib.sha256(clip.read_bytes()).hexdigest(), set[str]()
+    for flags, given in itertools.product(({}, {"effect": "blur"}), (FrameRange(0, 299, 0), FrameRange(0, 9, 0))):
+        worker = ArchiveWorker(configured({"refine": False, **flags}, piece_frames=300))
+        piece = worker.run(RenderPiece(listed(clip), sha256, 0, given, is_last=False))
+        assert isinstance(piece, PieceDone), piece
+        made |= set(piece.files.values())
+        worker.close()
+    assert len(made) == 4
+
+
+def test_pieces_with_other_frames_than_they_claim_are_not_joined(folder: Path, configured: Configured) -> None:
+    clip = write_clip(folder / "long.mp4", moving(12, 32, 24))
+    worker = ArchiveWorker(configured({"refine": False}, format="png"))
+    sha256, pieces = hashlib.sha256(clip.read_bytes()).hexdigest(), list[PieceDone]()
+    for number, given in enumerate((FrameRange(0, 5, 0), FrameRange(6, 11, 0))):
+        piece = worker.run(RenderPiece(listed(clip), sha256, number, given, is_last=number == 1))
+        assert isinstance(piece, PieceDone), piece
+        pieces.append(replace(piece, frames=5))
+    outcome = failed(worker, JoinPieces(listed(clip), sha256, tuple(pieces)))
+    assert (outcome.cause, outcome.reason) == ("input", "the pieces have 12 frames, not the 10 made")
+    worker.close()
+
+
+@pytest.mark.parametrize(
+    ("path", "cause"),
+    [("/out/x.mp4", "output"), ("/out", "output"), ("/out2/x.mp4", "input"), ("/out/in.mp4", "input")],
+)
+def test_whose_fault_a_path_is_that_may_not_be_touched(path: str, cause: str) -> None:
+    error = MediaError(f"'{path}' cannot be opened")
+    error.__cause__ = PermissionError(errno.EACCES, "Permission denied", path)
+    assert failure_of(error, Path("/out"), reads="/out/in.mp4").cause == cause
 
 
 def test_a_job_is_stopped_from_another_thread(folder: Path, configured: Configured) -> None:

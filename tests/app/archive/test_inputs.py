@@ -272,6 +272,18 @@ def test_a_long_list_is_never_held(tmp_path: Path) -> None:
     assert most / count < 500  # bytes: what is remembered of each is a few numbers
 
 
+def test_patterns_of_windows_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("texelflow.app.archive.file_patterns.os", Windows())
+    folder, pattern = fixed_folder(r"C:\rec\2024-*\*.mp4")
+    assert (folder, pattern.parts) == ("C:/rec", ("2024-*", "*.mp4"))
+
+
+class Windows:
+    """What os has there."""
+
+    sep = "\\"
+
+
 @given(st.text("ab/*?[].", min_size=1, max_size=20))
 def test_any_pattern_has_a_folder_without_one(name: str) -> None:
     if has_pattern(name):

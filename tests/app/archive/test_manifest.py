@@ -46,6 +46,7 @@ RESULTS: tuple[ArchiveResult, ...] = (
     DoneResult(replace(LECTURE, size_bytes=None, modified_ns=None), replace(DONE, agreement=None, cut_off="100 bytes")),
     PieceResult(LECTURE, "c0ffee", PIECE),
     PieceResult(LECTURE, "c0ffee", replace(PIECE, unfit="its frames change size")),
+    PieceResult(LECTURE, "c0ffee", replace(PIECE, cut_off="100 bytes", backend="gl", renderer="llvmpipe")),
     FailedResult(replace(LECTURE, address="/in/\udcff \u00e4\n.mp4", name="a/\u65e5"), "input", "no frames", 2),
     FailedResult(LECTURE, "machine", "no OpenGL", 10),
     FailedResult(LECTURE, "lost", "killed", 10),
@@ -68,6 +69,15 @@ def written(folder: Path, *results: ArchiveResult, resume: bool = False) -> None
 def test_what_is_written_is_read_again(result: ArchiveResult) -> None:
     line = RecordedResult(MARK, result)
     assert read_manifest_line(manifest_line(line, 0.0)) == line
+
+
+def test_a_piece_of_an_earlier_version_tells_less() -> None:
+    result = PieceResult(LECTURE, "c0ffee", replace(PIECE, backend="gl"))
+    fields = json.loads(manifest_line(RecordedResult(MARK, result), 0.0))
+    for name in ("cut_off", "backend", "renderer"):
+        del fields[name]
+    read = read_manifest_line(json.dumps(fields).encode())
+    assert read == RecordedResult(MARK, replace(result, piece=PIECE))
 
 
 def test_a_run_is_read_again_and_lines_tell_when() -> None:

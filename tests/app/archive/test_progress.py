@@ -157,10 +157,12 @@ def test_machines_get_a_line_for_each_input(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_a_summary_counts_what_was_to_do() -> None:
-    nothing = dict.fromkeys(("done", "skipped", "cut_off", "workers_lost", "failed", "skipped_failed", "undecided"), 0)
+    names = "done", "skipped", "skipped_cut_off", "cut_off", "workers_lost", "failed", "skipped_failed", "undecided"
+    nothing = dict.fromkeys(names, 0)
     summary = {**nothing, "frames": 0, "seconds": 0.5, "frames_per_second": 0.0, "manifest": "m"}
-    lines = list(archive_summary_lines({**summary, "inputs": 7, "skipped": 7}))
-    assert lines == ["nothing to do", "7 done before", "manifest: m"]
+    lines = list(archive_summary_lines({**summary, "inputs": 7, "skipped": 7, "skipped_cut_off": 2}))
+    told = "2 cut off: what there was has been done"
+    assert lines == ["nothing to do", "7 done before", told, "manifest: m"]
     summary |= {"inputs": 7, "skipped": 6, "done": 1, "frames": 50, "frames_per_second": 100.0}
     assert next(archive_summary_lines(summary)) == "1 of 1 input done, 50 frames in 0 s, 100.0 frames/s"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from texelflow.app.archive.ray_errors import death_reason, refusal_reason
+from texelflow.app.archive.ray_errors import death_reason, last_words, refusal_reason
 
 
 def test_the_words_for_a_lost_worker_are_one_line() -> None:
@@ -40,9 +40,20 @@ def test_the_words_for_a_lost_worker_are_one_line() -> None:
             "Could not find any running Ray instance. Please specify the one to connect to by setting `--address` flag",
             "no Ray runs on this machine: `ray start --head` starts one",
         ),
+        (
+            "Failed to connect to GCS at 10.0.0.1:6379. Last error: Traceback (most recent call last):\n  File",
+            "no Ray answers there: is that the port that `ray start --head` tells?",
+        ),
+        ("it broke: Traceback (most recent call last):\n  File x", "it broke:"),
         ("something\nelse", "something else"),
         ("", "no reason given"),
     ],
 )
 def test_the_words_for_a_ray_that_refuses_are_one_line(said: str, told: str) -> None:
     assert refusal_reason(said) == told
+
+
+def test_the_last_words_are_none_of_a_log() -> None:
+    log = "[2026-11-23 13:14:55,207 W 11252 11252] rpc_client.h:638: Failed to connect within 5 seconds.\n"
+    assert last_words(f"no memory\n{log}2026-11-23 13:14:55,207 INFO worker.py:1: x\n\n") == "no memory"
+    assert last_words(log) == ""

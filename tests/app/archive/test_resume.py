@@ -1,18 +1,22 @@
 """Which inputs need no work once more: by the manifest alone."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from tests.app.archive.test_manifest import DONE, LECTURE, MARK, PIECE
+from tests.app.archive.test_manifest import DONE, LECTURE, MARK, PIECE, written
 from texelflow.app.archive.jobs import ArchiveInput
+from texelflow.app.archive.manifest import MANIFEST_NAME
+from texelflow.app.archive.manifest_index import ManifestIndex
 from texelflow.app.archive.manifest_lines import RecordedResult, RunMark
-from texelflow.app.archive.results import DoneResult, FailedResult, PieceResult
-from texelflow.app.archive.resume import Standing, standing_of
+from texelflow.app.archive.results import DoneResult, FailedResult, PieceResult, SkippedInput
+from texelflow.app.archive.resume import Standing, standing_of, to_be_done
 
 SIZES = {"lecture.mp4": 5000, "lecture.masks.mp4": 700}
 NOW = replace(LECTURE, number=3)
 TOUCHED = replace(NOW, modified_ns=1)
+OTHER = replace(NOW, address="/in/other.mp4", name="other")
 RECORDED = RecordedResult(MARK, DoneResult(LECTURE, DONE))
 FAILED = RecordedResult(MARK, FailedResult(LECTURE, "input", "no frames", 2))
 
@@ -70,3 +74,10 @@ def test_where_the_time_does_not_say_it_contents_do(
 def test_an_input_that_failed_and_was_changed_since_is_tried_again() -> None:
     assert standing(TOUCHED, FAILED) == "new"
     assert standing(replace(NOW, modified_ns=None), FAILED) == "failed"
+
+
+def test_a_recording_that_was_cut_off_stays_so(tmp_path: Path) -> None:
+    written(tmp_path, DoneResult(LECTURE, replace(DONE, cut_off="100 bytes")), FailedResult(OTHER, "input", "no", 2))
+    with ManifestIndex(tmp_path / MANIFEST_NAME) as index:
+        found = list(to_be_done([NOW, OTHER], index, MARK, SIZES.get, unread))
+    assert found == [SkippedInput(NOW, cut_off=True), SkippedInput(OTHER, "failed")]

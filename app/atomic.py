@@ -6,12 +6,17 @@
 import errno
 import os
 import shutil
+import stat
 import sys
 from pathlib import Path
 
 from texelflow.gpu_delegate.errors import MediaError
 
+from .console import one_line
+from .media.finished import is_numbered
+
 _OLD = ".old"
+_MOVE_IT = "move that, or choose another place"
 
 
 def sync(path: Path) -> None:
@@ -26,10 +31,13 @@ def publish(aside: Path, final: Path) -> None:
     """Sync it, then give it its final name in one step, and sync the folder that holds the name. Raises MediaError.
 
     Folders above are made. A file takes the place of a file. A folder cannot take the place of one with something in
-    it in one step: that one is moved to `aside` with ".old" added first, and removed afterwards.
+    it in one step: that one, of numbered pictures alone (check_place), is moved to `aside` with ".old" added first, and
+    removed afterwards.
     """
     sync(aside)
     try:
+        if aside.is_dir():
+            check_place(final)
         made = [folder for folder in final.parents if not folder.exists()]
         final.parent.mkdir(parents=True, exist_ok=True)
         if aside.is_dir() and final.is_dir():
@@ -40,6 +48,32 @@ def publish(aside: Path, final: Path) -> None:
             _sync_folder(folder)
     except OSError as error:
         raise MediaError(f"'{final}' cannot be written ({error.strerror}); choose another place") from error
+
+
+def check_place(final: Path) -> None:
+    """Raise MediaError where a folder of numbered pictures cannot go, for what lies there is anything but another one.
+
+    Raises OSError where nobody can tell.
+    """
+    try:
+        is_folder = stat.S_ISDIR(final.lstat().st_mode)  # a link to one is not
+    except FileNotFoundError:
+        return
+    try:
+        other = _other_than_pictures(final) if is_folder else None
+    except PermissionError:  # of one that is not ours
+        is_folder, other = False, None
+    if not is_folder:
+        raise MediaError(f"'{final}' is no folder of pictures that can be replaced; {_MOVE_IT}")
+    if other is not None:
+        raise MediaError(f"'{final}' has files that are not its pictures: '{one_line(other)}'; {_MOVE_IT}")
+
+
+def _other_than_pictures(folder: Path) -> str | None:
+    """The first name of what is no numbered picture. Raises OSError."""
+    with os.scandir(folder) as entries:
+        others = (each.name for each in entries if not (is_numbered(each.name) and each.is_file(follow_symlinks=False)))
+        return min(others, default=None)
 
 
 def _replace_folder(aside: Path, final: Path) -> None:

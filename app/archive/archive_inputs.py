@@ -44,6 +44,14 @@ class ArchiveInputs:
         """See KnownNames."""
         return self._index is not None and self._index.has_name(name)
 
+    def has_below(self, folder: str) -> bool:
+        """See KnownNames."""
+        return self._index is not None and self._index.has_below(folder)
+
+    def has_folder(self, name: str) -> bool:
+        """See KnownNames."""
+        return self._index is not None and self._index.has_folder(name)
+
     def __iter__(self) -> Iterator[ArchiveInput | SkippedInput]:
         if self._index is None:
             return iter(self.listing)

@@ -1,4 +1,5 @@
-"""A manifest goes in; where in it the last line of each input stands comes out: 24 bytes an input, lines stay on disk.
+"""A manifest goes in; where in it the last line of each input stands comes out: 24 bytes an input, and 8 for each
+folder that results are in; lines stay on disk.
 
 A last line without an end was torn when the run was killed: what comes before it is whole. Any other line that is
 damaged ends in MediaError, but those of pieces: they are looked at when they are needed, and count as absent.
@@ -9,6 +10,7 @@ import stat
 from array import array
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from itertools import count
 from json import JSONDecoder
 from pathlib import Path
@@ -22,12 +24,34 @@ from texelflow.gpu_delegate.errors import MediaError
 
 from .jobs import PieceDone
 from .manifest_lines import MOST_LINE_BYTES, RecordedResult, RunMark, RunRecord, read_manifest_line
-from .result_names import hashed_text, same_name_key
-from .results import DoneResult, FailedResult, PieceResult
+from .result_names import folders_of, hashed_text, same_name_key
+from .results import ArchiveResult, DoneResult, FailedResult, PieceResult
 
 _PIECE = b'{"kind":"piece","input":'
 _MOST_ADDRESS = 1 << 16
 _KIND_SHOWN, _KINDS_TOLD = 40, 100
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What lines told so far, in their order."""
+
+    hashes: "array[int]" = field(default_factory=lambda: array("Q"))
+    offsets: "array[int]" = field(default_factory=lambda: array("Q"))
+    names: "array[int]" = field(default_factory=lambda: array("Q"))  # but those of
+    folders: "array[int]" = field(default_factory=lambda: array("Q"))  # results that are folders
+    above: set[int] = field(default_factory=set)  # folders that names are in, each once
+
+    def add(self, offset: int, result: ArchiveResult) -> None:
+        name = result.input.name
+        self.hashes.append(_key(result.input.address))
+        self.offsets.append(offset)
+        is_folder = isinstance(result, DoneResult) and name in result.done.files.values()  # files have an ending
+        (self.folders if is_folder else self.names).append(_name_key(name))
+        for folder in reversed(folders_of(name)):
+            if (key := _name_key(folder)) in self.above:
+                return  # with those above it
+            self.above.add(key)
 
 
 class ManifestIndex:
@@ -43,19 +67,22 @@ class ManifestIndex:
         self.done = self.failed = 0  # lines
         self._unknown: Counter[str] = Counter()
         self._pieces: dict[int, list[int]] = {}  # of inputs that neither are done nor have failed since
-        hashes, names, offsets = array("Q"), array("Q"), array("Q")
+        found = _Found()
         try:
             self._open()
             for number, line in self._lines():
-                self._learn(number, line, hashes, names, offsets)
+                self._learn(number, line, found)
         except OSError as error:
             self.close()
             raise MediaError(f"'{path}' cannot be read: {error.strerror}") from error
         except BaseException:
             self.close()
             raise
-        self._hashes, self._offsets = _sorted(hashes, offsets)
-        self._names = np.unique(np.frombuffer(names, np.uint64))
+        self._hashes, self._offsets = _sorted(found.hashes, found.offsets)
+        self._names, self._folders = (
+            np.unique(np.frombuffer(each, np.uint64)) for each in (found.names, found.folders)
+        )
+        self._above = np.sort(np.fromiter(found.above, np.uint64, len(found.above)))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -67,7 +94,8 @@ class ManifestIndex:
     @property
     def memory_bytes(self) -> int:
         """Memory that places of lines take, those of pieces aside."""
-        return self._hashes.nbytes + self._offsets.nbytes + self._names.nbytes
+        kept = self._hashes, self._offsets, self._names, self._folders, self._above
+        return sum(each.nbytes for each in kept)
 
     def result_of(self, address: str) -> RecordedResult | None:
         """The last line of an input that was done or failed."""
@@ -98,9 +126,15 @@ class ManifestIndex:
 
     def has_name(self, name: str) -> bool:
         """Whether some input's results have that name, in large or small letters; once in 10^13 names it errs."""
-        key = np.uint64(_key(same_name_key(name)))
-        place = int(np.searchsorted(self._names, key))
-        return place < len(self._names) and bool(self._names[place] == key)
+        return _holds(self._names, name) or self.has_folder(name)
+
+    def has_below(self, folder: str) -> bool:
+        """Whether some input's name lies in that folder, or below."""
+        return _holds(self._above, folder)
+
+    def has_folder(self, name: str) -> bool:
+        """Whether a folder of that name is, or was, some input's result."""
+        return _holds(self._folders, name)
 
     def close(self) -> None:
         """Lookups are over. Harmless when repeated."""
@@ -136,9 +170,7 @@ class ManifestIndex:
             yield number, line
             self.end += len(line)
 
-    def _learn(
-        self, number: int, line: bytes, hashes: "array[int]", names: "array[int]", offsets: "array[int]"
-    ) -> None:
+    def _learn(self, number: int, line: bytes, found: _Found) -> None:
         try:
             if number > 1 and line.startswith(_PIECE):
                 start = line[len(_PIECE) : len(_PIECE) + _MOST_ADDRESS].decode("ascii")
@@ -154,11 +186,8 @@ class ManifestIndex:
         elif isinstance(read, str):
             self._unknown[read[:_KIND_SHOWN] if len(self._unknown) < _KINDS_TOLD else "others"] += 1
         else:
-            key = _key(read.result.input.address)
-            self._pieces.pop(key, None)
-            hashes.append(key)
-            offsets.append(self.end)
-            names.append(_key(same_name_key(read.result.input.name)))
+            self._pieces.pop(_key(read.result.input.address), None)
+            found.add(self.end, read.result)
             self.done += isinstance(read.result, DoneResult)
             self.failed += isinstance(read.result, FailedResult)
 
@@ -184,6 +213,17 @@ class ManifestIndex:
 def _key(text: str) -> int:
     """Eight bytes that stand for it."""
     return hashed_text(text) & 0xFFFF_FFFF_FFFF_FFFF
+
+
+def _name_key(name: str) -> int:
+    return _key(same_name_key(name))
+
+
+def _holds(keys: npt.NDArray[np.uint64], name: str) -> bool:
+    """Whether a name's is among keys that are sorted."""
+    key = np.uint64(_name_key(name))
+    place = int(np.searchsorted(keys, key))
+    return place < len(keys) and bool(keys[place] == key)
 
 
 def _sorted(hashes: "array[int]", offsets: "array[int]") -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:

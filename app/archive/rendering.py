@@ -69,6 +69,11 @@ class Rendering:
     sampled_every: int
     most_frame_bytes: int
 
+    def files(self, kind: InputKind, folder: Path) -> Mapping[str, Path]:
+        """What an input of that kind becomes there, by kind of result."""
+        transparent, kinds = self.settings.effect == "cutout", (PICTURE, MASKS) if self.with_masks else (PICTURE,)
+        return {each: folder / f"{each}{ending_of(kind, self.format, transparent, each == MASKS)}" for each in kinds}
+
     def render(
         self,
         engine: ReplayEngine,
@@ -80,11 +85,9 @@ class Rendering:
         index: FrameIndex | None = None,
     ) -> Rendered:
         """Render an input, or a piece of it, to an empty folder. Raises TexelflowError, StoppedError."""
-        settings, transparent = self.settings, self.settings.effect == "cutout"
-        kinds = (PICTURE, MASKS) if self.with_masks else (PICTURE,)
-        files = {each: folder / f"{each}{ending_of(kind, self.format, transparent, each == MASKS)}" for each in kinds}
+        files = self.files(kind, folder)
         masks = str(files[MASKS]) if self.with_masks else ""
-        settings = replace(settings, out=str(files[PICTURE]), masks=masks, cutouts="")
+        settings = replace(self.settings, out=str(files[PICTURE]), masks=masks, cutouts="")
         options = ReplayOptions(
             path, settings=settings, made_by=made_by, sampled_every=self.sampled_every,
             most_frame_bytes=self.most_frame_bytes,

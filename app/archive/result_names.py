@@ -85,12 +85,20 @@ class KnownNames(Protocol):
         """Whether some input has it, in large or small letters."""
         ...
 
+    def has_below(self, folder: str) -> bool:
+        """Whether some input's name lies in that folder, or below."""
+        ...
+
+    def has_folder(self, name: str) -> bool:
+        """Whether a folder of that name is some input's result."""
+        ...
+
 
 class NameBook:
     """Gives each input a name that no other has. A name that was given in an earlier run is kept."""
 
     def __init__(self, known: KnownNames | None = None, of_folders: bool = False) -> None:
-        """`of_folders`: results are folders themselves, so that none may lie in another one."""
+        """`of_folders`: results are folders themselves, so that none may lie in another one, or in an earlier one."""
         self._known, self._of_folders = known, of_folders
         self._taken, self._above = set[int](), set[int]()  # names, and folders that they are in
         self._numbers = dict[int, int]()  # the last of a name that was wanted more than once
@@ -98,34 +106,46 @@ class NameBook:
     def name_for(self, address: str, path: str) -> str:
         """The name of the results of what lies at an address; `path` is what it is called, and may be anything."""
         known = self._known.name_of(address) if self._known else None
-        if known is not None and shareable_name(known) == known:
+        if known is not None and shareable_name(known) == known and not self._lies_amid_others(known):
             self._take(known)
             return known
         wanted = shareable_name(without_media_ending(path))
-        if self._of_folders and any(self._is_taken(folder) for folder in _folders_of(wanted)):
+        if any(self._is_result(folder) for folder in folders_of(wanted)):
             wanted = shareable_name(wanted.replace("/", "_"))
         name, first = wanted, _key(wanted)
-        while self._is_taken(name):
+        while self._is_name(name) or self._is_above(name):
             self._numbers[first] = number = self._numbers.get(first, 1) + 1
             name = f"{wanted}-{number}"
         self._take(name)
         return name
 
-    def _is_taken(self, name: str) -> bool:
-        key = _key(name)
-        return key in self._taken or key in self._above or bool(self._known and self._known.has_name(name))
+    def _lies_amid_others(self, known: str) -> bool:
+        """Whether a name was given by a run whose results were files, and will not do now that some are folders."""
+        in_result = self._known is not None and any(map(self._known.has_folder, folders_of(known)))
+        return in_result or self._is_above(known)
+
+    def _is_name(self, name: str) -> bool:
+        return _key(name) in self._taken or bool(self._known and self._known.has_name(name))
+
+    def _is_above(self, name: str) -> bool:
+        """Whether a folder of that name would have results of others in it."""
+        return self._of_folders and (_key(name) in self._above or bool(self._known and self._known.has_below(name)))
+
+    def _is_result(self, folder: str) -> bool:
+        """Whether others' results may not lie in that folder: it is one itself, or will be."""
+        return self._is_name(folder) if self._of_folders else bool(self._known and self._known.has_folder(folder))
 
     def _take(self, name: str) -> None:
         self._taken.add(_key(name))
         if self._of_folders:
-            self._above.update(map(_key, _folders_of(name)))
+            self._above.update(map(_key, folders_of(name)))
 
 
 def _key(name: str) -> int:
     return hashed_text(same_name_key(name))
 
 
-def _folders_of(name: str) -> list[str]:
+def folders_of(name: str) -> list[str]:
     """a and a/b of a/b/c."""
     parts = name.split("/")
     return ["/".join(parts[:count]) for count in range(1, len(parts))]

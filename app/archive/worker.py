@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from time import perf_counter
 
-from ..atomic import publish
+from ..atomic import check_place, publish
 from ..media.join import PieceError, join_folders, join_video
 from ..media.media_inputs import InputKind, input_kind
 from ..media.piece_source import FrameIndex, UnfitPieceError, index_frames
@@ -109,6 +109,7 @@ class ArchiveWorker:
             return self._piece(job, held, folder, start)
         if isinstance(job, JoinPieces):
             held.expect(job.sha256, wholly=True)
+            self._check_places(job.input.name, "recording")
             if job.render_whole:
                 done = self._whole(held, input_kind(str(held.path)), folder, start)
                 done = replace(done, notes=(f"rendered in one go: {job.why_whole}", *done.notes))
@@ -118,6 +119,7 @@ class ArchiveWorker:
             return done
         held.begin()
         kind = input_kind(str(held.path))
+        self._check_places(job.input.name, kind)
         ranges = self._ranges(held, kind)
         if ranges:
             return Cut(held.sha256(), ranges, perf_counter() - start)
@@ -215,6 +217,12 @@ class ArchiveWorker:
         for kind, file in files.items():
             publish(file, self._config.out / names[kind])
         return names, sizes
+
+    def _check_places(self, name: str, kind: InputKind) -> None:
+        """Raise MediaError, before long work, where folders of results would take the place of what is not theirs."""
+        for each, file in self._rendering.files(kind, Path()).items():
+            if not file.suffix:
+                check_place(self._config.out / result_name(name, each, file))
 
     def _remove_pieces(self, job: JoinPieces) -> None:
         for name in (name for piece in job.pieces for name in piece.files.values()):

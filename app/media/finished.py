@@ -68,10 +68,15 @@ def tagged_png(data: bytes, made_by: str | None) -> bytes:
     return bare if made_by is None else bare[: -len(_PNG_END)] + in_png(payload(made_by))
 
 
+def is_numbered(name: str) -> bool:
+    """Whether a file of that name is one of a folder of numbered pictures."""
+    return _NUMBERED.fullmatch(name) is not None
+
+
 def numbered_pictures(folder: str | os.PathLike[str]) -> list[str]:
     """Names of PNG files that are numbers, in no order. Raises OSError."""
     with os.scandir(folder) as entries:
-        return [entry.name for entry in entries if _NUMBERED.fullmatch(entry.name)]
+        return [entry.name for entry in entries if is_numbered(entry.name)]
 
 
 def last_picture(folder: str | os.PathLike[str]) -> str | None:

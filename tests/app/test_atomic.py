@@ -57,7 +57,7 @@ def test_a_folder_appears_whole(tmp_path: Path, steps: list[str], taken: bool) -
     (aside / "link").symlink_to("nowhere")
     if taken:
         final.mkdir()
-        (final / "2.png").write_text("old")
+        (final / "000002.png").write_text("old")
         (tmp_path / "aside.old").mkdir()  # of a run that was killed amid this
     publish(aside, final)
     moves = ["final to aside.old", "aside to final"] if taken else ["aside to final"]
@@ -84,7 +84,7 @@ def test_the_old_folder_comes_back_where_the_new_one_cannot_take_its_name(
 ) -> None:
     for name in ("aside", "final"):
         (tmp_path / name).mkdir()
-        (tmp_path / name / name).touch()
+        (tmp_path / name / "000001.png").write_text(name)
     rename = os.rename
 
     def failing(source: Path, target: Path) -> None:
@@ -95,5 +95,30 @@ def test_the_old_folder_comes_back_where_the_new_one_cannot_take_its_name(
     monkeypatch.setattr(os, "rename", failing)
     with pytest.raises(MediaError, match="No space left"):
         publish(tmp_path / "aside", tmp_path / "final")
-    assert (tmp_path / "final" / "final").exists()
-    assert (tmp_path / "aside" / "aside").exists()
+    for name in ("aside", "final"):
+        assert (tmp_path / name / "000001.png").read_text() == name
+
+
+@pytest.mark.parametrize("other", ["important.doc", "000002.png/mine", "b/000001.png", "1.png", ".hidden"])
+def test_a_folder_with_anything_but_numbered_pictures_is_not_replaced(tmp_path: Path, other: str) -> None:
+    aside, final = tmp_path / "aside", tmp_path / "final"
+    for path in (aside / "000001.png", final / "000001.png", final / other):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(str(path))
+    with pytest.raises(MediaError, match=f"final' has files that are not its pictures: '{other.partition('/')[0]}'; m"):
+        publish(aside, final)
+    for path in (aside / "000001.png", final / "000001.png", final / other):
+        assert path.read_text() == str(path)
+    assert sorted(tmp_path.iterdir()) == [aside, final]
+
+
+def test_a_link_to_a_folder_is_not_replaced(tmp_path: Path) -> None:
+    aside, theirs, final = tmp_path / "aside", tmp_path / "theirs", tmp_path / "final"
+    for folder in (aside, theirs):
+        folder.mkdir()
+        (folder / "000001.png").touch()
+    final.symlink_to(theirs)
+    with pytest.raises(MediaError, match="final' is no folder of pictures that can be replaced"):
+        publish(aside, final)
+    assert final.is_symlink()
+    assert (theirs / "000001.png").exists()

@@ -149,6 +149,26 @@ def test_numbered_pictures_take_the_place_of_earlier_ones(folder: Path, configur
     worker.close()
 
 
+@pytest.mark.parametrize("name", ["talk", "talk.masks"])
+def test_a_folder_with_what_is_not_ours_fails_this_input_alone(
+    folder: Path, configured: Configured, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    theirs = folder / "out" / name / "important.doc"
+    worker = ArchiveWorker(configured(format="png", with_masks=True))
+    source, sha256 = listed(folder / "talk.mp4"), hashlib.sha256((folder / "talk.mp4").read_bytes()).hexdigest()
+    theirs.parent.mkdir()
+    theirs.write_bytes(b"theirs")
+    picture = replace(listed(folder / "shot.png"), name="talk")
+    assert done(worker, OpenInput(picture)).files["out"] == "talk.png", "it needs no folder"
+    monkeypatch.setattr(ArchiveWorker, "_rendered", None)  # it is known before any frame is rendered
+    for job in (OpenInput(source), JoinPieces(source, sha256, (), render_whole=True)):
+        outcome = failed(worker, job)
+        assert outcome.cause == "input"
+        assert f"{name}' has files that are not its pictures: 'important.doc'" in outcome.reason
+    assert theirs.read_bytes() == b"theirs"
+    worker.close()
+
+
 def test_a_repeated_job_does_no_harm(folder: Path, worker: ArchiveWorker) -> None:
     job = OpenInput(listed(folder / "talk.mp4"))
     own = folder / "out" / ".archive" / "work" / job_key(job)

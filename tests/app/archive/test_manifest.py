@@ -264,6 +264,19 @@ def test_the_last_line_about_an_input_counts(tmp_path: Path) -> None:
         assert (index.done, index.failed, index.last_run) == (2, 2, RUN)
 
 
+def test_folders_that_results_are_in_are_known_each_once(tmp_path: Path) -> None:
+    folder, file = replace(LECTURE, name="Day/one/a"), replace(LECTURE, address="/in/b.mp4", name="Day/one/b")
+    made = DoneResult(folder, replace(DONE, files={"out": "Day/one/a", "masks": "Day/one/a.masks"}))
+    failed = FailedResult(replace(LECTURE, address="/in/c.mp4", name="day/c"), "input", "no frames", 2)
+    written(tmp_path, made, DoneResult(file, replace(DONE, files={"out": "Day/one/b.mp4"})), failed)
+    with ManifestIndex(tmp_path / MANIFEST_NAME) as index:
+        names = ["day", "Day/one", "Day/one/a", "Day/one/b", "day/c", "on"]
+        assert [index.has_below(name) for name in names] == [True, True, False, False, False, False]
+        assert [index.has_name(name) for name in names] == [False, False, True, True, True, False]
+        assert [index.has_folder(name) for name in names] == [False, False, True, False, False, False]
+        assert index.memory_bytes == 3 * 24 + 2 * 8
+
+
 def test_pieces_of_the_same_contents_made_the_same_way_are_found(tmp_path: Path) -> None:
     pieces = [replace(PIECE, piece=number) for number in range(3)]
     written(tmp_path, *(PieceResult(LECTURE, "c0ffee", piece) for piece in pieces))

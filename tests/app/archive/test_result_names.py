@@ -87,7 +87,9 @@ def test_no_two_inputs_have_one_result(paths: Sequence[str], of_folders: bool) -
 
 
 class EarlierNames(dict[str, str]):
-    """By address."""
+    """By address. `of_folders`: results are folders."""
+
+    of_folders = False
 
     def name_of(self, address: str) -> str | None:
         return self.get(address)
@@ -95,12 +97,57 @@ class EarlierNames(dict[str, str]):
     def has_name(self, name: str) -> bool:
         return same_name_key(name) in map(same_name_key, self.values())
 
+    def has_below(self, folder: str) -> bool:
+        return any(same_name_key(name).startswith(f"{same_name_key(folder)}/") for name in self.values())
+
+    def has_folder(self, name: str) -> bool:
+        return self.of_folders and self.has_name(name)
+
+
+class EarlierFolders(EarlierNames):
+    """Each of them the name of a folder."""
+
+    of_folders = True
+
 
 def test_names_that_collide_are_numbered_and_known_ones_are_kept() -> None:
     book = NameBook(EarlierNames({"/r/a.mkv": "a", "/r/evil.mp4": "../../evil"}))
     wanted = ("/r/a.mp4", "/r/A.MOV", "/r/a.mkv", "/r/evil.mp4", "/r/b.mp4", "/r/b-masks.mp4")
     names = [book.name_for(address, address.removeprefix("/r/")) for address in wanted]
     assert names == ["a-2", "A-3", "a", "evil", "b", "b_masks"]
+
+
+def test_a_folder_is_never_called_as_one_in_which_others_lie() -> None:
+    book = NameBook(None, of_folders=True)
+    paths = ("a/x.mp4", "a/y.mp4", "a/b/z.mp4", "A.mp4", "a-2.mov", "a/b.mp4", "a/x/1.mp4")
+    wanted = ["a/x", "a/y", "a/b/z", "A-2", "a-2-2", "a/b-2", "a_x_1"]
+    assert [book.name_for(path, path) for path in paths] == wanted
+
+
+@pytest.mark.parametrize(
+    ("known", "of_folders", "path", "name"),
+    [
+        (EarlierFolders({"/1/a/b.mp4": "a/b"}), True, "a.mp4", "a-2"),
+        (EarlierFolders({"/1/a/b/c.mp4": "a/b/c"}), True, "A.mp4", "A-2"),
+        (EarlierFolders({"/1/a/b.mp4": "a/b"}), True, "a/c.mp4", "a/c"),
+        (EarlierFolders({"/1/a.mp4": "a"}), True, "a/b/c.mp4", "a_b_c"),
+        (EarlierFolders({"/1/a.mp4": "a"}), False, "a/000000.png", "a_000000"),
+        (EarlierNames({"/1/a/b.mp4": "a/b"}), True, "a.mp4", "a-2"),
+        (EarlierNames({"/1/a/b.mp4": "a/b"}), False, "a.mp4", "a"),
+        (EarlierNames({"/1/a.mp4": "a"}), False, "a/b.mp4", "a/b"),
+    ],
+)
+def test_folders_of_an_earlier_run_are_kept(known: EarlierNames, of_folders: bool, path: str, name: str) -> None:
+    assert NameBook(known, of_folders).name_for(f"/2/{path}", path) == name
+
+
+def test_names_of_files_are_given_anew_where_folders_of_that_name_would_lie_in_each_other() -> None:
+    files, folders = (kind({"/a.mp4": "a", "/a/b.mp4": "a/b"}) for kind in (EarlierNames, EarlierFolders))
+    for known, wanted in ((files, ["a-2", "a/b"]), (folders, ["a-2", "a_b"])):
+        book = NameBook(known, of_folders=True)
+        assert [book.name_for(address, address[1:]) for address in known] == wanted
+    book = NameBook(files)
+    assert [book.name_for(address, address[1:]) for address in files] == ["a", "a/b"]
 
 
 def test_a_name_of_ten_thousand_inputs_is_numbered_in_no_time() -> None:

@@ -7,7 +7,7 @@ import shutil
 from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 from texelflow.gpu_delegate.errors import OutputError
@@ -23,6 +23,7 @@ from ..signals import exit_code, stop_flag
 from .archive_inputs import ArchiveInputs, mark_of
 from .archive_loop import ArchiveLoop
 from .figures import ArchiveFigures
+from .listing_thread import NOTHING_YET_S, ListingThread
 from .manifest import MANIFEST_NAME, hold_folder, open_manifest
 from .manifest_index import ManifestIndex
 from .manifest_lines import RunRecord
@@ -74,7 +75,8 @@ def archive(options: ArchiveOptions, console: Console, as_json: bool = False) ->
             for line in index.notes:
                 console.note(line)
         figures = ArchiveFigures(monotonic())
-        scheduler = Scheduler(figures.read(inputs), finished_pieces=inputs.finished_pieces)
+        listing = stack.enter_context(ListingThread(inputs, inputs.stopping))
+        scheduler = Scheduler(figures.read(listing), finished_pieces=inputs.finished_pieces)
         if _has_work(scheduler):
             console.note("starting Ray" if options.cluster is None else f"joining Ray at {options.cluster}")
             cluster = stack.enter_context(open_ray(RayOptions(options.cluster, options.workers), charge))
@@ -91,6 +93,7 @@ def archive(options: ArchiveOptions, console: Console, as_json: bool = False) ->
             ended, signal = scheduler.fatal or loop.ended, stop.number
         else:
             ended = signal = None
+        listing.close()
         code = _end(scheduler.counts, ended, inputs, signal, console)
         if scheduler.counts.all_known and not scheduler.counts.undecided:
             _clear(config.staging, keeps_pieces=code == SOME_FAILED)
@@ -102,6 +105,8 @@ def _has_work(scheduler: Scheduler) -> bool:
     until = monotonic() + _LOOKED_S
     while scheduler.reading and monotonic() < until:
         scheduler.read_on()
+        if scheduler.nothing_yet:
+            sleep(NOTHING_YET_S)
     return not scheduler.over
 
 

@@ -3,7 +3,6 @@
 import contextlib
 import hashlib
 import os
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,22 +14,26 @@ from .jobs import ArchiveInput, Cut, PieceDone
 from .manifest_index import ManifestIndex
 from .manifest_lines import RunMark
 from .options import ArchiveOptions
+from .rendering import StoppedError
 from .results import SkippedInput
 from .resume import to_be_done
 from .staging import Staged
 from .versions import own_versions
 from .worker_config import CACHE_BYTES, STAGING
 
+_LOOK_S = 0.25
+
 
 class ArchiveInputs:
-    """What there is to do, read when it is needed."""
+    """What there is to do, read when it is needed, perhaps on another thread than that which asks for pieces."""
 
     def __init__(self, options: ArchiveOptions, out: Path) -> None:
         """Raises UsageError for names that mean nothing."""
         self.listing = InputListing(options.inputs, out, self, of_folders=options.format == "png")
+        self.stopping = self.listing.stopping
         self._options, self._out = options, out
         self._index: ManifestIndex | None = None
-        self._cache = InputCache(None, CACHE_BYTES, threading.Event())
+        self._cache = InputCache(None, CACHE_BYTES, self.stopping)
 
     def know(self, index: ManifestIndex, mark: RunMark) -> None:
         """What earlier runs have done, and what this one's results depend on."""
@@ -73,7 +76,11 @@ class ArchiveInputs:
         return None
 
     def _sha256_of(self, archived: ArchiveInput) -> str | None:
+        """None for what cannot be read. Raises StoppedError."""
         with contextlib.suppress(TexelflowError, OSError), self._cache.open(archived) as held:
+            while not held.hashed(_LOOK_S):
+                if self.stopping.is_set():
+                    raise StoppedError
             return held.sha256()
         return None
 

@@ -12,6 +12,7 @@ from ..console import Console
 from ..signals import StopFlag
 from .cluster import Cluster, ClusterEnded, ClusterEvent, JobFinished, NodeRefused, NodeTold, WorkerJoined, WorkerLost
 from .figures import ArchiveFigures
+from .listing_thread import NOTHING_YET_S
 from .manifest import ManifestWriter
 from .progress import ArchiveProgress
 from .results import ArchiveResult
@@ -79,7 +80,8 @@ class ArchiveLoop:
 
     def _patience_s(self, hungry: bool) -> float:
         due_s = self.manifest.due_s()
-        return 0.0 if hungry else _TICK_S if due_s is None else min(_TICK_S, due_s)
+        tick_s = _TICK_S if not hungry else NOTHING_YET_S if self.scheduler.nothing_yet else 0.0
+        return tick_s if due_s is None else min(tick_s, due_s)
 
     def _take(self, event: ClusterEvent, now: float) -> None:
         if isinstance(event, JobFinished):

@@ -6,6 +6,7 @@ No clock of its own and no Ray: times are seconds from any beginning.
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from .jobs import ArchiveInput, Cut, InputDone, Job, JobOutcome, JoinPieces, PieceDone
 from .results import ArchiveCounts, ArchiveResult, DoneResult, PieceResult, SkippedInput
@@ -14,6 +15,8 @@ WINDOW_S = 600.0  # over which rates are taken: jobs end in lumps of some minute
 _STEP_S = 5.0
 _LEAST_S = 10.0  # before this nobody knows how long it will take
 _LEAST_JOBS = 2  # of each worker
+
+_Read = TypeVar("_Read", bound=ArchiveInput | SkippedInput | None)
 
 
 @dataclass(frozen=True)
@@ -100,10 +103,10 @@ class ArchiveFigures:
         self._known_bytes, self._sized, self._unsized = 0, 0, 0
         self._bytes_left, self._unsized_left = 0, 0
 
-    def read(self, inputs: Iterable[ArchiveInput | SkippedInput]) -> Iterator[ArchiveInput | SkippedInput]:
-        """The same inputs, counted as they are read."""
+    def read(self, inputs: Iterable[_Read]) -> Iterator[_Read]:
+        """The same inputs, counted as they are taken; None is none."""
         for each in inputs:
-            if not isinstance(each, SkippedInput):
+            if isinstance(each, ArchiveInput):
                 self._sized += each.size_bytes is not None
                 self._unsized += each.size_bytes is None
                 self._known_bytes += each.size_bytes or 0

@@ -67,6 +67,13 @@ class HeldInput:
         if self._known is None and self._hashing is None:
             self._hashing = ThreadCall(self._hashed)
 
+    def hashed(self, wait_s: float) -> bool:
+        """Hash it meanwhile, and wait so long at most: whether that has ended."""
+        self.begin()
+        if self._hashing:
+            self._hashing.wait(wait_s)
+        return self._hashing is None or self._hashing.ended
+
     def sha256(self) -> str:
         """Of all bytes. Raises InputError where they were changed meanwhile, MediaError."""
         if self._known is None:

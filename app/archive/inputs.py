@@ -6,6 +6,7 @@ names, and in folders that of the letters, so that it is the same each time.
 """
 
 import os
+import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,8 +20,10 @@ from .fetching import local_path
 from .file_patterns import FilePattern, fixed_folder, has_pattern
 from .folder_search import RESULTS, FolderSearch, FoundFile
 from .jobs import ArchiveInput
+from .listing_thread import NOTHING_YET_S, ListingThread
 from .measuring import measured
 from .path_lists import LIST_ENDINGS, PathList
+from .rendering import StoppedError
 from .result_names import MEDIA_ENDINGS, KnownNames, NameBook, hashed_text
 from .stores import FolderStore, LocalStore, StoreEntry, is_address, store_of
 
@@ -47,7 +50,8 @@ class InputSource:
 class InputListing:
     """Iterate over it once. `left` counts what is left out, by why; `problems` are the first that could not be listed.
 
-    `found` counts inputs so far, `is_complete` says whether those are all, and `problem_count` what went wrong.
+    `found` counts inputs so far, `is_complete` says whether those are all, and `problem_count` what went wrong. Who
+    iterates on a thread sets `stopping` to end it.
     """
 
     def __init__(
@@ -59,18 +63,33 @@ class InputListing:
         """
         self.left, self.problems = Counter[str](), list[str]()
         self.found, self.problem_count, self.is_complete = 0, 0, False
+        self.stopping = threading.Event()
         self._out, self._book = os.path.realpath(out), NameBook(known, of_folders)
         self._sources = [self._checked(name) for name in names]
         several = len(names) > 1 or any(isinstance(each, PathList) for each in self._sources)
         self._seen: set[int] | None = set() if several else None
 
     def __iter__(self) -> Iterator[ArchiveInput]:
-        """Raises UsageError for a bad line of a list on standard input, and nothing else."""
-        for each in measured(self._files()):
+        """Raises UsageError for a bad line of a list on standard input, StoppedError, and nothing else."""
+        for each in measured(self._files_in_time()):
             name, entry = self._book.name_for(each.address, each.path), each.entry
             self.found += 1
             yield ArchiveInput(self.found - 1, each.address, name, entry.size_bytes, entry.modified_ns)
         self.is_complete = True
+
+    def _files_in_time(self) -> Iterator[tuple[FoundFile, FolderStore] | None]:
+        """The same as `_files`, and None whenever standard input has nothing more for now."""
+        if not any(isinstance(each, PathList) and each.file == PIPE for each in self._sources):
+            yield from self._files()
+            return
+        files = ListingThread(self._files())
+        try:
+            for each in files:
+                yield each
+                if each is None and self.stopping.wait(NOTHING_YET_S):
+                    raise StoppedError
+        finally:
+            files.stop()  # it may wait for standard input
 
     def _files(self) -> Iterator[tuple[FoundFile, FolderStore]]:
         """All of them, each once, and where they lie."""
@@ -227,7 +246,7 @@ def _with_slash(path: str) -> str:
 
 
 def _counts(left: Counter[str]) -> str:
-    return ", ".join(f"{why} {count}" for why, count in left.most_common())
+    return ", ".join(f"{why} {count}" for why, count in left.copy().most_common())  # a thread may still count
 
 
 def _short(name: str) -> str:

@@ -7,6 +7,7 @@ damaged ends in MediaError, but those of pieces: they are looked at when they ar
 
 import os
 import stat
+import threading
 from array import array
 from collections import Counter
 from collections.abc import Iterator
@@ -55,12 +56,13 @@ class _Found:
 
 
 class ManifestIndex:
-    """What earlier runs wrote. Lookups read the file, which may grow meanwhile."""
+    """What earlier runs wrote. Lookups read the file, which may grow meanwhile; several threads may ask."""
 
     def __init__(self, path: Path) -> None:
         """Read all of it; a manifest that is not there is empty. Raises MediaError."""
         self._path, self._decoder = path, JSONDecoder()
         self._file: BinaryIO | None = None
+        self._reading = threading.Lock()
         self.end = 0  # bytes of whole lines: what comes after them is torn
         self.torn = 0  # bytes of that
         self.last_run: RunRecord | None = None
@@ -137,9 +139,10 @@ class ManifestIndex:
         return _holds(self._folders, name)
 
     def close(self) -> None:
-        """Lookups are over. Harmless when repeated."""
-        if self._file:
-            self._file.close()
+        """Lookups are over: later ones raise ValueError. Harmless when repeated."""
+        with self._reading:
+            if self._file:
+                self._file.close()
 
     def __enter__(self) -> "ManifestIndex":
         return self
@@ -203,8 +206,9 @@ class ManifestIndex:
     def _line_at(self, offset: int) -> bytes:
         if self._file is None:
             return b""
-        self._file.seek(offset)
-        return self._file.readline(MOST_LINE_BYTES + 1)
+        with self._reading:
+            self._file.seek(offset)
+            return self._file.readline(MOST_LINE_BYTES + 1)
 
     def _damaged(self, number: int, why: str) -> MediaError:
         return MediaError(f"'{self._path}', line {number} is damaged: {why}; remove that line, or --force begins anew")

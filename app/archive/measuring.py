@@ -6,38 +6,40 @@ and back.
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
 from texelflow.gpu_delegate.errors import MediaError
 
+from ..threads import ThreadCall
 from .folder_search import FoundFile
 from .stores import FolderStore, StoreEntry
 
 AT_ONCE = 32
 
 
-def measured(found: Iterable[tuple[FoundFile, FolderStore]]) -> Iterator[FoundFile]:
-    """What no store knows stays without size and time: its worker will say what is wrong."""
-    waiting = deque[tuple[FoundFile, "Future[StoreEntry] | None"]]()
-    with ThreadPoolExecutor(AT_ONCE, "texelflow-sizes") as threads:
-        try:
-            for each, store in found:
-                answer: Future[StoreEntry] | None = None
-                if each.entry.size_bytes is None and store.takes_threads and not store.is_local:
-                    answer = threads.submit(_asked, store, each)
-                elif each.entry.size_bytes is None and not store.is_local:
-                    answer = Future()
-                    answer.set_result(_asked(store, each))
-                waiting.append((each, answer))
-                while waiting and (waiting[0][1] is None or waiting[0][1].done() or len(waiting) >= AT_ONCE):
-                    yield _with_answer(*waiting.popleft())
-            while waiting:
-                yield _with_answer(*waiting.popleft())
-        finally:
-            for _, answer in waiting:
-                if answer:
-                    answer.cancel()
+def measured(found: Iterable[tuple[FoundFile, FolderStore] | None]) -> Iterator[FoundFile]:
+    """What no store knows stays without size and time: its worker will say what is wrong.
+
+    After None nothing more may be found for long: what was found before comes out first.
+    """
+    waiting = deque[tuple[FoundFile, ThreadCall[StoreEntry] | None]]()
+    for item in found:
+        if item is not None:
+            waiting.append(_begun(*item))
+        while waiting and (item is None or waiting[0][1] is None or waiting[0][1].ended or len(waiting) >= AT_ONCE):
+            yield _with_answer(*waiting.popleft())
+    while waiting:
+        yield _with_answer(*waiting.popleft())
+
+
+def _begun(each: FoundFile, store: FolderStore) -> tuple[FoundFile, ThreadCall[StoreEntry] | None]:
+    """A call that is under way, for what has to be asked; nobody has to wait for its end."""
+    if each.entry.size_bytes is not None or store.is_local:
+        return each, None
+    if store.takes_threads:
+        return each, ThreadCall(partial(_asked, store, each))
+    return _told(each, _asked(store, each)), None
 
 
 def _asked(store: FolderStore, each: FoundFile) -> StoreEntry:
@@ -47,8 +49,9 @@ def _asked(store: FolderStore, each: FoundFile) -> StoreEntry:
         return each.entry
 
 
-def _with_answer(each: FoundFile, answer: "Future[StoreEntry] | None") -> FoundFile:
-    if answer is None:
-        return each
-    told = answer.result()
+def _with_answer(each: FoundFile, call: ThreadCall[StoreEntry] | None) -> FoundFile:
+    return _told(each, call.answer()) if call else each
+
+
+def _told(each: FoundFile, told: StoreEntry) -> FoundFile:
     return replace(each, entry=replace(each.entry, size_bytes=told.size_bytes, modified_ns=told.modified_ns))

@@ -3,6 +3,7 @@
 UTF-8, a path or an address a line; lines that are empty or begin with # say nothing.
 """
 
+import io
 import os
 import stat
 import sys
@@ -41,7 +42,7 @@ class PathList:
         if self.file == PIPE:
             if sys.stdin is None or sys.stdin.closed:
                 raise UsageError("standard input is closed; name a list of paths")
-            yield from _lines(sys.stdin.buffer, called)
+            yield from _lines(_standard_input(), called)
             return
         try:
             with open(self.file, "rb", opener=_open_without_waiting) as file:
@@ -68,6 +69,14 @@ def _lines(file: BinaryIO, called: str) -> Iterator[tuple[int, str]]:
             raise UsageError(f"{called}, line {number}: control characters; a list of paths has one a line")
         if text and not text.startswith("#"):
             yield number, text
+
+
+def _standard_input() -> BinaryIO:
+    """Not Python's own reader, which the program closes at its end: that fails while a thread waits in it."""
+    try:
+        return os.fdopen(sys.stdin.buffer.fileno(), "rb", closefd=False)
+    except io.UnsupportedOperation:  # it is no file
+        return sys.stdin.buffer
 
 
 def _open_without_waiting(path: str, flags: int) -> int:

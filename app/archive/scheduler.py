@@ -73,11 +73,14 @@ class Scheduler:
 
     def __init__(
         self,
-        inputs: Iterable[ArchiveInput | SkippedInput],
+        inputs: Iterable[ArchiveInput | SkippedInput | None],
         limits: SchedulerLimits | None = None,
         finished_pieces: Callable[[ArchiveInput, Cut], Iterable[PieceDone]] = _no_pieces,
     ) -> None:
-        """Inputs have numbers, all different, and are read when needed. `finished_pieces`: those of earlier runs."""
+        """Inputs have numbers, all different, and are read when needed; None says that there is none yet.
+
+        `finished_pieces`: those of earlier runs.
+        """
         self._limits = limits or SchedulerLimits()
         self._counts = ArchiveCounts()
         self._waiting = WaitingJobs(inputs, self._limits.read_ahead, self._counts)
@@ -120,6 +123,11 @@ class Scheduler:
     def reading(self) -> bool:
         """Whether inputs are still being read and none waits: `next_for` may have a job when it is asked once more."""
         return not (self._stopped or self._counts.all_known or len(self._waiting))
+
+    @property
+    def nothing_yet(self) -> bool:
+        """Whether there was none when inputs were read last: it is in vain to read on at once."""
+        return self._waiting.nothing_yet
 
     def read_on(self) -> None:
         """Read some inputs before anybody asks for one. Raises what the reader of inputs raises."""

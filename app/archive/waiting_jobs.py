@@ -50,9 +50,12 @@ class TriedAgain:
 class WaitingJobs:
     """All that could be handed out. Memory is for what was read ahead, and for pieces of recordings under way."""
 
-    def __init__(self, inputs: Iterable[ArchiveInput | SkippedInput], read_ahead: int, counts: ArchiveCounts) -> None:
-        """Inputs are read when they are needed; `counts` learns how many there were."""
-        self._inputs: Iterator[ArchiveInput | SkippedInput] = iter(inputs)
+    def __init__(
+        self, inputs: Iterable[ArchiveInput | SkippedInput | None], read_ahead: int, counts: ArchiveCounts
+    ) -> None:
+        """Inputs are read when they are needed, None where there is none yet; `counts` learns how many there were."""
+        self._inputs: Iterator[ArchiveInput | SkippedInput | None] = iter(inputs)
+        self.nothing_yet = False  # the last time that inputs were read
         self._read_ahead, self._counts = read_ahead, counts
         self._new: list[tuple[int, int, ArchiveInput]] = []  # a heap, the largest first, then as they were named
         self._joins: deque[ArchiveTask] = deque()
@@ -64,13 +67,18 @@ class WaitingJobs:
         return len(self._new) + len(self._joins) + len(self._again) + self._count
 
     def read_on(self) -> None:
-        """Read some more inputs, if there are any. Raises whatever their reader does."""
+        """Read some more inputs, of those that are there. Raises whatever their reader does."""
+        self.nothing_yet = False
         for _ in range(_READ_AT_ONCE):
-            if self._counts.all_known or len(self._new) >= self._read_ahead:
+            if self._counts.all_known or self.nothing_yet or len(self._new) >= self._read_ahead:
                 break
-            item = next(self._inputs, None)
-            if item is None:
+            try:
+                item = next(self._inputs)
+            except StopIteration:
                 self._counts.all_known = True
+                break
+            if item is None:
+                self.nothing_yet = True
             elif isinstance(item, SkippedInput):
                 self._counts.known += 1
                 self._counts.skipped += item.was == "done"

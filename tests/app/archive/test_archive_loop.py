@@ -1,12 +1,14 @@
 """The loop over a cluster of this process, whose workers do what addresses say: everything else is real."""
 
 import itertools
+import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from tests.waiting import PATIENCE_S
 from texelflow.app.archive.archive_loop import ArchiveLoop
 from texelflow.app.archive.cluster import (
     ClusterEnded,
@@ -19,6 +21,7 @@ from texelflow.app.archive.cluster import (
 )
 from texelflow.app.archive.figures import ArchiveFigures
 from texelflow.app.archive.jobs import ArchiveInput, InputDone, Job, JobFailed
+from texelflow.app.archive.listing_thread import ListingThread
 from texelflow.app.archive.manifest import MANIFEST_NAME, open_manifest
 from texelflow.app.archive.manifest_lines import RecordedResult, RunMark, RunRecord, read_manifest_line
 from texelflow.app.archive.progress import archive_progress
@@ -36,6 +39,7 @@ class ThreadlessCluster:
 
     def __init__(self, workers: int, happens: Callable[[int], None] = lambda step: None) -> None:
         self.stopped, self.killed, self.now = False, list[str](), 0.0
+        self.done, self.patience_s = 0, 0.0  # of who waits
         self._names = (f"worker {number}" for number in itertools.count())
         self._jobs = dict[str, deque[Job]]()
         self._events, self._happens, self._steps = deque[ClusterEvent](), happens, itertools.count()
@@ -56,6 +60,7 @@ class ThreadlessCluster:
 
     def wait(self, seconds: float) -> Sequence[ClusterEvent]:
         assert seconds >= 0
+        self.patience_s = seconds
         self._happens(next(self._steps))
         self.now += 3600.0
         for worker, jobs in list(self._jobs.items()):
@@ -75,6 +80,7 @@ class ThreadlessCluster:
         elif job.input.address == "full":
             self.tell(JobFinished(worker, job, JobFailed("output", "the disk is full"), 1))
         else:
+            self.done += 1
             self.tell(JobFinished(worker, job, InputDone("", 0, 10, {}, {}, 1.0, worker, "", ""), 1))
 
     def wake(self) -> None:
@@ -89,13 +95,19 @@ class ThreadlessCluster:
         self.stopped = True
 
 
-def run_loop(folder: Path, addresses: Sequence[str], cluster: ThreadlessCluster, stop: StopFlag) -> ArchiveLoop:
+def run_loop(
+    folder: Path,
+    addresses: Sequence[str],
+    cluster: ThreadlessCluster,
+    stop: StopFlag,
+    read: Callable[[Iterable[ArchiveInput]], Iterable[ArchiveInput | None]] = iter,
+) -> ArchiveLoop:
     """The loop, when it has ended, and its manifest is closed."""
     console = Console(quiet=True)
     manifest, index = open_manifest(folder, RUN)
     inputs = [ArchiveInput(number, address, str(number)) for number, address in enumerate(addresses)]
     figures = ArchiveFigures(0.0)
-    scheduler = Scheduler(figures.read(inputs))
+    scheduler = Scheduler(figures.read(read(inputs)))
     with archive_progress(console, as_json=False) as progress:
         loop = ArchiveLoop(cluster, scheduler, manifest, figures, progress, console, lambda: cluster.now)
         loop.run(stop)
@@ -138,6 +150,25 @@ def test_after_a_signal_no_job_is_handed_out_and_what_was_done_is_in_the_manifes
     assert cluster.stopped
     assert 0 < len(done(tmp_path)) < 10
     assert loop.scheduler.counts.undecided == 50 - len(done(tmp_path))
+
+
+def test_a_signal_ends_the_run_while_the_next_input_is_waited_for(tmp_path: Path) -> None:
+    stop, never = StopFlag(), threading.Event()
+
+    def unending(inputs: Iterable[ArchiveInput]) -> Iterator[ArchiveInput]:
+        yield from inputs
+        never.wait(PATIENCE_S)
+
+    def signal(step: int) -> None:
+        if cluster.done == 3 and cluster.patience_s > 0:  # it does not ask again at once
+            stop.number = 2
+
+    cluster = ThreadlessCluster(2, signal)
+    loop = run_loop(tmp_path, ["ok"] * 3, cluster, stop, lambda inputs: ListingThread(unending(inputs)))
+    never.set()
+    assert cluster.stopped
+    assert done(tmp_path) == ["0", "1", "2"]
+    assert not loop.scheduler.counts.all_known
 
 
 def test_a_worker_that_hangs_is_ended_and_its_input_fails_the_second_time(tmp_path: Path) -> None:

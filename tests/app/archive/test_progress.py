@@ -180,7 +180,8 @@ def test_a_rate_is_that_of_the_last_minutes() -> None:
 def test_the_time_left_follows_the_bytes_that_are_left() -> None:
     figures = ArchiveFigures(0.0)
     inputs = [an_input(number) for number in range(100)]
-    assert list(figures.read([*inputs, SkippedInput(an_input(100))]))[-1] == SkippedInput(an_input(100))
+    listed: list[ArchiveInput | SkippedInput | None] = [None, *inputs, SkippedInput(an_input(100))]
+    assert list(figures.read(listed)) == listed
     figures.joined("w", "node", 0.0)
     counts = ArchiveCounts(known=101, all_known=True, skipped=1)
     assert figures.snapshot(counts, 5.0).left_s is None

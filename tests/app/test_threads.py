@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.waiting import PATIENCE_S
 from texelflow.app.threads import Worker, ahead
 
 
@@ -88,7 +89,7 @@ def test_an_end_is_not_waited_for_and_closes_after_the_last_item() -> None:
     assert not worker.join(0.01)
     assert not worker.ended
     go_on.set()
-    assert worker.join(10)
+    assert worker.join(PATIENCE_S)
     assert seen == ["first", "second", "closed"]
     worker.check()
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 from texelflow.app.archive import fetching
 from texelflow.app.archive.failures import MachineError
 from texelflow.app.archive.fetching import InputCache, local_path
@@ -122,7 +122,7 @@ def test_workers_of_a_machine_share_copies(server: Server, tmp_path: Path, stopp
 
     def read() -> bytes:
         with InputCache(tmp_path / "cache", ROOM, stopping).open(source) as held:
-            together.wait(5)
+            together.wait(PATIENCE_S)
             return held.path.read_bytes()
 
     with ThreadPoolExecutor(3) as threads:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.clips import Recipe, moving, write_clip
+from tests.waiting import PATIENCE_S
 from texelflow.app.media.packet_index import KeyPacket, PacketIndex, arrange
 from texelflow.app.media.sources import FileSource
 
@@ -44,7 +45,7 @@ def test_packets_tell_the_stamps_of_all_frames(tmp_path: Path, name: str) -> Non
     options = {"crf": "20", "preset": "veryfast", "g": "10", "bf": "3"}
     clip = write_clip(tmp_path / name, moving(35), Recipe(codec_options=options))
     index = PacketIndex(str(clip))
-    index.wait(10)
+    index.wait(PATIENCE_S)
     index.close()
     with FileSource(clip) as source:
         pts = [frame.pts for frame in source]
@@ -60,7 +61,7 @@ def test_varying_frame_rate_is_told_as_it_is(tmp_path: Path) -> None:
     pts = [0, 1, 7, 8, 100, 101, 102, 5000, 90000]
     clip = write_clip(tmp_path / "vfr.mp4", moving(len(pts)), Recipe(time_base=Fraction(1, 90000), pts=pts))
     index = PacketIndex(str(clip))
-    index.wait(10)
+    index.wait(PATIENCE_S)
     index.close()
     assert index.packet_times is not None
     assert list(index.packet_times.pts) == pts
@@ -69,7 +70,7 @@ def test_varying_frame_rate_is_told_as_it_is(tmp_path: Path) -> None:
 
 def test_packets_without_stamps_are_not_sound(tmp_path: Path) -> None:
     index = PacketIndex(str(write_clip(tmp_path / "raw.h264", moving(5))))
-    index.wait(10)
+    index.wait(PATIENCE_S)
     index.close()
     assert index.packet_times is not None
     assert not index.packet_times.sound
@@ -85,7 +86,7 @@ def test_closing_while_packets_are_read_ends_the_thread(tmp_path: Path) -> None:
 
 def test_a_file_that_vanished_promises_nothing(tmp_path: Path) -> None:
     index = PacketIndex(str(tmp_path / "gone.mp4"))
-    index.wait(10)
+    index.wait(PATIENCE_S)
     index.close()
     assert index.count == 0
     assert index.index_at(5) == index.keyframe_before(3) == 0

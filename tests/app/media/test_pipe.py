@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tests.app.frame.test_background import png
 from tests.clips import Recipe, moving, number_of, numbered, write_clip
 from tests.running import ROOT
+from tests.waiting import PATIENCE_S
 from texelflow.app.media.container import PassingBytes, examine_container
 from texelflow.app.media.pipe import PipeReader, open_pipe
 from texelflow.app.media.recording import Recording
@@ -148,7 +149,7 @@ class TestWaiting:
         thread.join(0.2)
         assert thread.is_alive()
         source.interrupt()
-        thread.join(10)
+        thread.join(PATIENCE_S)
         assert not thread.is_alive()
         source.close()
         assert seen == list(range(len(seen)))

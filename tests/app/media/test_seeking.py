@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.clips import Recipe, moving, packets, set_display_matrix, write_clip
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 from texelflow import assets
 from texelflow.app.media.seeking import DecodingCancelled, FrameCache, SeekableSource
 from texelflow.app.media.sources import FileSource, Position, VideoFrame
@@ -27,6 +27,7 @@ from texelflow.gpu_delegate.errors import MediaError, UsageError
 pytestmark = pytest.mark.slow
 
 FRAMES = 40
+DECODED_S = 5 * PATIENCE_S  # a file is decoded at the lowest priority, beside whatever else the machine does
 X264 = {"crf": "16", "preset": "veryfast", "g": "10", "bf": "3"}
 USUAL = Recipe(codec_options=X264)
 
@@ -180,7 +181,7 @@ def test_forwards_and_backwards_one_by_one(recording: Path, expected: list[Video
 def test_what_is_told_of_a_file_is_what_its_frames_have(recording: Path, expected: list[VideoFrame]) -> None:
     with SeekableSource(recording) as source:
         source.frame(len(expected) - 1)
-        assert source.wait_wholly_decoded(30)
+        assert source.wait_wholly_decoded(DECODED_S)
         assert source.wholly_decoded
         until(lambda: source.keyframe_before(0) is not None)  # the index is made on another thread
         assert source.count == len(expected)
@@ -227,7 +228,7 @@ def test_claims_that_prove_wrong_are_forgotten(tmp_path: Path) -> None:
     expected = in_order(clip)
     with SeekableSource(clip) as source:
         source.frame(2990)  # by what packets claim, or not: this is where both are allowed
-        assert source.wait_wholly_decoded(30)
+        assert source.wait_wholly_decoded(DECODED_S)
         assert source.count == len(expected) < 3000
         for index in (2990, 1000, len(expected) - 1, 999, 2991):
             assert_same(source.frame(index), expected[index])
@@ -243,7 +244,7 @@ def test_ranges_are_those_of_decoding_in_order(clip: Path, first: Position, last
     expected = in_order(clip, first, last)
     with SeekableSource(clip, first, last) as source:
         assert source.first_index() == expected[0].index
-        assert source.wait_wholly_decoded(30)
+        assert source.wait_wholly_decoded(DECODED_S)
         assert source.last_index == expected[-1].index
         for frame in reversed(expected):
             assert_same(source.frame(frame.index), frame)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pytest
 
 from tests.on_device import Easel
+from tests.waiting import PATIENCE_S
 from texelflow.app.capture.capture import TIME_BASE
 from texelflow.app.frame.readback import ReadbackRing
 from texelflow.app.frame.yuv import YuvPicture, i420, nv12
@@ -159,7 +160,7 @@ def test_the_newest_frame_wins(context: Context, easel: Easel, outputs: Outputs,
         easel.paint(shades(index))
         pass_by(outputs, index)
         if index == 2:
-            assert sink.held.wait(10)
+            assert sink.held.wait(PATIENCE_S)
     counts = outputs.counts["virtual camera"]
     sink.gate.set()
     outputs.finish()

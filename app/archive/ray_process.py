@@ -23,6 +23,7 @@ from typing import Any, BinaryIO
 from ..console import one_line
 from ..stale_files import locked
 from .cluster import ClusterEnded, ClusterNode, NodeRefused, NodeTold, WorkerJoined, WorkerLost
+from .in_order import InOrder
 from .ray_errors import death_reason, refusal_reason
 from .ray_messages import (
     JobReturned,
@@ -144,6 +145,7 @@ class _Worker:
     node: _Node
     uses_gpu: bool
     process: int | None = None  # once it is ready
+    jobs: InOrder[tuple[bytes, int]] = field(default_factory=InOrder)
 
     @property
     def is_ready(self) -> bool:
@@ -228,6 +230,7 @@ class _RayRun:
         if isinstance(message, JobSent):
             worker = self._workers.get(message.worker)
             if worker:
+                worker.jobs.submitted(message.number)
                 self._follow(worker, worker.actor.run.remote(message.job), message.number)
         elif isinstance(message, WorkerEnding):
             worker = self._workers.get(message.worker)
@@ -258,7 +261,8 @@ class _RayRun:
             self._start(worker, WorkerStart(*done.result()))
         else:
             worker.node.record.finished()
-            self._answer(JobReturned(worker.name, number, *done.result()))
+            for each, outcome in worker.jobs.finished(number, done.result()):
+                self._answer(JobReturned(worker.name, each, *outcome))
 
     def _start(self, worker: _Worker, start: WorkerStart) -> None:
         import ray

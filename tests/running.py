@@ -38,13 +38,16 @@ class Running:
     def until(self, true: Callable[[], bool]) -> None:
         """Wait until something is true; fails if the program ends before that, or patience does.
 
-        While it is asked the program stands still: what it writes at that moment would be read in part.
+        While it is asked the program stands still: what it writes at that moment would be read in part. In between it
+        runs for twice as long as that took, so that it comes on where a busy machine is slow to halt it.
         """
         end = monotonic() + PATIENCE_S
+        began = monotonic()
         while not self._asked(true):
             assert self.process.poll() is None, f"ended early: {self.process.communicate()[1]}"
             assert monotonic() < end, "it did not happen"
-            sleep(0.01)
+            sleep(max(0.01, 2 * (monotonic() - began)))
+            began = monotonic()
 
     def _asked(self, true: Callable[[], bool]) -> bool:
         self.process.send_signal(signal.SIGSTOP)

@@ -94,7 +94,7 @@ class ArchiveLoop:
             self.scheduler.joined(event.worker, event.node.id)
             self.figures.joined(event.worker, event.node.name, now)
         elif isinstance(event, WorkerLost):
-            self._lose(event.worker, event.reason, now)
+            self._lose(event, now)
         elif isinstance(event, NodeRefused):
             self.console.warn(f"{event.node.name}: {event.line}; it gets no work")
         elif isinstance(event, NodeTold):
@@ -105,13 +105,13 @@ class ArchiveLoop:
     def _end_overdue(self, now: float) -> None:
         for worker in self.scheduler.overdue(now):
             self.cluster.kill(worker)
-            self._lose(worker, _HUNG, now, hung=True)
+            self._lose(WorkerLost(worker, _HUNG), now, hung=True)
 
-    def _lose(self, worker: str, reason: str, now: float, hung: bool = False) -> None:
-        if worker in self._outstanding:
-            del self._outstanding[worker]
-            self.figures.lost(worker)
-            self._record(self.scheduler.lost(worker, reason, hung), now)
+    def _lose(self, lost: WorkerLost, now: float, hung: bool = False) -> None:
+        if lost.worker in self._outstanding:
+            del self._outstanding[lost.worker]
+            self.progress.lost(lost, self.figures.lost(lost.worker))
+            self._record(self.scheduler.lost(lost.worker, lost.reason, hung), now)
 
     def _record(self, results: Iterable[ArchiveResult], now: float) -> None:
         for result in results:

@@ -123,11 +123,12 @@ class ArchiveFigures:
         self._nodes[node].workers[worker] = 0
         self._node_of[worker] = node
 
-    def lost(self, worker: str) -> None:
-        """It is gone."""
-        if node := self._nodes.get(self._node_of.pop(worker, "")):
-            del node.workers[worker]
-            node.losses += 1
+    def lost(self, worker: str) -> str:
+        """It is gone; where it was comes out. Raises KeyError where it had not joined."""
+        node = self._nodes[self._node_of.pop(worker)]
+        del node.workers[worker]
+        node.losses += 1
+        return node.name
 
     def finished(self, worker: str, job: Job, outcome: JobOutcome, memory_bytes: int, now: float) -> None:
         """A worker is done with a job, whatever came of it."""

@@ -14,9 +14,11 @@ from rich.table import Table
 from rich.text import Text
 
 from ..console import Console, counted, one_line, printable
+from .cluster import WorkerLost
 from .figures import ArchiveSnapshot, NodeFigures
 from .results import ArchiveCounts, ArchiveResult, DoneResult, FailedResult
 
+MOST_LOSSES = 10  # of workers, that have a line each
 MOST_NODES = 12  # rows of the table: all of it fits on 24 lines
 REDRAWN_EVERY_S = 0.25
 TOLD_EVERY_S = 5.0  # to machines
@@ -34,6 +36,10 @@ class ArchiveProgress(Protocol):
 
     def decided(self, result: ArchiveResult) -> None:
         """An input is done or has failed."""
+        ...
+
+    def lost(self, lost: WorkerLost, node: str) -> None:
+        """A worker on a machine of that name is gone."""
         ...
 
 
@@ -147,6 +153,16 @@ def result_event(result: ArchiveResult) -> dict[str, Any] | None:
     return None
 
 
+def loss_line(lost: WorkerLost, node: str) -> str:
+    """Which worker, where, and why."""
+    return one_line(f"{lost.worker} on {printable(node)} was lost: {lost.reason}; others do its work")
+
+
+def loss_event(lost: WorkerLost, node: str) -> dict[str, Any]:
+    """For JSON."""
+    return {"event": "lost", "worker": lost.worker, "node": node, "reason": lost.reason, "node_lost": lost.node_lost}
+
+
 def archive_summary_lines(summary: Mapping[str, Any]) -> Iterator[str]:
     """What a run came to, for people."""
     to_do = summary["inputs"] - summary["skipped"] - summary["skipped_failed"]
@@ -157,7 +173,8 @@ def archive_summary_lines(summary: Mapping[str, Any]) -> Iterator[str]:
     if cut_off := summary["cut_off"] + summary["skipped_cut_off"]:
         yield f"{cut_off:,} cut off: what there was has been done"
     if summary["workers_lost"]:
-        yield f"{summary['workers_lost']:,} times a worker was lost at work; others went on"
+        times = "once" if summary["workers_lost"] == 1 else f"{summary['workers_lost']:,} times"
+        yield f"a worker was lost at work {times}; others went on"
     if summary["failed"]:
         yield f"{summary['failed']:,} failed"
     if summary["skipped_failed"]:
@@ -207,7 +224,7 @@ class _Shown:
 
     def __init__(self, console: Console, every_s: float, show: Callable[[ArchiveSnapshot], None]) -> None:
         self._console, self._every_s, self._show = console, every_s, show
-        self._next = 0.0
+        self._next, self._losses = 0.0, 0
 
     def tick(self, snapshot: Callable[[], ArchiveSnapshot], now: float) -> None:
         """Shows it if it is time."""
@@ -222,6 +239,14 @@ class _Shown:
         elif isinstance(result, DoneResult) and result.done.cut_off:
             self._console.warn(one_line(f"cut off: {result.input.address}: {result.done.cut_off}"))
 
+    def lost(self, lost: WorkerLost, node: str) -> None:
+        """A line for each, but for those of a machine that is lost as a whole; later ones are in the figures alone."""
+        if lost.node_lost or self._losses > MOST_LOSSES:
+            return
+        self._losses += 1
+        more = self._losses > MOST_LOSSES
+        self._console.warn("more workers are lost: they are counted from now on" if more else loss_line(lost, node))
+
 
 class _AsJson(_Shown):
     def decided(self, result: ArchiveResult) -> None:
@@ -229,6 +254,11 @@ class _AsJson(_Shown):
         super().decided(result)
         if event := result_event(result):
             self._console.json(event)
+
+    def lost(self, lost: WorkerLost, node: str) -> None:
+        """A line for each."""
+        super().lost(lost, node)
+        self._console.json(loss_event(lost, node))
 
 
 @contextlib.contextmanager

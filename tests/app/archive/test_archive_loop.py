@@ -127,13 +127,16 @@ def done(folder: Path) -> list[str]:
     return sorted(line.result.input.name for line in recorded(folder) if isinstance(line.result, DoneResult))
 
 
-def test_everything_is_done_once_and_what_ends_ten_workers_is_listed(tmp_path: Path) -> None:
+def test_everything_is_done_once_and_what_ends_ten_workers_is_listed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     loop = run_loop(tmp_path, ["ok", "die", "ok", "ok", "ok"], ThreadlessCluster(2), StopFlag())
     assert loop.ended is None
     assert done(tmp_path) == ["0", "2", "3", "4"]
     (failed,) = (line.result for line in recorded(tmp_path) if isinstance(line.result, FailedResult))
     assert (failed.input.name, failed.cause, failed.reason, failed.tries) == ("1", "lost", "killed", 10)
     assert loop.scheduler.counts.lost == 10
+    assert capsys.readouterr().err.count(" on host was lost: killed; others do its work") == 10
     snapshot = loop.figures.snapshot(loop.scheduler.counts, 1e6)
     assert [(node.name, node.workers, node.losses) for node in snapshot.nodes] == [("host", 2, 10)]
 

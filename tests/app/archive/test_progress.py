@@ -9,6 +9,7 @@ import rich.console
 from hypothesis import given
 from hypothesis import strategies as st
 
+from texelflow.app.archive.cluster import WorkerLost
 from texelflow.app.archive.figures import WINDOW_S, ArchiveFigures, ArchiveSnapshot, NodeFigures, RateWindow
 from texelflow.app.archive.jobs import (
     ArchiveInput,
@@ -22,6 +23,7 @@ from texelflow.app.archive.jobs import (
 )
 from texelflow.app.archive.progress import (
     LOGGED_EVERY_S,
+    MOST_LOSSES,
     MOST_NODES,
     archive_progress,
     archive_summary_lines,
@@ -229,8 +231,26 @@ def test_inputs_of_unknown_size_weigh_what_others_do_and_lost_workers_are_told()
     for number in range(2):
         figures.finished("a", OpenInput(inputs[number]), done(), 0, 20.0)
         figures.decided(DoneResult(inputs[number], done()), 20.0)
-    figures.lost("b")
-    figures.lost("b")
+    assert figures.lost("b") == "node"
     shown = figures.snapshot(ArchiveCounts(known=4, all_known=True, jobs=2), 20.0)
     assert shown.left_s == pytest.approx(20.0)
     assert (shown.nodes[0].workers, shown.nodes[0].losses) == (1, 1)
+
+
+def test_why_workers_were_lost_is_told_ten_times_and_machines_are_told_always(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with archive_progress(Console(quiet=False), as_json=True) as progress:
+        progress.lost(WorkerLost("worker 0", "its node cam-c was lost", node_lost=True), "cam-c")
+        for number in range(1, 14):
+            progress.lost(WorkerLost(f"worker {number}", "killed"), "cam-a")
+    told = capsys.readouterr()
+    lines = told.err.splitlines()
+    assert len(lines) == MOST_LOSSES + 1
+    assert lines[0] == "texelflow: worker 1 on cam-a was lost: killed; others do its work"
+    assert lines[-1] == "texelflow: more workers are lost: they are counted from now on"
+    events = [json.loads(line) for line in told.out.splitlines()]
+    assert len(events) == 14
+    assert events[0] == {
+        "event": "lost", "worker": "worker 0", "node": "cam-c", "reason": "its node cam-c was lost", "node_lost": True,
+    }  # fmt: skip

@@ -276,7 +276,7 @@ def test_finishes_what_a_cut_off_recording_holds(
 
 def test_a_full_disk_keeps_what_was_recorded(tmp_path: Path) -> None:
     def allow_little() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
 
     output = tmp_path / "out.mp4"
     command = [sys.executable, "-m", "texelflow.app.cli", "replay", str(CLIP), "--out", str(output), "--backend", "cpu"]

@@ -6,11 +6,9 @@ import os
 import resource
 import subprocess
 import sys
-from contextlib import nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from types import SimpleNamespace
 
 import av
 import cv2
@@ -18,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.clips import Recipe, beginning_of, moving, time_of, write_clip
+from tests.clips import Recipe, moving, time_of, write_clip
 from tests.commands import Command
 from texelflow import assets
 from texelflow.app.console import Console
@@ -35,7 +33,6 @@ from texelflow.app.models.loading import load_segmentation
 from texelflow.app.picture.picture import PictureFormat, rgba_format, rgba_picture
 from texelflow.app.replay.options import ReplayOptions
 from texelflow.app.replay.replay import replay
-from texelflow.app.verbs import demo
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.gl_buffers import read_buffer
 from texelflow.gpu_delegate.program import compile_graph
@@ -330,12 +327,6 @@ def test_auto_says_where_the_network_runs(texelflow: Command, context: Context) 
 def test_the_demo_leaves_a_recording_a_still_and_a_log_in_place_of_those_before(
     tmp_path: Path, texelflow: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a clip that is shorter than the embedded one; test_packaging.py has one that is smaller."""
-    assert demo.STILL % demo.CHECK_EVERY == 0, "its mask is one of those compared"
-    frames = 21
-    beginning_of(CLIP, tmp_path / "people.mp4", frames)
-    monkeypatch.setattr(demo, "resources", SimpleNamespace(files=lambda package: tmp_path, as_file=nullcontext))
-    monkeypatch.setattr(demo, "STILL", 10)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "out").mkdir()
     for name in ("demo.mp4", "demo.png", "demo.json", "mine.mp4"):
@@ -345,7 +336,7 @@ def test_the_demo_leaves_a_recording_a_still_and_a_log_in_place_of_those_before(
     for part in ("network", "p99", "bytes read back", "dispatches", "largest mask error"):
         assert part in result.out
     assert (tmp_path / "out" / "mine.mp4").read_text() == "of before"
-    assert len(frames_of(tmp_path / "out" / "demo.mp4")) == frames
-    assert len(json.loads((tmp_path / "out" / "demo.json").read_text())["frames"]) == frames
+    assert len(frames_of(tmp_path / "out" / "demo.mp4")) == 240
+    assert len(json.loads((tmp_path / "out" / "demo.json").read_text())["frames"]) == 240
     still = np.asarray(cv2.imread(str(tmp_path / "out" / "demo.png")))
     assert still.shape == (480, 3 * 640 + 2 * 8, 3)

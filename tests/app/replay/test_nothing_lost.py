@@ -293,16 +293,16 @@ def test_an_error_of_opengl(short: Path, tmp_path: Path, texelflow: Command, mon
 
             def fail(frame: VideoFrame) -> None:
                 take(frame)
-                if frame.index == 40:
+                if frame.index == 20:
                     context.gl.glEnable(0xFFFF)
 
             self.stage = Stage("faulty", fail)
 
     monkeypatch.setattr(opening, "Outputs", Faulty)
     line = texelflow("replay", short, *outputs_in(tmp_path, "out.mp4", "x.json"), "--backend", "gl").complaint
-    assert "OpenGL failed while running stage faulty of frame 40: " in line
+    assert "OpenGL failed while running stage faulty of frame 20: " in line
     rows = len(rows_of(tmp_path / "x.json"))
-    assert rows == 40
+    assert rows == 20
     check_video(tmp_path / "out.mp4", rows, UNDER_WAY)
     check_pictures(tmp_path / "masks", rows, UNDER_WAY)
     events_of(tmp_path / "t.json")

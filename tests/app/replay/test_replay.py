@@ -6,6 +6,7 @@ import os
 import resource
 import subprocess
 import sys
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
@@ -179,35 +180,46 @@ def test_masks_are_grey_pictures_of_the_frames_size(tmp_path: Path, texelflow: C
 # Kinds of recordings
 
 
+@dataclass(frozen=True)
+class Playable:
+    """A recording, how many frames it has, and the first of them."""
+
+    path: Path
+    count: int
+    first: npt.NDArray[np.uint8]
+
+
+KINDS = {
+    "1x1": (1, 1, 3, Recipe("ffv1", "bgr0")),
+    "641x479": (641, 479, 2, Recipe("ffv1", "bgr0")),
+    "4K": (3840, 2160, 1, Recipe()),
+    "one frame": (64, 48, 1, Recipe()),
+    "10 bits": (64, 48, 3, Recipe(pixel_format="yuv420p10le")),
+}
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def playable(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Playable:
+    width, height, count, recipe = KINDS[request.param]
+    path = write_clip(tmp_path_factory.mktemp("kind") / "clip.mkv", moving(count, width, height), recipe)
+    with FileSource(path) as source:
+        return Playable(path, count, next(iter(source)).rgba[..., :3])
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("width", "height", "count", "recipe"),
-    [
-        (1, 1, 3, Recipe("ffv1", "bgr0")),
-        (641, 479, 2, Recipe("ffv1", "bgr0")),
-        (3840, 2160, 1, Recipe()),
-        (64, 48, 1, Recipe()),
-        (64, 48, 3, Recipe(pixel_format="yuv420p10le")),
-    ],
-    ids=["1x1", "641x479", "4K", "one frame", "10 bits"],
-)
 @pytest.mark.parametrize("backend", ["gl", "cpu"])
-def test_plays(
-    width: int, height: int, count: int, recipe: Recipe, backend: str, tmp_path: Path, texelflow: Command
-) -> None:
-    clip = write_clip(tmp_path / "clip.mkv", moving(count, width, height), recipe)
+def test_plays(playable: Playable, backend: str, tmp_path: Path, texelflow: Command) -> None:
+    height, width, _ = playable.first.shape
     output = tmp_path / "out.mp4"
-    result = texelflow("replay", clip, "--out", output, "--masks", tmp_path / "masks", "--backend", backend)
+    result = texelflow("replay", playable.path, "--out", output, "--masks", tmp_path / "masks", "--backend", backend)
     assert result.code == 0, result.err
     shown = frames_of(output)
-    assert len(shown) == count == len(os.listdir(tmp_path / "masks"))
+    assert len(shown) == playable.count == len(os.listdir(tmp_path / "masks"))
     assert shown[0].shape == (height + height % 2, width + width % 2, 3)
     assert ("padded" in result.err) == bool(width % 2)
-    with FileSource(clip) as source:
-        original = next(iter(source)).rgba[..., :3].astype(int)
     untouched = np.asarray(cv2.imread(str(tmp_path / "masks" / "000000.png"), cv2.IMREAD_UNCHANGED)) == 0
     if untouched.any():
-        assert np.abs(shown[0][:height, :width][untouched] - original[untouched]).mean() < 8
+        assert cv2.absdiff(shown[0][:height, :width][untouched], playable.first[untouched]).mean() < 8
 
 
 def test_keeps_varying_time_stamps(tmp_path: Path, texelflow: Command) -> None:
@@ -225,8 +237,8 @@ def test_from_and_to_are_exact(tmp_path: Path, texelflow: Command) -> None:
 
 
 def test_two_runs_write_the_same_bytes(tmp_path: Path, texelflow: Command) -> None:
-    for name in ("a.mp4", "b.mp4"):
-        texelflow("replay", CLIP, "--from", 100, "--to", 110, "--out", tmp_path / name, "--backend", "gl")
+    for name in ("a.mp4", "b.mp4"):  # the frames before the first are segmented as well, for what is smoothed over time
+        texelflow("replay", CLIP, "--from", 4, "--to", 14, "--out", tmp_path / name, "--backend", "gl")
     assert (tmp_path / "a.mp4").read_bytes() == (tmp_path / "b.mp4").read_bytes()
 
 
@@ -261,7 +273,7 @@ def test_finishes_what_a_cut_off_recording_holds(
 
 def test_a_full_disk_keeps_what_was_recorded(tmp_path: Path) -> None:
     def allow_little() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
 
     output = tmp_path / "out.mp4"
     command = [sys.executable, "-m", "texelflow.app.cli", "replay", str(CLIP), "--out", str(output), "--backend", "cpu"]

@@ -51,7 +51,7 @@ def _rolled(statement: Statement) -> Statement:
 
 def _may_move(statement: Declare) -> bool:
     """Whether it is a load, or no vector: then it is a position, or what one is made of."""
-    return statement.name.type != "vec4" or isinstance(statement.value, Tap | LoadFrom | Weight)
+    return statement.name.type != "vec4" or isinstance(statement.value, (Tap, LoadFrom, Weight))
 
 
 def _needed(statement: Statement, waiting: dict[Name, Declare]) -> Sequence[Declare]:
@@ -72,4 +72,5 @@ def _without_branch(load: Declare) -> Declare:
 
 
 def _inside(statement: Statement) -> Statement:
-    return replace(statement, body=loads_at_use(statement.body)) if isinstance(statement, ForEach | When) else statement
+    has_body = isinstance(statement, (ForEach, When))
+    return replace(statement, body=loads_at_use(statement.body)) if has_body else statement

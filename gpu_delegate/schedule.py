@@ -72,5 +72,4 @@ def _without_branch(load: Declare) -> Declare:
 
 
 def _inside(statement: Statement) -> Statement:
-    has_body = isinstance(statement, (ForEach, When))
-    return replace(statement, body=loads_at_use(statement.body)) if has_body else statement
+    return replace(statement, body=loads_at_use(statement.body)) if isinstance(statement, ForEach | When) else statement

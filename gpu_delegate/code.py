@@ -385,13 +385,14 @@ def values_in(node: Value | Statement) -> Iterator[Value]:
         part = waiting.pop()
         if isinstance(part, tuple):
             waiting += part[::-1]
-        elif isinstance(part, _NODES):
+        elif not isinstance(part, _LEAVES) and isinstance(part, _NODES):  # most are leaves
             if isinstance(part, Value):
                 yield part
             waiting += list(vars(part).values())[::-1]
 
 
 _NODES = (Value, *get_args(Statement))
+_LEAVES = (int, str, float)
 
 
 # Longer words ---------------------------------------------------------------------------------------------------------

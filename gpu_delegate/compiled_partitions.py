@@ -13,10 +13,8 @@ from .errors import DeviceError, UnsupportedError
 from .graph import Graph
 from .partition import Partition, partition_graph, subgraph
 from .program import CompiledGraph, compile_graph
+from .reasons import CONSTANT_OF_CPU, CONSTANT_OUTPUT
 from .refusals import LoneNodes, find_refusals
-
-CONSTANT_OF_CPU = "constant; what reads it stays on the CPU"
-CONSTANT_OUTPUT = "constant; it is an output of the model"
 
 CompileGraph = Callable[[Graph, Device, CompileOptions], CompiledGraph]  # as compile_graph
 Compile = Callable[[Graph], CompiledGraph]  # raises UnsupportedError, DeviceError

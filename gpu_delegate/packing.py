@@ -64,8 +64,10 @@ def in_file_type(values: Float32Array, tensor: Tensor) -> npt.NDArray[Any]:
 
 def pad_lanes(data: Float32Array, axis: int) -> Float32Array:
     """Append zeros along an axis up to a multiple of four."""
-    missing = -data.shape[axis] % 4
-    return np.pad(data, [(0, missing if k == axis else 0) for k in range(data.ndim)])
+    shape = [size + -size % 4 if k == axis else size for k, size in enumerate(data.shape)]
+    padded = np.zeros(shape, data.dtype)
+    padded[tuple(map(slice, data.shape))] = data
+    return padded
 
 
 def convolution_blocks(weights_ohwi: Float32Array) -> Float32Array:

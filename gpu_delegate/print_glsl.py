@@ -86,11 +86,14 @@ def glsl_length(value: Operand) -> int:
     return len(_atom(value))
 
 
+_BLOCKS = (ForEach, When)
+
+
 def lines(statements: Iterable[Statement], depth: int = 1) -> Iterator[str]:
     """The lines of statements, indented."""
     space = "    " * depth
     for statement in statements:
-        if isinstance(statement, ForEach | When):
+        if isinstance(statement, _BLOCKS):
             yield f"{space}{_head(statement)}{{"
             yield from lines(statement.body, depth + 1)
             yield f"{space}}}"
@@ -143,7 +146,8 @@ def _binding(value: Operand) -> int:
 
 def _within(value: Operand, binding: int) -> str:
     """The text of a part of an expression, in brackets where it binds less tightly."""
-    return glsl(value) if _binding(value) >= binding else f"({glsl(value)})"
+    text = _WORDS[type(value)](value)
+    return text if _binding(value) >= binding else f"({text})"
 
 
 def _atom(value: Operand) -> str:

@@ -51,7 +51,7 @@ def _rolled(statement: Statement) -> Statement:
 
 def _may_move(statement: Declare) -> bool:
     """Whether it is a load, or no vector: then it is a position, or what one is made of."""
-    return statement.name.type != "vec4" or isinstance(statement.value, Tap | LoadFrom | Weight)
+    return statement.name.type != "vec4" or isinstance(statement.value, (Tap, LoadFrom, Weight))
 
 
 def _needed(statement: Statement, waiting: dict[Name, Declare]) -> Sequence[Declare]:

@@ -91,7 +91,9 @@ def _expand(name: str, literals: Mapping[str, str], files: list[str], left: dict
     files.append(name)
     lines = []
     for at, line in enumerate(_read(name).splitlines(), 1):
-        if include := _INCLUDE.match(line):
+        if not line.lstrip().startswith("#"):
+            lines.append(line)
+        elif include := _INCLUDE.match(line):
             if include[1] not in files:
                 inner = _expand(include[1], literals, files, left)
                 lines += [

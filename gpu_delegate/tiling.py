@@ -1,7 +1,8 @@
 """Tiles: bodies and a tuning go in, for each body a tile comes out: rows per thread, work-group, literals or not."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from types import MappingProxyType
 
 from .areas import (
@@ -94,17 +95,19 @@ def is_too_long(body: Body, tuning: Tuning) -> bool:
     return source_size(body, least).characters > tuning.source_characters
 
 
-def _tunings(tuning: Tuning) -> Iterator[Tuning]:
+@lru_cache(maxsize=64)  # asked for each body, for few tunings
+def _tunings(tuning: Tuning) -> tuple[Tuning, ...]:
     """The tuning, then others for ever shorter sources: fewer rows of a thread, no literals, fewer slices."""
-    rows = tuning.rows
+    found, rows = [], tuning.rows
     while rows > 1:
-        yield replace(tuning, rows=rows)
+        found.append(replace(tuning, rows=rows))
         rows //= 2
-    yield replace(tuning, rows=1)
+    found.append(replace(tuning, rows=1))
     slices = tuning.thread_slices
     while slices:
-        yield replace(tuning, rows=1, bake_weights=0, whole_slices=0, thread_slices=slices)
+        found.append(replace(tuning, rows=1, bake_weights=0, whole_slices=0, thread_slices=slices))
         slices //= 2
+    return tuple(found)
 
 
 def _fitting(body: Body, baked: bool, tuning: Tuning) -> Tile | None:

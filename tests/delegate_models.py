@@ -97,9 +97,9 @@ def branches() -> bytes:
     return builder.build()
 
 
-def interleaved() -> bytes:
+def interleaved(side: int = 40) -> bytes:
     """Operators of the CPU, which take their time, before, between and behind two partitions."""
-    builder, shape = ModelBuilder(), (1, 40, 40, 8)
+    builder, shape = ModelBuilder(), (1, side, side, 8)
     y = builder.input(shape)
     for op in ("TANH", "NEG"):
         for _ in range(3):

@@ -6,8 +6,8 @@ their borders. What merged pieces could fuse besides is not counted.
 
 from collections.abc import Iterator
 
-from texelflow.gpu_delegate.compiled_partitions import CONSTANT_OF_CPU, CONSTANT_OUTPUT
 from texelflow.gpu_delegate.partition import partition_graph
+from texelflow.gpu_delegate.reasons import CONSTANT_OF_CPU, CONSTANT_OUTPUT
 from texelflow.gpu_delegate.refusals import LoneNodes
 
 from .cost import RunCost, crossing_cost

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..compiled_partitions import CONSTANT_OF_CPU
+from ..reasons import CONSTANT_OF_CPU
 from ..wording import counted
 
 

@@ -1,6 +1,7 @@
 """Messages on standard input go in, what an interpreter in this process says to them comes out on standard output.
 
-This is the child's side of child_interpreter.py: the one process that may crash, hang or run out of memory.
+This is the child's side of child_interpreter.py: the one process that may crash, hang or run out of memory. Only where
+a delegate is asked for it imports the compiler and OpenGL, which takes longer than all the rest of its start.
 """
 
 import contextlib
@@ -8,13 +9,14 @@ import os
 import signal
 import sys
 from dataclasses import asdict
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from ..context import Context, open_context
-from ..delegate.delegate import GpuDelegate
 from ..errors import DeviceError, TexelflowError
 from .array_pipe import AnyArray, receive, send
 from .interpreter import InterpreterOptions, LocalInterpreter
+
+if TYPE_CHECKING:
+    from ..context import Context
 
 
 def serve() -> None:
@@ -33,19 +35,23 @@ def serve() -> None:
             _answer(interpreter, message, arrays, answers)
 
 
-def _opened_context() -> Context | None:
+def _opened_context() -> "Context | None":
     """None where there is no OpenGL, of which the delegate tells."""
+    from ..context import open_context
+
     with contextlib.suppress(DeviceError):
         return open_context()
     return None
 
 
 def _opened(
-    answers: BinaryIO, model: AnyArray, options: InterpreterOptions, context: Context | None
+    answers: BinaryIO, model: AnyArray, options: InterpreterOptions, context: "Context | None"
 ) -> LocalInterpreter | None:
     try:
         data, delegate = model.tobytes(), None
         if options.delegate is not None:
+            from ..delegate.delegate import GpuDelegate
+
             delegate = GpuDelegate(model=data, context=context.mgl if context else None, quiet=True, **options.delegate)
         interpreter = LocalInterpreter(data, options, delegate)
     except (TexelflowError, MemoryError) as error:

@@ -56,16 +56,19 @@ def _expect(holds: bool, what: str) -> None:
 
 def _verify_order(graph: Graph, node: Node, where: str, written: set[int]) -> None:
     for tensor in node.inputs:
-        if tensor == ABSENT:
-            continue
-        _expect(tensor in graph.tensors, f"{where} reads tensor {tensor}, which is missing")
-        known = tensor in written or graph.tensors[tensor].is_constant
-        _expect(known, f"{where} reads {_called(graph, tensor)} before anything has written it")
+        if tensor != ABSENT and not _is_known(graph, tensor, written):
+            _expect(tensor in graph.tensors, f"{where} reads tensor {tensor}, which is missing")
+            raise ModelError(f"{where} reads {_called(graph, tensor)} before anything has written it")
     _expect(len(set(node.outputs)) == len(node.outputs), f"{where} writes a tensor twice")
     for tensor in node.outputs:
         _expect(tensor in graph.tensors, f"{where} writes tensor {tensor}, which is missing")
-        known = tensor in written or graph.tensors[tensor].is_constant
-        _expect(not known, f"{where} writes {_called(graph, tensor)}, which has a value already")
+        if _is_known(graph, tensor, written):
+            raise ModelError(f"{where} writes {_called(graph, tensor)}, which has a value already")
+
+
+def _is_known(graph: Graph, tensor: int, written: set[int]) -> bool:
+    """Whether it is there, and has a value."""
+    return tensor in graph.tensors and (tensor in written or graph.tensors[tensor].is_constant)
 
 
 def _called(graph: Graph, tensor: int) -> str:
@@ -82,8 +85,9 @@ def _verify_shapes(graph: Graph, node: Node, where: str) -> None:
         holds = check(node, inputs, output)
     except (ValueError, IndexError, TypeError):  # of NumPy, or where anything is missing
         holds = False
-    shown = ", ".join(str(list(shape)) for shape in inputs)
-    _expect(holds, f"{where} does not make {list(output)} from {shown} with {node.attributes}")
+    if not holds:
+        shown = ", ".join(str(list(shape)) for shape in inputs)
+        raise ModelError(f"{where} does not make {list(output)} from {shown} with {node.attributes}")
 
 
 # Ops ------------------------------------------------------------------------------------------------------------------

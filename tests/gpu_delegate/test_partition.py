@@ -14,7 +14,7 @@ from tests.model_builder import ModelBuilder, selfie_like
 from tests.random_networks import random_network
 from tests.slow_partitioner import slow_claim, slow_partitions
 from tests.sparse import Traversal, encoded
-from texelflow.gpu_delegate.compiled_partitions import CONSTANT_OF_CPU, CONSTANT_OUTPUT, compile_partitions
+from texelflow.gpu_delegate.compiled_partitions import compile_partitions
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.device import SOFTWARE
@@ -24,6 +24,7 @@ from texelflow.gpu_delegate.partition import border_bytes, partition_graph, subg
 from texelflow.gpu_delegate.passes.verification import verify
 from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.reasons import CONSTANT_OF_CPU, CONSTANT_OUTPUT
 from texelflow.gpu_delegate.refusals import find_refusals
 from texelflow.gpu_delegate.runtime import Program, device_of
 from texelflow.gpu_delegate.support import example_graph

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.gl
 SIGNALS = int(os.environ.get("SIGNALS", "100"))
 MOST_PAUSE_S = 0.004
 TIMEOUT_S = 60
+SIDE = 20  # of maps where hundreds of invocations need to take no longer on the CPU than on the GPU
 
 # Prints how its invocations ended. Inputs differ from call to call, so that outputs that were left over are found.
 PROGRAM = """
@@ -32,9 +33,10 @@ import {module} as runtime
 
 wanted, number, of_caller = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "caller"
 context = moderngl.create_context(standalone=True, require=430, backend="egl") if of_caller else None
-made = interpreter(runtime, interleaved(), GpuDelegate(min_nodes_per_partition=1, context=context, strict=True))
+delegate = GpuDelegate(min_nodes_per_partition=1, context=context, strict=True)
+made = interpreter(runtime, interleaved({side}), delegate)
 place, found = made.get_input_details()[0]["index"], made.get_output_details()[0]["index"]
-inputs = [np.random.default_rng(seed).normal(0, 1, (1, 40, 40, 8)).astype(np.float32) for seed in range(7)]
+inputs = [np.random.default_rng(seed).normal(0, 1, (1, {side}, {side}, 8)).astype(np.float32) for seed in range(7)]
 expected = [run(made, each)[0] for each in inputs]
 counts = dict(right=0, wrong=0, raised=0, failed=0, signals=0)
 kind = KeyboardInterrupt if number == signal.SIGINT else TimeoutError
@@ -101,7 +103,7 @@ def pelt(process: "subprocess.Popen[str]", number: int) -> dict[str, int]:
 )
 def test_signals_at_random_moments(runtime: Any, form: str, number: int) -> None:
     """Half of them or so come while C++ runs, and are handled at the start of a callback."""
-    program = PROGRAM.format(module=runtime.__name__)
+    program = PROGRAM.format(module=runtime.__name__, side=40)
     command = (sys.executable, "-c", program, str(SIGNALS), str(int(number)), form)
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -124,7 +126,7 @@ def test_signals_at_random_moments(runtime: Any, form: str, number: int) -> None
 )
 def test_ctrl_c_ends_a_program_as_ever(runtime: Any, loop: str) -> None:
     """With Python's own handler: the usual traceback, out of where it was, and the usual end."""
-    program = PROGRAM.format(module=runtime.__name__).split("signal.signal(number")[0]
+    program = PROGRAM.format(module=runtime.__name__, side=SIDE).split("signal.signal(number")[0]
     program += LOADED + f'print("ready", flush=True)\nkept = []\nwhile True:\n    {loop}\n'
     command = (sys.executable, "-c", program, "1", "2", "thread")
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -143,8 +145,8 @@ def test_ctrl_c_ends_a_program_as_ever(runtime: Any, loop: str) -> None:
 
 def test_where_no_room_for_calls_is_left(runtime: Any) -> None:
     """At every depth near the limit of recursion: right, or it raises; and right again afterwards."""
-    made = interpreter(runtime, interleaved(), GpuDelegate(min_nodes_per_partition=1, strict=True))
-    inputs = [np.random.default_rng(seed).normal(0, 1, (1, 40, 40, 8)).astype(np.float32) for seed in (0, 1)]
+    made = interpreter(runtime, interleaved(SIDE), GpuDelegate(min_nodes_per_partition=1, strict=True))
+    inputs = [np.random.default_rng(seed).normal(0, 1, (1, SIDE, SIDE, 8)).astype(np.float32) for seed in (0, 1)]
     expected = [run(made, each)[0] for each in inputs]
     place, found = made.get_input_details()[0]["index"], made.get_output_details()[0]["index"]
     ends = {"right": 0, "raised": 0}

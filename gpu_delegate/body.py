@@ -14,7 +14,7 @@ and no value between them touches memory.
 import copy
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 from types import MappingProxyType
 
@@ -257,8 +257,9 @@ class Loops:
         """Operands may have the size 1 in any dimension: they are read from memory, at the same place over and over."""
         out = replace(self._domain, channels=self._shape(node.outputs[0]).channels)
         for shape in map(self._shape, node.inputs):
-            if any(mine not in (1, whole) for mine, whole in zip(astuple(shape), astuple(out), strict=True)):
-                raise Decline(f"operands of {'x'.join(map(str, astuple(shape)))} do not broadcast")
+            sizes = vars(shape).values()
+            if any(mine not in (1, whole) for mine, whole in zip(sizes, vars(out).values(), strict=True)):
+                raise Decline(f"operands of {'x'.join(map(str, sizes))} do not broadcast")
 
     def _hold(self, tensor: int) -> None:
         if tensor not in self._held:

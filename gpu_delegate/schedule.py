@@ -60,10 +60,10 @@ def _needed(statement: Statement, waiting: dict[Name, Declare]) -> Sequence[Decl
         return []
     found: list[Declare] = []
     values = list(values_in(statement))
+    of_matrices = {value.value for value in values if isinstance(value, Lane)}
     for name in values:
         if isinstance(name, Name) and (load := waiting.pop(name, None)) is not None:
-            of_matrix = any(isinstance(value, Lane) and value.value == name for value in values)
-            found += [*_needed(load, waiting), load if of_matrix else _without_branch(load)]
+            found += [*_needed(load, waiting), load if name in of_matrices else _without_branch(load)]
     return found
 
 

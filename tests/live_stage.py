@@ -6,7 +6,7 @@ A script is a generator: the session takes one step of its loop at each yield, a
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from time import monotonic, perf_counter_ns
 
@@ -28,7 +28,8 @@ from texelflow.app.frame.pipeline import FrameRecord
 from texelflow.app.frame.refine import Refinement
 from texelflow.app.live.sourcing import Waker, open_source
 from texelflow.app.media.sources import FileSource
-from texelflow.app.models.loading import load_segmentation
+from texelflow.app.models.catalogue import CATALOGUE
+from texelflow.app.models.loading import SegmentationModel, load_segmentation
 from texelflow.app.session.clock import NewestWins
 from texelflow.app.session.hud import Hud
 from texelflow.app.session.opening import open_host_with_window, open_session
@@ -170,7 +171,7 @@ class Theatre:
         with ExitStack() as stack:
             source = open_source(settings, wake, self.clock)
             stack.callback(source.close)
-            console, model = Console(quiet=True), load_segmentation(settings.model)
+            console, model = Console(quiet=True), first_model(settings.model)
             host = stack.enter_context(open_host_with_window(source.for_session(), model, "live", watch, console))
             wake.loop = host.wake
 
@@ -191,6 +192,14 @@ class Theatre:
             stage.session.run(lambda: next(acts, acts) is acts)
             assert next(acts, acts) is acts, "the session ended before the script did"
         return stage.records
+
+
+def first_model(name: str) -> SegmentationModel:
+    """That with which a session begins; one of the catalogue, which is always the same, is read once."""
+    return _catalogued(name) if name in CATALOGUE else load_segmentation(name)
+
+
+_catalogued = cache(load_segmentation)
 
 
 @pytest.fixture

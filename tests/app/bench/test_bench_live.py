@@ -141,7 +141,7 @@ def test_another_thread_runs_and_ends() -> None:
 
 @pytest.mark.slow
 def test_a_frame_is_measured_stage_by_stage(display: Display) -> None:
-    figures = bench_live(LiveBench(size="64x48", frames=3), Console(quiet=True))
+    figures = bench_live(LiveBench(model="selfie-landscape", size="64x48", frames=3), Console(quiet=True))
     assert figures == json.loads(json.dumps(figures))
     assert figures["frames"] == 3
     for side, limit_ms in (("off", 1.0), ("on", 2.0)):

@@ -28,7 +28,6 @@ from texelflow.app.picture.preprocess import ImageSize, Preprocessor
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.errors import MediaError
 
-ASSETS = Path(__file__).parents[3] / "assets"
 DEFAULT = background_file("")
 COUNT, GAP_MS = 6, 100
 
@@ -271,12 +270,12 @@ def test_all_is_freed(context: Context, clip: Path) -> None:
 
 @pytest.mark.gl
 def test_recordings_before_a_video_are_the_same_in_every_run(
-    clip: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    clip: Path, people: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     texelflow = Command(capsys)
     options = ["--background", clip, "--light-wrap", 0.5, "--mirror", "--to", 6, "--backend", "cpu"]
     for run in "ab":
-        texelflow("replay", ASSETS / "people.mp4", "--out", tmp_path / run, *options)
+        texelflow("replay", people, "--out", tmp_path / run, *options)
     for picture in (tmp_path / "a").iterdir():
         assert picture.read_bytes() == (tmp_path / "b" / picture.name).read_bytes()
     first, last = (np.asarray(cv2.imread(str(tmp_path / "a" / f"{index:06d}.png"))) for index in (0, 6))

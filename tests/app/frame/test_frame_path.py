@@ -120,8 +120,9 @@ class TestDefinition:
 
     @pytest.mark.parametrize("preprocessing", PREPROCESSING)
     @pytest.mark.parametrize("fit", FITS)
-    @pytest.mark.parametrize("size", SIZES)
-    @pytest.mark.parametrize("tensor_size", [(256, 256), (256, 144), (13, 7)])
+    @pytest.mark.parametrize(
+        ("size", "tensor_size"), [*product(SIZES, [(256, 144), (13, 7)]), ((640, 480), (256, 256))]
+    )
     def test_both_directions_do_what_is_written(
         self, size: ImageSize, tensor_size: ImageSize, fit: Fit, preprocessing: Preprocessing
     ) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.picture_formats import PLANAR, noise
 from tests.quantized_models import HEIGHT, SCHEMES, WIDTH, small_quantised
-from texelflow.app.frame.cpu_path import CpuPath
+from texelflow.app.frame.cpu_path import CpuPath, preprocessor_of
 from texelflow.app.frame.frame_job import FrameJob, frame_job
 from texelflow.app.frame.gl_path import GlPath
 from texelflow.app.frame.native_path import NativePath
@@ -48,9 +48,10 @@ def tensor_on_gpu(
 )
 def test_pictures_become_steps_and_masks_what_they_mean(context: Context, name: str, tmp_path: Path) -> None:
     model = loaded(tmp_path, name)
-    source = model.graph.tensors[model.graph.inputs[0]]
+    source, cpu = model.graph.tensors[model.graph.inputs[0]], CpuPath(model, FORMATS[0], as_read=True)
     for form in FORMATS:
-        picture, cpu, native = noise(form), CpuPath(model, form, as_read=True), NativePath(model, form, threads=1)
+        cpu.take(form)
+        picture, native = noise(form), NativePath(model, form, threads=1)
         tensor = cpu.image_to_tensor(picture)
         wanted = in_file_type(tensor, source)
         np.testing.assert_array_equal(tensor, np.round(tensor))
@@ -80,7 +81,8 @@ def test_a_byte_of_a_picture_is_the_byte_of_an_input(context: Context, tmp_path:
         np.testing.assert_allclose((low, high), (steps.low, steps.high))
         wanted = picture.planes[0][None, ..., :3].astype(np.int64) + least
         np.testing.assert_array_equal(tensor_on_gpu(context, model, picture), wanted)
-        source, cpu = model.graph.tensors[model.graph.inputs[0]], CpuPath(model, picture.format)
+        source = model.graph.tensors[model.graph.inputs[0]]
+        cpu = preprocessor_of(model, picture.format, "stretch", "plain")
         np.testing.assert_array_equal(in_file_type(cpu.image_to_tensor(picture), source), wanted)
 
 

@@ -122,6 +122,7 @@ def test_every_module_loads_and_works_where_linuxs_own_are_missing(tmp_path: Pat
         "well on win32",
         "well on darwin",
     ]
+    assert done.stdout.count("\nCONV_2D ") == 2, "ops are listed"
 
 
 @pytest.mark.gl

@@ -384,7 +384,7 @@ def on_machine(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], OnMa
         )  # fmt: skip
         assert done.stderr == "", "libraries say nothing"
         frame, masks, *video = (Result(*json.loads(line)) for line in done.stdout.splitlines())
-        return OnMachine(place, frame, masks, *video or [None])
+        return OnMachine(place, frame, masks, video[0] if video else None)
 
     return of
 

@@ -70,6 +70,10 @@ def alter_resize(graph: Graph) -> tuple[Graph, Node]:
     return with_node(graph, node, replace(node, attributes=flipped)), node
 
 
+ALTERS = (alter_weight, alter_activation, alter_resize)
+ALTERATIONS = pytest.mark.parametrize("alter", ALTERS)
+
+
 @pytest.fixture(scope="module")
 def network() -> bytes:
     return selfie_like(1)
@@ -115,11 +119,7 @@ def test_a_sound_model_passes(network: bytes, backend: str, unfused: bool, capsy
 @pytest.mark.gl
 @pytest.mark.parametrize(
     ("alter", "backend", "unfused"),
-    [
-        *((alter, "gl", False) for alter in (alter_weight, alter_activation, alter_resize)),
-        (alter_resize, "gl", True),
-        (alter_activation, "native", False),
-    ],
+    [*((alter, "gl", unfused) for alter in ALTERS for unfused in (False, True)), (alter_activation, "native", False)],
 )
 def test_an_altered_op_is_named(
     network: bytes,
@@ -147,12 +147,16 @@ def test_an_altered_op_is_named(
 
 
 @pytest.mark.gl
+@ALTERATIONS
 def test_a_clip_on_an_altered_network_fails(
-    model_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    model_file: Path,
+    alter: Alter,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """By as little as one weight."""
     sound = load_segmentation(str(model_file), SPEC)
-    altered, node = alter_weight(sound.graph)
+    altered, node = alter(sound.graph)
     compile_instead(altered, monkeypatch)
     picture = tmp_path / "worst.png"
     with FileSource(CLIP, 59, 60) as source:

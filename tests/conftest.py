@@ -25,7 +25,7 @@ from tests.live_stage import managed_theatre, people, still, theatre  # noqa: F4
 from tests.markers import _no_devices, pytest_collection_modifyitems  # noqa: F401  # for all tests
 from tests.runtimes import runtime  # noqa: F401  # fixture
 from texelflow import assets
-from texelflow.app.frame.compute import AUTO_CHOICE
+from texelflow.app.frame.auto_choice import AUTO_CHOICE
 from texelflow.app.models.catalogue import resolve
 from texelflow.gpu_delegate.context import Context, open_context
 from texelflow.gpu_delegate.egl import Api

@@ -116,12 +116,13 @@ def test_every_module_loads_and_works_where_linuxs_own_are_missing(tmp_path: Pat
     }
     environment = {**os.environ, "COLUMNS": "100"}
     command = [sys.executable, "-c", PROGRAM, " ".join(modules()), str(tmp_path)]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert [line for line in done.stdout.splitlines() if line.startswith("well on")] == [
         "well on win32",
         "well on darwin",
     ]
+    assert done.stdout.count("\nCONV_2D ") == 2, "ops are listed"
 
 
 @pytest.mark.gl

@@ -15,7 +15,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from texelflow.gpu_delegate.cpu.interpreter import load_interpreter_module
+from texelflow.gpu_delegate.cpu.interpreter_module import load_interpreter_module
 from texelflow.gpu_delegate.cpu.writer import write_model
 from texelflow.gpu_delegate.errors import UsageError
 from texelflow.gpu_delegate.graph import Graph

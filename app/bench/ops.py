@@ -15,7 +15,7 @@ from texelflow.gpu_delegate.cases.case_group import CaseGroup
 from texelflow.gpu_delegate.cases.op_case import CaseArray
 from texelflow.gpu_delegate.cases.table import cases_of
 from texelflow.gpu_delegate.context import Context, open_context
-from texelflow.gpu_delegate.cpu.interpreter import load_interpreter_module
+from texelflow.gpu_delegate.cpu.interpreter_module import load_interpreter_module
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.cpu.writer import write_model
 from texelflow.gpu_delegate.errors import DeviceError, ModelError, UnsupportedError, UsageError

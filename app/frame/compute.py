@@ -5,22 +5,19 @@ such code, it takes a GPU that is none of software.
 """
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator
 
 from texelflow.gpu_delegate import debug
 from texelflow.gpu_delegate.context import DRAWING, Context, open_context, too_old
 from texelflow.gpu_delegate.errors import DeviceError, UsageError
-from texelflow.gpu_delegate.wording import meant
 
 from ..console import Console
 from ..models.loading import FrameModel
+from .auto_choice import auto_backend, chosen_by_hand
 from .backend_times import BackendTimes, backend_times
-from .backends import Backend, ComputeBackend, ComputeChoice
+from .backends import ComputeBackend, ComputeChoice
 
 ContextOpener = Callable[[], contextlib.AbstractContextManager[Context]]
-AUTO_CHOICE = "TEXELFLOW_AUTO"  # in the environment: what auto takes; nothing is measured
-AUTO_CHOICES = ("gl", "cpu", "hardware")  # hardware: the GPU, unless it is one of software
 
 
 @contextlib.contextmanager
@@ -55,23 +52,6 @@ def compute_in(context: Context, choice: ComputeChoice, model: FrameModel, conso
     if choice.backend == "auto":
         computes = _is_worth_it(context, choice, model, console)
     return _told(ComputeBackend("gl" if computes else "cpu", context, choice.cpu), choice)
-
-
-def auto_backend(is_software: bool, times: BackendTimes | None, by_hand: str = "") -> Backend:
-    """What auto takes where OpenGL computes: by hand, by the times, or, where there are none, by the kind of GPU."""
-    if by_hand in ("gl", "cpu"):
-        return "gl" if by_hand == "gl" else "cpu"
-    if times is None or times.cpu_ms is None:
-        return "cpu" if is_software else "gl"
-    return "gl" if times.gl_ms is not None and times.gl_ms <= times.cpu_ms else "cpu"
-
-
-def chosen_by_hand() -> str:
-    """What TEXELFLOW_AUTO says, "" where it says nothing. Raises UsageError for anything else."""
-    chosen = os.environ.get(AUTO_CHOICE, "").strip()
-    if chosen and chosen not in AUTO_CHOICES:
-        raise UsageError(f"{AUTO_CHOICE}={chosen}: gl, cpu or hardware is needed{meant(chosen, AUTO_CHOICES)}")
-    return chosen
 
 
 def _told(compute: ComputeBackend, choice: ComputeChoice) -> ComputeBackend:

@@ -1,6 +1,7 @@
 """The name of a probe goes in; what it finds of this machine's OpenGL comes out on stdout, as one JSON object.
 
 `texelflow doctor` runs probes as processes of their own: a broken driver may end the process that asks it, or hang it.
+Each loads what it needs when it runs.
 """
 
 import ctypes
@@ -9,14 +10,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from time import perf_counter
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from texelflow.gpu_delegate import opengl
-from texelflow.gpu_delegate.context import DRAWING, REQUIRED, Context, open_context
 from texelflow.gpu_delegate.egl import Egl
 from texelflow.gpu_delegate.errors import DeviceError, TexelflowError, UsageError
-from texelflow.gpu_delegate.gpu_timer import timer_health
-from texelflow.gpu_delegate.native import TriedDevice, try_device, wanted_apis
+
+if TYPE_CHECKING:
+    from texelflow.gpu_delegate.context import Context
+    from texelflow.gpu_delegate.native import TriedDevice
 
 Found = dict[str, Any]
 
@@ -26,6 +28,8 @@ _FENCE_WAIT_NS = 2_000_000_000
 
 def probe_opengl() -> Found:
     """The context that the program would get: who renders, limits, what of newer OpenGL is there, timer and fence."""
+    from texelflow.gpu_delegate.context import DRAWING, open_context
+
     try:
         context, error = open_context(), ""
     except DeviceError as reason:
@@ -37,8 +41,10 @@ def probe_opengl() -> Found:
         }  # fmt: skip
 
 
-def describe_context(context: Context) -> Found:
+def describe_context(context: "Context") -> Found:
     """An open context in plain values."""
+    from texelflow.gpu_delegate.gpu_timer import timer_health
+
     return {
         "vendor": context.vendor,
         "renderer": context.renderer,
@@ -62,6 +68,9 @@ def probe_egl() -> Found:
 
 def probe_device(number: str) -> Found:
     """One of them: what renders there, or why nothing does."""
+    from texelflow.gpu_delegate.context import REQUIRED
+    from texelflow.gpu_delegate.native import try_device, wanted_apis
+
     egl = Egl()
     found, context = try_device(egl, egl.devices()[int(number)], REQUIRED, wanted_apis())
     if context:
@@ -69,7 +78,7 @@ def probe_device(number: str) -> Found:
     return {"tried": [_told_of(found)]}
 
 
-def _told_of(tried: TriedDevice) -> Found:
+def _told_of(tried: "TriedDevice") -> Found:
     failure = tried.failure
     why, advice = (failure.why, failure.advice) if failure else ("", "")
     return {"number": tried.device.index, "renderer": tried.renderer, "why": why, "advice": advice}
@@ -103,7 +112,7 @@ def probe_window() -> Found:
 
 def probe_cpu() -> Found:
     """The TensorFlow Lite that loads, if one does, and what code can be made for this CPU."""
-    from texelflow.gpu_delegate.cpu.reference import load_interpreter_module
+    from texelflow.gpu_delegate.cpu.interpreter_module import load_interpreter_module
 
     found: Found = {"module": "", "error": "", "native": _native_code()}
     try:
@@ -129,17 +138,20 @@ def _native_code() -> Found:
 
 def probe_auto() -> Found:
     """What --backend auto takes, and by which times, which are measured where none are kept."""
-    from ..frame.backend_times import backend_times
-    from ..frame.backends import ComputeChoice
-    from ..frame.compute import auto_backend, chosen_by_hand
+    from texelflow.gpu_delegate.context import open_context
+
+    from ..frame.auto_choice import auto_backend, chosen_by_hand
     from ..models.catalogue import list_models
-    from ..models.loading import load_frame_model
 
     by_hand = chosen_by_hand()
     here = {status.entry.name for status in list_models() if status.present}
     with open_context() as context:
         times = None
         if AUTO_MODEL in here and not by_hand:
+            from ..frame.backend_times import backend_times
+            from ..frame.backends import ComputeChoice
+            from ..models.loading import load_frame_model
+
             times = backend_times(context, load_frame_model(AUTO_MODEL), ComputeChoice())
         return {
             "taken": auto_backend(context.is_software, times, by_hand), "by_hand": by_hand,
@@ -159,7 +171,7 @@ def _glfw_error(glfw: Any) -> str:
     return text.decode(errors="replace") if isinstance(text, bytes) else str(text or "no window opens")
 
 
-def _fence_ms(context: Context) -> float | None:
+def _fence_ms(context: "Context") -> float | None:
     """How long a fence takes with nothing before it; None for one that is not signalled in two seconds."""
     gl, start = context.gl, perf_counter()
     fence = gl.glFenceSync(opengl.SYNC_GPU_COMMANDS_COMPLETE, 0)

@@ -7,7 +7,7 @@ from texelflow.gpu_delegate.egl import Api
 from texelflow.gpu_delegate.errors import DeviceError
 from texelflow.gpu_delegate.native import wanted_apis
 
-from ..picture.preprocess import ImageSize
+from ..picture.picture import ImageSize
 from .window import Window
 
 

@@ -20,7 +20,7 @@ from texelflow.gpu_delegate.library import load_library
 from ..console import one_line
 from ..glfw_library import load_glfw
 from ..overlay.inputs import Input
-from ..picture.preprocess import ImageSize
+from ..picture.picture import ImageSize
 from .drops import Drops
 from .keys import Key
 from .listener import Listener

@@ -1,7 +1,6 @@
 """The bytes of a .tflite file and inputs go in, what TensorFlow Lite's interpreter makes of them comes out."""
 
 import contextlib
-import importlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter
@@ -9,11 +8,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..errors import DeviceError, ModelError, TexelflowError, UsageError
+from ..errors import ModelError, TexelflowError, UsageError
 from ..graph import Shape
 from ..reading.model_file import printable_name
 from .array_pipe import AnyArray
 from .delegation import AppliedDelegate, Delegation, delegation_of
+from .interpreter_module import load_interpreter_module
 from .xnnpack import XnnpackDelegate
 
 CANNOT = "TensorFlow Lite cannot run this model on the CPU"
@@ -63,14 +63,6 @@ class AnyInterpreter(Protocol):
 
     def close(self) -> None:
         """Free a process, and what is in OpenGL; a second call does nothing. It cannot run any more then."""
-
-
-def load_interpreter_module() -> Any:
-    """The module with TensorFlow Lite's Interpreter: tflite-runtime's, else ai-edge-litert's. Raises DeviceError."""
-    for name in ("tflite_runtime.interpreter", "ai_edge_litert.interpreter"):
-        with contextlib.suppress(ImportError):
-            return importlib.import_module(name)
-    raise DeviceError("TensorFlow Lite is not installed; `pip install ai-edge-litert` adds the CPU path")
 
 
 class LocalInterpreter:

@@ -20,7 +20,8 @@ from .array_pipe import AnyArray
 from .child_interpreter import ChildInterpreter
 from .delegation import Delegation
 from .footprint import check_footprint
-from .interpreter import AnyInterpreter, InterpreterOptions, LocalInterpreter, load_interpreter_module
+from .interpreter import AnyInterpreter, InterpreterOptions, LocalInterpreter
+from .interpreter_module import load_interpreter_module
 from .shared_interpreter import shared_interpreter
 from .writer import write_model, written_indices
 

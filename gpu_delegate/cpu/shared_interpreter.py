@@ -11,7 +11,8 @@ from ..errors import ModelError
 from ..graph import Graph
 from ..shared_models import CacheState
 from ..weights_cache import WeightsCache
-from .interpreter import InterpreterOptions, LocalInterpreter, load_interpreter_module
+from .interpreter import InterpreterOptions, LocalInterpreter
+from .interpreter_module import load_interpreter_module
 from .xnnpack import XnnpackCache, XnnpackLibrary, why_not_shared
 
 

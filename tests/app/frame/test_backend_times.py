@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from tests.app.frame.test_native_path import segmenting
 from texelflow.app.console import Console
 from texelflow.app.frame import backend_times as measuring
+from texelflow.app.frame.auto_choice import AUTO_CHOICE, auto_backend
 from texelflow.app.frame.backend_times import KIND, BackendTimes, backend_times, parse_times, times_key
 from texelflow.app.frame.backends import ComputeChoice, CpuChoice
-from texelflow.app.frame.compute import AUTO_CHOICE, auto_backend, compute_in, open_compute
+from texelflow.app.frame.compute import compute_in, open_compute
 from texelflow.app.frame.cpu_choice import chosen_cpu_path
 from texelflow.app.picture.picture import rgba_format
 from texelflow.gpu_delegate.context import Context

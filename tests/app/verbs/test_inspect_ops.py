@@ -10,6 +10,7 @@ from texelflow.app.cli import main
 from texelflow.app.verbs.original_ops import ORIGINAL_OPS
 from texelflow.gpu_delegate.cases.table import cases_of
 from texelflow.gpu_delegate.ops.registry import SUPPORTED_OPS
+from texelflow.gpu_delegate.support import unsupported_reason
 
 
 def test_the_verb_lists_ops(capsys: pytest.CaptureFixture[str]) -> None:
@@ -21,6 +22,11 @@ def test_the_verb_lists_ops(capsys: pytest.CaptureFixture[str]) -> None:
         assert (found["gpu"], found["reason"], found["role"]) == (True, None, role), "passes make others of it"
         assert found["cases"] == len(cases_of(op)) > 0
         assert found["native"]
+    for op in ("CONV_2D", "DEPTHWISE_CONV_2D", "Convolution2DTransposeBias", "HARD_SWISH", "RESIZE_BILINEAR", "ADD"):
+        assert listed[op]["reason"] is None
+    folded = [unsupported_reason(op) for op in SUPPORTED_OPS if listed[op]["role"] == "folded"]
+    reasons = [*folded, *(listed[op]["reason"] for op in SUPPORTED_OPS)]
+    assert all(reason is None or len(reason) > 10 for reason in reasons)
     assert {"float32", "int32", "bool"} <= {*listed["PAD"]["types"]}
     assert {"float32", "int8"} <= {*listed["CONV_2D"]["types"]}
     assert listed["LOGICAL_AND"]["types"] == ["bool"]

@@ -33,7 +33,7 @@ from tests.op_vectors import (
 )
 from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.cpu.interpreter import load_interpreter_module
+from texelflow.gpu_delegate.cpu.interpreter_module import load_interpreter_module
 from texelflow.gpu_delegate.graph import (
     Activated,
     Attributes,

@@ -30,7 +30,7 @@ FRAMES = int(os.environ.get("SOAK_FRAMES", "150"))
 SIZE, RATE = (160, 120), 100.0
 WARM_UP = min(500, FRAMES // 2)  # frames after which memory is compared
 MOST_GROWTH_BYTES = 20 << 20
-_FEW, _MANY = (4, 15) if LONG else (3, 8)  # frames; masks are made for every third
+_FEW, _MANY = 4, 15  # frames
 
 Script = Iterator[None]
 

@@ -146,7 +146,7 @@ def _binding(value: Operand) -> int:
 
 def _within(value: Operand, binding: int) -> str:
     """The text of a part of an expression, in brackets where it binds less tightly."""
-    text = _WORDS[type(value)](value)
+    text = glsl(value)
     return text if _binding(value) >= binding else f"({text})"
 
 

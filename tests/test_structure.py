@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 ENGINE = sorted((ROOT / "gpu_delegate").rglob("*.py"))
 MODERNGL = {"moderngl", "glcontext"}
-MAY_IMPORT_MODERNGL = {  # where a context is made, and where the delegate takes a caller's context, textures and buffers
+MAY_IMPORT_MODERNGL = {  # where contexts are made, and where a caller's context, textures and buffers come in
     *("context.py", "native.py"),
     *("delegate/delegate.py", "delegate/worker.py", "delegate/gl_objects.py"),
 }

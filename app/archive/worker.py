@@ -171,7 +171,7 @@ class ArchiveWorker:
         """Raises PieceError where pieces are not there any more, or damaged: then all should be rendered again."""
         staging, cut_off = self._config.staging, job.pieces[-1].cut_off
         made_by = None if cut_off else made_of([*self._config.made_from, "range=0,None", *held.told])
-        files, warnings, frames = dict[str, Path](), list[str](), 0
+        files, warnings, frames = dict[str, Path](), list[str](), sum(piece.frames for piece in job.pieces)
         for kind in job.pieces[0].files:
             self._check_stopped()
             paths = [staging / piece.files[kind] for piece in job.pieces]
@@ -183,9 +183,9 @@ class ArchiveWorker:
                 joined = join_video(paths, files[kind], sound, made_by=made_by)
             else:
                 joined = join_folders(paths, files[kind], made_by)
-            frames, warnings = joined.frames, [*warnings, *joined.warnings]
-            if frames != sum(piece.frames for piece in job.pieces):
-                raise PieceError(f"the pieces have {frames} frames, not the {sum(p.frames for p in job.pieces)} made")
+            warnings += joined.warnings
+            if joined.frames != frames:
+                raise PieceError(f"the pieces have {joined.frames} frames, not the {frames} made")
         held.check()
         placed, sizes = self._published(job.input.name, files)
         return InputDone(

@@ -4,7 +4,8 @@ All that the program finds out and keeps is here; models and photographs that we
 what a person asked for, and need a network to come again. An entry is a file with a header that says what it is and a
 checksum: a damaged one counts as absent and is removed. Files are replaced whole. Who writes holds a lock, and removes
 what was used least recently until all entries together are within the bound. Where a cache cannot be written, nothing
-is kept, and nothing fails.
+is kept, and nothing fails: what is no regular file is never opened, and for locks that others hold a process waits some
+seconds in all.
 """
 
 import contextlib
@@ -15,8 +16,9 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
+from time import perf_counter
 
 from .cache_folder import cache_folder
 
@@ -28,7 +30,9 @@ _LOCK = "lock"
 _TEMPORARY = ".writing-"
 _MOST_HEADER_BYTES = 4096
 _MOST_KEY_BYTES = 3000  # as JSON in the header
-_PATIENCE_S = 5.0  # with another process that writes
+_PATIENCE_S = 5.0  # with other processes that hold a lock for long, in all
+_USUAL_S = 0.25  # for which who writes may hold it
+_AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # a pipe without a writer would be waited for
 
 
 @dataclass(frozen=True)
@@ -173,10 +177,10 @@ def _checksum(kind: str, key: str, content: bytes) -> str:
 
 
 def read_whole(path: Path, most_bytes: int) -> bytes | None:
-    """A file's bytes, of one that is too long only the start; None if it is not there."""
+    """A regular file's bytes, of one that is too long only the start; None if there is none."""
     try:
-        with path.open("rb") as file:
-            return file.read(most_bytes + 1)
+        with open(os.open(path, os.O_RDONLY | _AT_ONCE), "rb") as file:
+            return file.read(most_bytes + 1) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else None
     except OSError:
         return None
 
@@ -220,6 +224,28 @@ def _listed(folder: Path) -> list[Path]:
         return []
 
 
+class _Patience:
+    """How long this process still waits for locks that others hold."""
+
+    def __init__(self) -> None:
+        self.left_s = _PATIENCE_S
+
+    @contextlib.contextmanager
+    def spent(self) -> Iterator[float]:
+        """Gives what is left, and takes off what passes meanwhile beyond the usual."""
+        start_s = perf_counter()
+        try:
+            yield self.left_s
+        finally:
+            self.left_s = max(0.0, self.left_s - max(0.0, perf_counter() - start_s - _USUAL_S))
+
+
+@lru_cache(maxsize=1)
+def _patience() -> _Patience:
+    """The one of this process, whichever cache it uses."""
+    return _Patience()
+
+
 @contextlib.contextmanager
 def file_lock(path: Path) -> Iterator[bool]:
     """Holds a file as a lock; yields False where it cannot be had: no rights, no room, another holds it for long."""
@@ -227,8 +253,19 @@ def file_lock(path: Path) -> Iterator[bool]:
 
     with contextlib.ExitStack() as held:
         try:
-            held.enter_context(filelock.FileLock(path, timeout=_PATIENCE_S))
+            if not stat.S_ISREG(_mode(path)):
+                raise OSError(f"{path} is no regular file")
+            with _patience().spent() as left_s:
+                held.enter_context(filelock.FileLock(path, timeout=left_s))
         except (OSError, NotImplementedError):  # filelock's own are TimeoutError, and this where there are no locks
             yield False
             return
         yield True
+
+
+def _mode(path: Path) -> int:
+    """A file's mode; where there is none yet, that of the regular file that it is to become."""
+    try:
+        return path.stat().st_mode
+    except FileNotFoundError:
+        return stat.S_IFREG

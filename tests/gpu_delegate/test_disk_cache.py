@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import filelock
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -22,6 +23,16 @@ cache = DiskCache(Path(sys.argv[1]), 2000)
 for number in range(60):
     assert cache.change("tuning", "count", lambda old: b"%d" % (int(old or b"0") + 1))
     assert cache.put("tuning", f"{sys.argv[2]} {number}", bytes(300))
+"""
+WAITS = """
+import sys
+from pathlib import Path
+from time import perf_counter
+from texelflow.gpu_delegate.disk_cache import DiskCache
+for _ in range(4):
+    start_s = perf_counter()
+    assert not DiskCache(Path(sys.argv[1])).put("tuning", "a key", b"content")
+    print(perf_counter() - start_s)
 """
 
 
@@ -83,6 +94,43 @@ def test_a_damaged_entry_is_absent_and_goes(damage: str, cache: DiskCache) -> No
         assert cache.put(KIND, "a key", b"new")
         assert cache.get(KIND, "a key") == b"new"
     assert cache.clear() == (damage != "folder")
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder", "link to a pipe"])
+def test_what_is_no_regular_file_is_absent(kind: str, cache: DiskCache, tmp_path: Path) -> None:
+    assert cache.put(KIND, "a key", b"content")
+    path = file_of(cache)
+    path.unlink()
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        os.mkfifo(tmp_path / "pipe")
+        path.symlink_to(tmp_path / "pipe")
+    assert cache.get(KIND, "a key") is None
+    assert cache.entries() == ()
+    assert cache.put(KIND, "a key", b"content") == (kind != "folder")
+    assert (cache.get(KIND, "a key") == b"content") == (kind != "folder")
+
+
+def test_a_lock_that_is_no_regular_file_is_not_waited_for(cache: DiskCache) -> None:
+    cache.folder.mkdir(parents=True)
+    os.mkfifo(cache.folder / "lock")
+    assert not cache.put(KIND, "a key", b"content")
+    assert cache.get(KIND, "a key") is None
+
+
+def test_a_lock_held_elsewhere_is_waited_for_once(tmp_path: Path) -> None:
+    (tmp_path / "entries").mkdir()
+    command = [sys.executable, "-c", WAITS, str(tmp_path)]
+    with filelock.FileLock(tmp_path / "entries" / "lock"):
+        found = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    first_s, *others_s = map(float, found.stdout.split())
+    assert 4 < first_s < 20, found.stderr
+    assert sum(others_s) < 3, others_s
 
 
 def test_what_was_used_least_recently_goes(cache: DiskCache) -> None:

@@ -122,8 +122,8 @@ def replay_verb(
         list[str],
         typer.Argument(
             metavar="INPUT",
-            help="Recordings (mp4, mkv, webm, mov, avi and others), pictures (PNG, JPEG, WebP), folders of pictures, "
-            "numbered pictures (shot_%04d.png), or - for a pipe.",
+            help="Recordings (mp4, mkv, webm, mov, avi and others), pictures (PNG, JPEG, WebP, TIFF, "
+            "BMP), folders of pictures, numbered pictures (shot_%04d.png), or - for a pipe.",
         ),
     ],
     first: FirstOption = "0",

@@ -39,7 +39,7 @@ def is_image(path: Path) -> bool:
 
 
 def read_image(path: Path) -> Image:
-    """A PNG, JPEG or WebP file as upright RGBA (H, W, 4), A = 255. Raises MediaError as read_image_file does."""
+    """A picture's file as upright RGBA (H, W, 4), A = 255. Raises MediaError as read_image_file does."""
     frame = read_image_file(path)
     return ToRgba(frame.width, frame.height)(frame)
 

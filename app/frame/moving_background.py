@@ -11,6 +11,7 @@ from pathlib import Path
 
 from texelflow.gpu_delegate.errors import MediaError
 
+from ..media.image_file import IMAGE_FORMATS
 from ..media.sources import FileSource
 from ..picture.picture import ImageSize, Picture, rgba_picture
 from .background import cover, is_image, read_image
@@ -33,7 +34,7 @@ def _open_recording(path: Path) -> FileSource:
     try:
         return FileSource(path)
     except MediaError as error:
-        raise MediaError(f"no background: {error}; images have to be PNG, JPEG or WebP") from error
+        raise MediaError(f"no background: {error}; images have to be {IMAGE_FORMATS}") from error
 
 
 class BackgroundFeed:

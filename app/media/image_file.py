@@ -1,4 +1,4 @@
-"""The name of a PNG, JPEG or WebP file goes in; its picture comes out upright, 8 bits a sample, as a decoded frame.
+"""The name of a picture's file goes in; its picture comes out upright, 8 bits a sample, as a decoded frame.
 
 Decoded by FFmpeg, since OpenCV's decoders print lines of their own on stderr where a file is damaged. Alpha is dropped:
 what is transparent has the colour that the file gives it. Deeper samples are reduced to 8 bits.
@@ -8,6 +8,8 @@ import errno
 import math
 import os
 import stat
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Literal, cast
 
 import av
@@ -16,19 +18,22 @@ from texelflow.gpu_delegate.errors import MediaError
 
 from ..picture.convert import ToRgba
 from ..picture.picture import Orientation
-from .image_header import HEAD_BYTES, ImageHeader, is_animated_png, kind_of_head, read_header
+from .image_header import HEAD_BYTES, ImageHeader, ImageKind, is_animated_png, kind_of_head, read_header
 from .sources import MAX_PIXELS, check_picture_size
 
-IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".webp")
+IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp")
+IMAGE_FORMATS = "PNG, JPEG, WebP, TIFF, BMP"
 MOST_BYTES = 1 << 28  # of one file
 _JPEG_STREAMS = (".mjpeg", ".mjpg")
 _ANIMATION_BYTES = 1 << 12  # within which a PNG says that it is animated
-_DECODERS = {"png": "png", "jpeg": "mjpeg", "webp": "webp"}
+_DECODERS = {"png": "png", "jpeg": "mjpeg", "webp": "webp", "tiff": "tiff", "bmp": "bmp"}
+_CUT_OFF = {"err_detect": "explode"}  # a file cut off is no picture
+_STRICT: Mapping[ImageKind, Mapping[str, str]] = MappingProxyType({"tiff": {}})  # is so anyway; tags would be faults
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 def image_kind(path: str | os.PathLike[str]) -> Literal["picture", "animation"] | None:
-    """What a regular file is that begins as PNG, JPEG or WebP do; None for anything else. Raises OSError.
+    """What a regular file is that begins as pictures do; None for anything else. Raises OSError.
 
     Animated PNG is an animation; streams of JPEG pictures are none of this, by their endings.
     """
@@ -49,7 +54,7 @@ def read_image_file(path: str | os.PathLike[str], most_pixels: int = MAX_PIXELS)
     except OSError as error:
         raise MediaError(f"cannot read image '{name}': {error.strerror}") from None
     if data is None:
-        raise MediaError(f"cannot read image '{name}': not a regular file; use a PNG, JPEG or WebP file")
+        raise MediaError(f"cannot read image '{name}': not a regular file; use {IMAGE_FORMATS}")
     if len(data) > MOST_BYTES:
         raise MediaError(f"image '{name}' is too large: more than {MOST_BYTES >> 20} MB")
     return decode_image(name, data, most_pixels)
@@ -58,8 +63,10 @@ def read_image_file(path: str | os.PathLike[str], most_pixels: int = MAX_PIXELS)
 def decode_image(name: str, data: bytes, most_pixels: int = MAX_PIXELS) -> av.VideoFrame:
     """The picture of a file's bytes, as of read_image_file; `name` is for what is said. Raises MediaError."""
     header = read_header(data)
+    if header is None and kind_of_head(data[:HEAD_BYTES]):
+        raise MediaError(f"image '{name}' is damaged; save it anew as PNG or JPEG")
     if header is None:
-        raise MediaError(f"'{name}' is not an image that can be read; use a PNG, JPEG or WebP file")
+        raise MediaError(f"'{name}' is not an image that can be read; use {IMAGE_FORMATS}")
     check_picture_size(name, *header.size)
     if math.prod(header.size) > most_pixels:
         raise MediaError(f"image '{name}' is larger than {most_pixels >> 20} Mpx")
@@ -87,7 +94,7 @@ def _decode(header: ImageHeader) -> av.VideoFrame:
     """Raises av.FFmpegError, and IndexError where no picture comes."""
     decoder = cast(av.VideoCodecContext, av.CodecContext.create(_DECODERS[header.kind], "r"))
     decoder.thread_count = 1
-    decoder.options = {"max_pixels": str(MAX_PIXELS), "err_detect": "explode"}  # a file cut off is no picture
+    decoder.options = {"max_pixels": str(MAX_PIXELS), **_STRICT.get(header.kind, _CUT_OFF)}
     frames = decoder.decode(av.Packet(header.plain))
     return (frames or decoder.decode(None))[0]
 

@@ -1,8 +1,9 @@
-"""The bytes of a PNG, JPEG or WebP file go in; its size, its EXIF orientation and what decoding needs of it come out.
+"""The bytes of a picture's file go in; its size, its EXIF orientation and what decoding needs of it come out.
 
-Kept instead of imagesize: that takes 0.1 s to import (it reads addresses of HTTP, and SVG), and says nothing of PNG's
-and WebP's orientation, of animations, and of where a file is cut off. Metadata is dropped before anything decodes it: a
-colour profile of 1 MB may inflate to gigabytes, and PyAV fails over frames that bring their EXIF along.
+PNG, JPEG, WebP, TIFF and BMP. Kept instead of imagesize: that takes 0.1 s to import (it reads addresses of HTTP, and
+SVG), and says nothing of PNG's and WebP's orientation, of animations, and of where a file is cut off. Metadata is dropped
+before anything decodes it: a colour profile of 1 MB may inflate to gigabytes, and PyAV fails over frames that bring their
+EXIF along.
 """
 
 import re
@@ -15,11 +16,15 @@ from typing import Literal
 
 from ..picture.picture import ImageSize, Orientation
 
-ImageKind = Literal["png", "jpeg", "webp"]
+ImageKind = Literal["png", "jpeg", "webp", "tiff", "bmp"]
 
 HEAD_BYTES = 12  # that tell the kind
 PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
 _JPEG_MAGIC = b"\xff\xd8\xff"
+_TIFF_MAGICS = b"II*\0", b"MM\0*"
+_TIFF_WIDTH, _TIFF_HEIGHT, _TIFF_ORIENTATION = 0x100, 0x101, 0x112  # tags
+_TIFF_NUMBERS = {3: "H", 4: "I"}  # types of values that stand in the entry itself
+_BMP_HEADERS = (12, 40, 52, 56, 64, 108, 124)  # bytes of the second header, by which its form is known
 _PNG_KEPT = (b"IHDR", b"PLTE", b"IDAT", b"IEND")
 _JPEG_FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}  # markers of segments that hold the size
 _SCAN, _EXIF, _ADOBE, _LAST_APPLICATION, _COMMENT = 0xDA, 0xE1, 0xEE, 0xEF, 0xFE
@@ -53,11 +58,15 @@ class ImageHeader:
 
 
 def kind_of_head(head: bytes) -> ImageKind | None:
-    """What a file is that begins with these HEAD_BYTES; None: not a picture of these three formats."""
+    """What a file is that begins with these HEAD_BYTES; None: not a picture of these formats."""
     if head.startswith(PNG_MAGIC):
         return "png"
     if head.startswith(_JPEG_MAGIC):
         return "jpeg"
+    if head[:4] in _TIFF_MAGICS:
+        return "tiff"
+    if head[:2] == b"BM" and head[6:10] == bytes(4):  # which are reserved
+        return "bmp"
     return "webp" if head[:4] == b"RIFF" and head[8:12] == b"WEBP" else None
 
 
@@ -80,6 +89,10 @@ def read_header(data: bytes) -> ImageHeader | None:
                 return _jpeg(data)
             case "webp":
                 return _webp(data)
+            case "tiff":
+                return _tiff(data)
+            case "bmp":
+                return _bmp(data)
     except (struct.error, IndexError):  # cut off amid what is read here
         pass
     return None
@@ -177,18 +190,39 @@ def _sum(little_endian: bytes) -> int:
     return int.from_bytes(little_endian, "little")
 
 
+def _tiff(data: bytes) -> ImageHeader | None:
+    """The first picture of a file; others are passed over."""
+    tags = _tiff_tags(data)
+    size = tags.get(_TIFF_WIDTH, 0), tags.get(_TIFF_HEIGHT, 0)
+    return ImageHeader("tiff", size, _orientation(data), plain=data) if all(size) else None
+
+
+def _bmp(data: bytes) -> ImageHeader | None:
+    (header_bytes,) = struct.unpack_from("<I", data, 14)
+    if header_bytes not in _BMP_HEADERS:
+        return None
+    width, height = struct.unpack_from("<HH" if header_bytes == 12 else "<ii", data, 18)
+    return ImageHeader("bmp", (width, abs(height)), plain=data)  # below 0: rows from the top
+
+
 def _orientation(exif: bytes) -> Orientation:
     """What the first directory of EXIF (TIFF) says; upright where it says nothing, or nonsense."""
-    order = {b"II": "<", b"MM": ">"}.get(exif[:2])
+    return _ORIENTATIONS.get(_tiff_tags(exif).get(_TIFF_ORIENTATION, 1), _UPRIGHT)
+
+
+def _tiff_tags(data: bytes) -> dict[int, int]:
+    """Numbers of the first directory of TIFF, by tag, as far as it is sound."""
+    order, tags = {b"II": "<", b"MM": ">"}.get(data[:2]), dict[int, int]()
     if order is None:
-        return _UPRIGHT
+        return tags
     try:
-        (start,) = struct.unpack_from(f"{order}I", exif, 4)
-        (count,) = struct.unpack_from(f"{order}H", exif, start)
-        for entry in range(count):
-            tag, kind, _, value = struct.unpack_from(f"{order}HHIH", exif, start + 2 + 12 * entry)
-            if (tag, kind) == (0x112, 3):
-                return _ORIENTATIONS.get(value, _UPRIGHT)
+        (start,) = struct.unpack_from(f"{order}I", data, 4)
+        (count,) = struct.unpack_from(f"{order}H", data, start)
+        for entry in range(start + 2, start + 2 + 12 * count, 12):
+            tag, kind = struct.unpack_from(f"{order}HH", data, entry)
+            if kind in _TIFF_NUMBERS:
+                (value,) = struct.unpack_from(order + _TIFF_NUMBERS[kind], data, entry + 8)
+                tags[tag] = value
     except struct.error:
         pass
-    return _UPRIGHT
+    return tags

@@ -15,7 +15,7 @@ from typing import Literal
 
 from texelflow.gpu_delegate.errors import MediaError
 
-from .image_file import IMAGE_ENDINGS, image_kind
+from .image_file import IMAGE_ENDINGS, IMAGE_FORMATS, image_kind
 from .image_sequence import RATE, names_in, numbered_names, open_image, open_numbered
 from .late_source import LateSource
 from .pipe import PIPE, open_pipe
@@ -156,4 +156,4 @@ def _about_folder(folder: str) -> str:
     names: Sequence[str] = names_in(folder)
     if any(name.lower().endswith(IMAGE_ENDINGS) for name in names):
         return f"'{folder}' is a folder; its pictures are inputs of their own, or a recording as a pattern: %04d.png"
-    return f"'{folder}' is a folder without pictures (PNG, JPEG, WebP); name a video file in it"
+    return f"'{folder}' is a folder without pictures ({IMAGE_FORMATS}); name a video file in it"

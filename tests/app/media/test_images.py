@@ -1,4 +1,4 @@
-"""Still pictures: what is read of PNG, JPEG and WebP, how it is turned, and what is refused in one line."""
+"""Still pictures: what is read of PNG, JPEG, WebP, TIFF and BMP, how it is turned, and what is refused in one line."""
 
 import os
 import struct
@@ -52,6 +52,14 @@ def turned(data: bytes, orientation: int) -> bytes:
         body = b"WEBPVP8X" + struct.pack("<IB3x", 10, 8) + canvas + data[12:]
         body += b"EXIF" + struct.pack("<I", len(exif(orientation))) + exif(orientation)
         return b"RIFF" + struct.pack("<I", len(body)) + body
+    if data.startswith(b"II*"):
+        (start,) = struct.unpack_from("<I", data, 4)
+        (count,) = struct.unpack_from("<H", data, start)
+        tags = [data[at : at + 12] for at in range(start + 2, start + 2 + 12 * count, 12)]
+        tags = [tag for tag in tags if tag[:2] != b"\x12\x01"] + [exif(orientation)[10:22]]
+        tags.sort(key=lambda tag: struct.unpack_from("<H", tag))
+        directory = struct.pack("<H", len(tags)) + b"".join(tags) + bytes(4)
+        return data[:4] + struct.pack("<I", len(data)) + data[8:] + directory
     segment = b"Exif\0\0" + exif(orientation)
     return data[:2] + b"\xff\xe1" + struct.pack(">H", len(segment) + 2) + segment + data[2:]
 
@@ -72,7 +80,16 @@ def refusal(path: Path | str) -> str:
 class TestPictures:
     @pytest.mark.parametrize(
         ("ending", "options", "tolerance"),
-        [(".png", None, 0), (".jpg", None, 20), (".webp", LOSSLESS, 0), (".webp", None, 20)],
+        [
+            (".png", None, 0),
+            (".jpg", None, 20),
+            (".webp", LOSSLESS, 0),
+            (".webp", None, 20),
+            (".bmp", None, 0),
+            (".tiff", None, 0),
+            (".tif", [cv2.IMWRITE_TIFF_COMPRESSION, 1], 0),
+            (".tiff", [cv2.IMWRITE_TIFF_COMPRESSION, 8], 0),
+        ],  # fmt: skip
     )
     def test_all_kinds_come_out_as_they_went_in(
         self, tmp_path: Path, ending: str, options: list[int] | None, tolerance: int
@@ -93,9 +110,10 @@ class TestPictures:
     def test_sixteen_bits_become_eight(self) -> None:
         deep = RGB.astype(np.uint16) * 257
         for picture, expected in ((deep, RGB), (deep[..., 0], RGB[..., :1].repeat(3, -1))):
-            assert np.abs(pixels(encoded(".png", picture))[..., :3].astype(int) - expected).max() <= 1
+            for ending in (".png", ".tiff"):
+                assert np.abs(pixels(encoded(ending, picture))[..., :3].astype(int) - expected).max() <= 1
 
-    @pytest.mark.parametrize("ending", [".png", ".jpg", ".webp"])
+    @pytest.mark.parametrize("ending", [".png", ".jpg", ".webp", ".tiff"])
     @pytest.mark.parametrize("orientation", range(1, 9))
     def test_orientation_is_honoured(self, ending: str, orientation: int) -> None:
         data = encoded(ending, RGB, LOSSLESS if ending == ".webp" else None)
@@ -128,7 +146,7 @@ class TestRefusals:
         assert (ending.how, ending.text) == ("text", "(48, 64, 4)")
         assert ending.most_bytes < now_bytes() + (1 << 25)
 
-    @pytest.mark.parametrize("ending", [".png", ".jpg", ".webp"])
+    @pytest.mark.parametrize("ending", [".png", ".jpg", ".webp", ".tiff", ".bmp"])
     def test_what_is_cut_off_is_damaged(self, tmp_path: Path, ending: str) -> None:
         data, path = encoded(ending, RGB), tmp_path / f"a{ending}"
         path.write_bytes(data[: len(data) * 2 // 3])
@@ -147,9 +165,12 @@ class TestRefusals:
 
     def test_sizes_are_bounded_before_memory_is_taken(self, tmp_path: Path) -> None:
         picture = struct.pack("<IHBHBHHH", 0, 0, 0, 0x9D, 0, 0, 0, 0)
+        sides = struct.pack("<HHII", 0x100, 4, 1, 1 << 16) + struct.pack("<HHII", 0x101, 4, 1, 1 << 16) + bytes(4)
         bombs = {
             "a.png": b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 1 << 16, 1 << 16, 8, 2, 0, 0, 0)),
             "a.jpg": b"\xff\xd8\xff\xc0\x00\x11\x08\xff\xff\xff\xff" + bytes(20),
+            "a.bmp": b"BM" + struct.pack("<IIIIii", 0, 0, 54, 40, 1 << 16, -(1 << 16)) + bytes(30),
+            "a.tiff": b"II*\0\x08\0\0\0" + struct.pack("<H", 2) + sides,
             "a.webp": b"RIFF\0\0\0\0WEBPVP8X" + struct.pack("<IB3x", 10, 0) + b"\xff" * 6 + picture,
         }
         for name, data in bombs.items():
@@ -168,7 +189,10 @@ class TestRefusals:
 
 @settings(max_examples=150, deadline=None)
 @given(
-    st.sampled_from([encoded(".png", RGB), turned(encoded(".jpg", RGB), 6), turned(encoded(".webp", RGB), 6)]),
+    st.sampled_from(
+        [encoded(".png", RGB), encoded(".bmp", RGB), turned(encoded(".tiff", RGB), 6)]
+        + [turned(encoded(ending, RGB), 6) for ending in (".jpg", ".webp")]
+    ),
     st.integers(0, 400),
     st.binary(max_size=12),
     st.booleans(),

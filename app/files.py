@@ -16,7 +16,7 @@ from texelflow.gpu_delegate import debug
 from texelflow.gpu_delegate.errors import MediaError, UsageError
 
 from .console import one_line
-from .names import FileStatus, free_name, look, standing
+from .names import FileStatus, as_written, free_name, look, scheme_of, standing
 
 FileKind = Literal[
     "video", "log", "trace", "picture", "drawing", "array", "pictures", "demo", "debug", "shaders", "report"
@@ -78,7 +78,8 @@ class Write:
 
     def line(self, why: str) -> str:
         """A message about it."""
-        return f"{self.option} {self.path}: {why}" if self.option else f"'{self.path}': {why}"
+        shown = as_written(self.path)
+        return f"{self.option} {shown}: {why}" if self.option else f"'{shown}': {why}"
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,9 @@ def objections(files: Files, seen: Mapping[Read | Write, FileStatus]) -> Iterato
 
 
 def _misnamed(write: Write, seen: FileStatus) -> str:
-    """A file of each kind has its endings, and a folder that is made has none of them."""
+    """No output has an address; a file of each kind has its endings, and a folder that is made has none of them."""
+    if scheme_of(write.path):
+        return _no_place(write.path)
     ending = write.path.suffix.lower()
     if write.kind in _HELD:
         made = seen.form == "nothing" and ending in _OF_FILES
@@ -152,6 +155,16 @@ def _misnamed(write: Write, seen: FileStatus) -> str:
     listed = (" or " if len(endings) == 2 else ", ").join(endings)
     folder = "; a folder gets PNG files" if write.kind == "video" and write.option else ""
     return "" if ending in endings else f"its name must end in {listed}{folder}"
+
+
+def check_place(option: str, path: Path) -> None:
+    """Raise UsageError for an address; files are checked once they are all known."""
+    if scheme_of(path):
+        raise UsageError(f"{option} {as_written(path)}: {_no_place(path)}")
+
+
+def _no_place(address: Path) -> str:
+    return f"nothing is written to {scheme_of(address)}:// addresses; name a file or a folder of this machine"
 
 
 def _taken(

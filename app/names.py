@@ -15,6 +15,7 @@ from typing import Literal
 FileType = Literal["nothing", "file", "folder", "other"]
 Above = Literal["folder", "missing", "file"]
 FileIdentity = tuple[int | str, ...]
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")  # a Path keeps one slash; of two letters at least: not C:/
 _MOST_LINKS = 40  # what Linux follows
 
 
@@ -36,6 +37,19 @@ class FileStatus:
     writable: bool = True
     held: str = ""
     links: tuple[tuple[FileIdentity, str], ...] = ()
+
+
+def scheme_of(path: str | os.PathLike[str]) -> str:
+    """rtmp of rtmp://host/x, which is no file's name, also once it has been a Path; '' of the name of a file."""
+    found = _ADDRESS.match(Path(path).as_posix())
+    return found[1] if found else ""
+
+
+def as_written(path: str | os.PathLike[str]) -> str:
+    """A name as it was given: an address has two slashes."""
+    scheme, name = scheme_of(path), Path(path).as_posix()
+    root = "/" * (scheme == "file")  # of this machine
+    return f"{scheme}://{root}{name[len(scheme) + 1 :].lstrip('/')}" if scheme else os.fspath(path)
 
 
 def look(path: Path, written: re.Pattern[str] | None = None) -> FileStatus:

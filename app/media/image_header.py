@@ -1,9 +1,9 @@
 """The bytes of a picture's file go in; its size, its EXIF orientation and what decoding needs of it come out.
 
 PNG, JPEG, WebP, TIFF and BMP. Kept instead of imagesize: that takes 0.1 s to import (it reads addresses of HTTP, and
-SVG), and says nothing of PNG's and WebP's orientation, of animations, and of where a file is cut off. Metadata is dropped
-before anything decodes it: a colour profile of 1 MB may inflate to gigabytes, and PyAV fails over frames that bring their
-EXIF along.
+SVG), and says nothing of PNG's and WebP's orientation, of animations, and of where a file is cut off. Metadata is
+dropped before anything decodes it: a colour profile of 1 MB may inflate to gigabytes, and PyAV fails over frames that
+bring their EXIF along.
 """
 
 import re

@@ -15,6 +15,7 @@ from typing import Literal
 
 from texelflow.gpu_delegate.errors import MediaError
 
+from ..names import as_written, scheme_of
 from .image_file import IMAGE_ENDINGS, IMAGE_FORMATS, image_kind
 from .image_sequence import RATE, names_in, numbered_names, open_image, open_numbered
 from .late_source import LateSource
@@ -64,6 +65,8 @@ def open_input(
     """The recording of an input's path; `rate` is of pictures, which state none. Raises MediaError, UsageError."""
     name = os.fspath(path)
     kind, numbered = input_kind(name), numbered_names(name)
+    if scheme_of(name) and not os.path.lexists(name):
+        raise MediaError(f"'{as_written(name)}' is an address; fetch the file, or have live --camera show it")
     if kind == "stream":
         return open_pipe(_STDIN, first, last, rate)
     if kind == "sequence" and numbered:

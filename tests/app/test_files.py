@@ -118,6 +118,18 @@ KEPT = "texelflow: --log old.json: exists already; choose another name, or --for
         ("bench frame --masks new.png", "its name must end in .npy"),
         (f"{LIVE} --out new.png", "its name must end in .mp4"),
         (f"{LIVE} --cutouts new.mp4", "a folder is needed, such as new"),
+        # Addresses
+        (f"{REPLAY} --out rtmp://host/x", "--out rtmp://host/x: nothing is written to rtmp:// addresses; name a file"),
+        (f"{REPLAY} --out s3://host/x.mp4", "nothing is written to s3:// addresses"),
+        (f"{REPLAY} --cutouts file:///tmp/x", "--cutouts file:///tmp/x: nothing is written to file:// addresses"),
+        (f"{REPLAY} --log https://host/x.json", "nothing is written to https:// addresses"),
+        (
+            f"{LIVE} --camera pattern --out rtmp://host/x",
+            "--out rtmp://host/x: nothing is written to rtmp:// addresses",
+        ),
+        (f"{LIVE} --camera pattern --no-window --masks srt://host:99", "nothing is written to srt:// addresses"),
+        ("replay in.mp4 pics/000000.png --out ftp://host/x", "nothing is written to ftp:// addresses"),
+        ("replay https://host/a.mp4 --out new.mp4", "'https://host/a.mp4' is an address; fetch the file"),
         # What is no regular file
         (f"{REPLAY} --log pipe.json", "not a regular file"),
         (f"{REPLAY} --log null.csv", "not a regular file"),

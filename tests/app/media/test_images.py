@@ -89,7 +89,7 @@ class TestPictures:
             (".tiff", None, 0),
             (".tif", [cv2.IMWRITE_TIFF_COMPRESSION, 1], 0),
             (".tiff", [cv2.IMWRITE_TIFF_COMPRESSION, 8], 0),
-        ],  # fmt: skip
+        ],
     )
     def test_all_kinds_come_out_as_they_went_in(
         self, tmp_path: Path, ending: str, options: list[int] | None, tolerance: int

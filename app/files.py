@@ -157,7 +157,7 @@ def _misnamed(write: Write, seen: FileStatus) -> str:
     return "" if ending in endings else f"its name must end in {listed}{folder}"
 
 
-def check_place(option: str, path: Path) -> None:
+def refuse_address(option: str, path: Path) -> None:
     """Raise UsageError for an address; files are checked once they are all known."""
     if scheme_of(path):
         raise UsageError(f"{option} {as_written(path)}: {_no_place(path)}")

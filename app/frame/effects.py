@@ -9,6 +9,7 @@ Effect = Literal["tint", "replace", "color", "blur", "cutout", "mask", "none", "
 LegendSide = Literal["none", "left", "right"]  # of the picture
 EFFECTS: tuple[Effect, ...] = get_args(Effect)  # their places are the shaders' numbers
 MASK_EFFECTS = tuple(effect for effect in EFFECTS if effect not in ("classes", "picture"))  # of composite.frag
+_SHOWING_ROOM = ("tint", "none", "classes", "picture")  # what is behind people, whatever their masks are
 COLOUR = re.compile(r"#([0-9a-fA-F]{6})")  # what a background may be instead of a file
 BUILT_IN_BACKGROUNDS: Mapping[str, str] = MappingProxyType(  # by name, files among the assets
     {
@@ -26,6 +27,11 @@ LEAST_GAMMA, MOST_GAMMA = 0.1, 10.0  # of the mask's curve
 def effect_by_number(number: int, now: Effect, able: Sequence[Effect]) -> Effect:
     """The effect of a number from 1 on, or for 0 the one after `now`, cyclically, that a network is able to have."""
     return EFFECTS[number - 1] if number else able[(able.index(nearest_effect(now, able)) + 1) % len(able)]
+
+
+def shows_room(effect: Effect, opaque: bool = False) -> bool:
+    """Whether a picture with an effect has in it what is behind people; `opaque`: whether transparency is dropped."""
+    return effect in _SHOWING_ROOM or (effect == "cutout" and opaque)
 
 
 def mask_effects(has_classes: bool) -> tuple[Effect, ...]:

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 
 from texelflow.gpu_delegate.errors import UsageError
 
-from ..frame.effects import Effect, mask_effects, picture_effects
+from ..frame.effects import Effect, mask_effects, nearest_effect, picture_effects, shows_room
 from ..frame.network_output import MOST_CLASSES, shows_classes
 from ..models.loading import FrameModel, PictureModel
 from ..settings.settings import Settings, current_names, specs
+from .derived import keeps_alpha
 
 _WITH_TRANSPARENCY = ("masks", "cutouts", "background")  # settings that a picture with alpha can follow
 _WITH_MASK = ("blur", "light_wrap", *(spec.name for spec in specs() if spec.section == "mask"))
@@ -34,8 +35,24 @@ def check_abilities(model: FrameModel, settings: Settings, flags: Mapping[str, o
     effects = effects_of_model(model)
     if "effect" in given and settings.effect not in effects:
         raise UsageError(f"--effect {settings.effect}: {lacks_effect(settings.effect, model.name, effects)}")
+    if settings.private:
+        _check_private(model, settings, effects)
     if given.get("legend") and settings.effect != "classes":
         raise UsageError(f"--legend goes with --effect classes, not with {settings.effect}")
+
+
+def _check_private(model: FrameModel, settings: Settings, effects: tuple[Effect, ...]) -> None:
+    """Raise UsageError for settings by which the room would be seen."""
+    effect = nearest_effect(settings.effect, effects)
+    if shows_room(effect):
+        hiding = ", ".join(each for each in effects if not shows_room(each))
+        choice = f"choose --effect {hiding}" if hiding else "choose another --model"
+        raise UsageError(f"--private: {model.name} with effect {effect} shows the room; {choice}")
+    drops_alpha = settings.virtual_camera or (bool(settings.out) and not keeps_alpha(settings))
+    if shows_room(effect, opaque=drops_alpha):
+        raise UsageError("--private: effect cutout hides the room by transparency alone, which is lost here; use color")
+    if settings.side_by_side:
+        raise UsageError("--private: --side-by-side shows the room; leave it out")
 
 
 def lacks_effect(effect: Effect, name: str, effects: tuple[Effect, ...]) -> str:

@@ -5,7 +5,7 @@ control playback go to it, where there is one.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter_ns
@@ -13,16 +13,18 @@ from typing import Any
 
 from texelflow.gpu_delegate.errors import TexelflowError, UsageError
 
-from ..frame.effects import effect_by_number
+from ..frame.effects import Effect, effect_by_number, shows_room
+from ..models.loading import FrameModel
 from ..outputs.outputs import OutputKind
 from ..settings.config_watch import ConfigWatch
 from ..settings.settings import Settings, SettingValue, changed, specs, while_running
 from ..window.keys import TABLES, Action, Command, Key, action_of
-from .abilities import lacks_effect
+from .abilities import effects_of_model, lacks_effect
 from .derived import chosen_look_of, figure_look_of, keeps_alpha, refinement_of, seek_lead_of, work_of, writing_of
 from .hud import Hud
 from .parts import SessionParts
 from .playback import Playback
+from .room_guard import RoomGuard, Shown, shown_to
 
 _OUTPUTS: Mapping[str, OutputKind] = {  # by setting
     "out": "recording",
@@ -57,6 +59,7 @@ class Controller:
         self.stale = True  # whether the screen has to be drawn again
         self._watch, self._parts, self._check_files = watch, parts, check_files
         self._keys = TABLES[parts.verb]
+        self._guard = RoomGuard(settings.private, settings.effect)
         self._hud: Hud
         self._note: Callable[[str], None]
         self._commands: dict[Command, Callable[[Action], None]] = {
@@ -103,6 +106,9 @@ class Controller:
         elif found is not None:
             settings, waiting = while_running(self.settings, found)
             self._say("settings read again")
+            if line := self._guard.name(self._shown_by(settings)):
+                settings = replace(settings, effect=self.settings.effect, side_by_side=self.settings.side_by_side)
+                self.complain(line)
             self.adopt(settings)
             if waiting:
                 self.complain(f"settings read again; what takes effect after restart: {', '.join(waiting)}")
@@ -113,11 +119,15 @@ class Controller:
 
     def adopt(self, settings: Settings) -> None:
         """Apply other settings: only what differs is done."""
-        before, self.settings = self.settings, settings
+        before = self.settings
         names = {*changed(before, settings)}
         if not names:
             return
         self.stale = True
+        if line := self._guard.objection(self._shown_by(settings), perf_counter_ns()):
+            self._say(line)
+            return
+        self.settings = settings
         if names & _REOPENING:
             self.reopens = True
             return
@@ -163,13 +173,49 @@ class Controller:
 
     def _change_effect(self, action: Action) -> None:
         stages, outputs = self._parts.stages, self._parts.outputs
-        effect = effect_by_number(action.value, self.settings.effect, stages.canvas.effects)
+        now = self._guard.passed_over(perf_counter_ns()) or self.settings.effect
+        effect = effect_by_number(action.value, now, self.effects)
         if effect not in stages.canvas.effects:
             self._say(f"effect {effect}: {lacks_effect(effect, Path(stages.name).name, stages.canvas.effects)}")
             return
         self.change(effect=effect)
-        if effect == "cutout" and "recording" in outputs.active and not outputs.keeps_alpha:
+        if self.settings.effect == "cutout" and "recording" in outputs.active and not outputs.keeps_alpha:
             self._say(f"effect {effect}; the recording keeps the whole picture")
+
+    @property
+    def effects(self) -> tuple[Effect, ...]:
+        """Those that may be chosen here, of those that the network is able to have."""
+        able = self._parts.stages.canvas.effects
+        return tuple(effect for effect in able if not (self._guard.is_private and shows_room(effect)))
+
+    def check_model(self, model: FrameModel) -> None:
+        """Raise UsageError for a model with which the room would be seen, unasked, by those who take pictures."""
+        shown = self._shown_by(self.settings, effects_of_model(model))
+        if not self._guard.may_show(shown):
+            raise UsageError(f"{model.name} with effect {shown.effect} shows the room: end recordings first")
+
+    def end_what_shows_room(self) -> None:
+        """End what takes pictures where another model shows the room in them, unasked."""
+        shown = self._shown_by(self.settings)
+        if not self._guard.may_show(shown):
+            for kind in shown.takers:
+                self._parts.outputs.end(kind)
+                self.complain(f"{Path(self._parts.stages.name).name} shows the room: {kind} ended")
+            self.forget_ended()
+
+    def _shown_by(
+        self, settings: Settings, able: Sequence[Effect] | None = None, begins: OutputKind | None = None
+    ) -> Shown:
+        """What settings show to whom, by the network that runs, or one with other abilities."""
+        outputs, stages = self._parts.outputs, self._parts.stages
+        if able is None:
+            able = stages.canvas.effects if stages.current.canvas else (settings.effect,)
+        new = {name for name in changed(self.settings, settings) if getattr(settings, name)}
+        begun = {*(kind for name, kind in _OUTPUTS.items() if name in new), *([begins] if begins else [])}
+        alpha = outputs.keeps_alpha
+        if "recording" in begun - {*outputs.active}:
+            alpha = not begins and keeps_alpha(settings, outputs.writing.pipes_pictures)
+        return shown_to(settings.effect, able, {*outputs.active, *begun}, alpha, settings.side_by_side)
 
     def _change_overlay(self, _: Action) -> None:
         """None, a few, all, and none again."""
@@ -222,6 +268,8 @@ class Controller:
         if "recording" in outputs.active:
             outputs.end("recording", complete=True)
             self.forget_ended()
+        elif line := self._guard.objection(self._shown_by(self.settings, begins="recording"), perf_counter_ns()):
+            self._say(line)
         else:
             with self._complaining():
                 outputs.begin_recording()

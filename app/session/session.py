@@ -325,7 +325,7 @@ class Session:
     def _panel(self) -> None:
         """Drawn with Dear ImGui; what the user changes there is applied."""
         parts, height = self.parts, self.parts.shared.format.upright_size[1]
-        effects = parts.stages.canvas.effects
+        effects = self.controller.effects
         self.controller.adopt(controls(self.controller.settings, parts.verb, parts.gallery, height, effects))
 
     def _take_screenshot(self) -> None:
@@ -378,6 +378,7 @@ class Session:
         self.controller.set_look()
         self._motion.forget()
         self._end_masks()
+        self.controller.end_what_shows_room()
         if self._drawn is not None:
             self.parts.stages.prepare(self._drawn, age=0)
             self.controller.stale = True
@@ -459,4 +460,5 @@ class Session:
 
     def _steps_of(self, model: FrameModel) -> StageSteps:
         settings = self.controller.settings
+        self.controller.check_model(model)
         return all_stages_in_steps(self.parts.shared, model, chosen_look_of(settings), refinement_of(settings))

@@ -11,7 +11,17 @@ from texelflow.gpu_delegate.errors import UsageError
 
 from .config import default_path, read_config
 from .flags import flag_of
-from .settings import Settings, SettingValue, Verb, changed, current_names, defaults, of_verb, with_values
+from .settings import (
+    Settings,
+    SettingValue,
+    Verb,
+    changed,
+    current_names,
+    defaults,
+    of_verb,
+    with_private_defaults,
+    with_values,
+)
 
 _INTERVAL_NS = 500_000_000
 
@@ -49,6 +59,11 @@ class ConfigWatch:
         self._next_ns = 0
         said = dict(flags or {})
         self.settings = with_values(self._file, {**_implied(said), **said}, flag_of)
+        if self.settings.private:  # its defaults are others, whoever says that it is
+            self._defaults = with_private_defaults(self._defaults)
+            if given is None:
+                self._file = self._read_file(self.path, str(self.path)) if self.path and is_there else self._defaults
+            self.settings = with_values(self._file, {**_implied(said), **said}, flag_of)
         self.flags: Mapping[str, object] = current_names(said)
 
     def poll(self, now_ns: int, current: Settings) -> Settings | str | None:

@@ -43,6 +43,7 @@ Verb = Literal["live", "replay", "archive"]
 OverlayStyle = Literal["compact", "full"]
 Corner = Literal["top-left", "top-right", "bottom-left", "bottom-right"]
 
+PRIVATE_EFFECT: Effect = "blur"  # where a private session is named none
 MOST_CAMERAS = 9  # side by side; more would be too small to be watched
 
 _NO_VALUE = "none"  # what an empty default is called
@@ -139,8 +140,8 @@ _camera = partial(_setting, "camera", changes="reopens camera", verbs=_live)
 _work = partial(_setting, "work", verbs=_live)
 _model, _picture, _mask, _output = (partial(_setting, section) for section in ("model", "picture", "mask", "output"))
 _window = partial(_setting, "window", verbs=_single)
-_share: dict[str, Any] = {"low": 0, "high": 1}
 _once: Changes = "restart"
+_share: dict[str, Any] = {"low": 0, "high": 1}
 
 
 @dataclass(frozen=True)
@@ -251,6 +252,9 @@ class Settings:
     legend: bool = _picture(True, "The names of the classes beside their colours, with the effect classes.")
     light_wrap: float = _picture(0.0, "How much light of the background falls on the person's edge.", **_share)
     mirror: bool = _picture(False, "Flip the picture horizontally, as in a mirror.", label="flip horizontally")
+    private: bool = _picture(
+        False, "Never show the room: refuse every effect that would; blur where none is named.", changes=_once
+    )
     side_by_side: bool = _picture(False, "The picture as it came beside the result, in the window only.", verbs=_single)
 
     refine: bool = _mask(True, "Refine the network's mask: edges, smooth and delay-video count; off: as it is.")
@@ -339,6 +343,11 @@ def specs(verb: Verb | None = None) -> tuple[Spec, ...]:
 def defaults(verb: Verb) -> Settings:
     """The settings of a verb without options and file."""
     return replace(Settings(), **{spec.name: spec.default for spec in specs(verb)})  # type: ignore[arg-type]
+
+
+def with_private_defaults(settings: Settings) -> Settings:
+    """Defaults of a private session."""
+    return replace(settings, effect=PRIVATE_EFFECT)
 
 
 def of_verb(settings: Settings, verb: Verb) -> Settings:

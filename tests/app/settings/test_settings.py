@@ -150,6 +150,7 @@ class TestValues:
             "planner",
             "precision",
             "preprocessing",
+            "private",
             "reorder",
             "threads",
         }

@@ -1,0 +1,81 @@
+"""Who is asked before others see the room: decisions alone, without a session."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from texelflow.app.frame.effects import EFFECTS, Effect, mask_effects, picture_effects, shows_room
+from texelflow.app.outputs.outputs import OutputKind
+from texelflow.app.session.room_guard import WITHIN_NS, RoomGuard, Shown, shown_to
+
+MASKS = mask_effects(has_classes=True)
+HIDING = ("replace", "color", "blur", "mask", "checker")
+KINDS: tuple[OutputKind, ...] = ("recording", "masks", "cutouts", "virtual camera")
+
+
+def shown(effect: Effect, *outputs: OutputKind, alpha: bool = False, beside: bool = False) -> Shown:
+    return shown_to(effect, MASKS, outputs, alpha, beside)
+
+
+def test_every_effect_is_judged() -> None:
+    assert {effect for effect in EFFECTS if not shows_room(effect)} == {*HIDING, "cutout"}
+    assert shows_room("cutout", opaque=True)
+
+
+def test_a_second_press_in_time_shows_it() -> None:
+    guard = RoomGuard(False, "blur")
+    assert guard.objection(shown("none"), 0) == "", "nobody takes it"
+    line = guard.objection(shown("none", "recording"), 0)
+    assert line == "effect none shows the room, and it is recorded: once more within 2 s to do it"
+    assert guard.objection(shown("none", "recording"), WITHIN_NS) == ""
+    assert guard.may_show(shown("none", "recording"))
+    assert guard.objection(shown("none", "recording", "virtual camera"), WITHIN_NS), "another one takes it"
+    assert guard.objection(shown("blur", "recording"), WITHIN_NS) == ""
+    assert guard.objection(shown("none", "recording"), WITHIN_NS), "that was for as long as it was shown"
+
+
+def test_too_late_is_a_first_press() -> None:
+    guard = RoomGuard(False, "blur")
+    assert guard.objection(shown("none", "virtual camera"), 0)
+    assert guard.passed_over(WITHIN_NS) is None
+    assert guard.passed_over(WITHIN_NS + 1) == "none"
+    assert guard.objection(shown("none", "virtual camera"), WITHIN_NS + 1)
+
+
+def test_another_effect_in_between_is_a_first_press() -> None:
+    guard = RoomGuard(False, "blur")
+    assert guard.objection(shown("none", "recording"), 0)
+    assert guard.objection(shown("checker", "recording"), 0) == ""
+    assert guard.objection(shown("none", "recording"), 1)
+    assert guard.objection(shown("tint", "recording"), 2)
+    assert guard.objection(shown("none", "recording"), 3)
+
+
+def test_what_is_named_needs_no_second_press() -> None:
+    guard = RoomGuard(False, "none")
+    assert guard.objection(shown("none", "recording"), 0) == ""
+    assert guard.objection(shown("tint", "recording"), 0)
+    assert guard.name(shown("tint", "recording")) == ""
+    assert guard.objection(shown("tint", "recording"), 0) == ""
+
+
+def test_transparency_hides_where_it_is_kept() -> None:
+    guard = RoomGuard(False, "blur")
+    assert guard.objection(shown("cutout", "recording", alpha=True), 0) == ""
+    assert guard.objection(shown("cutout", "recording"), 0)
+    assert guard.objection(shown("cutout", "recording", "virtual camera", alpha=True), 0)
+
+
+def test_an_effect_that_a_network_has_not_counts_as_what_is_drawn() -> None:
+    alone = picture_effects(has_alpha=False)
+    assert shown_to("blur", alone, ("recording",), False, False).shows_room
+    assert not shown_to("blur", MASKS, ("recording",), False, False).shows_room
+
+
+@given(st.sampled_from(MASKS), st.sets(st.sampled_from(KINDS)), st.booleans(), st.booleans(), st.integers(0, 9))
+def test_a_private_session_never_shows_the_room(
+    effect: Effect, outputs: set[OutputKind], alpha: bool, beside: bool, times: int
+) -> None:
+    guard, wanted = RoomGuard(True, effect), shown(effect, *outputs, alpha=alpha, beside=beside)
+    lines = [guard.objection(wanted, now) for now in range(times)] + [guard.name(wanted)]
+    assert all(bool(line) == (wanted.shows_room or beside) for line in lines)
+    assert effect not in HIDING or not wanted.shows_room

@@ -41,6 +41,7 @@ from .options import (
     OutputRangeOption,
     PlannerOption,
     PrecisionOption,
+    QuietOption,
     ReorderOption,
     TaskOption,
     ThreadsOption,
@@ -147,6 +148,7 @@ def replay_verb(
     speed: Annotated[float | None, window_option(metavar="FACTOR", help="Playback speed in a window: 0.5, 2.")] = None,
     loop: Annotated[bool, window_option("--loop", help="A window begins again at the end.")] = False,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="A file of settings, as live has it.")] = None,
+    quiet: QuietOption = False,
     json: JsonOption = False,
 ) -> int:
     """Segment recordings and pictures: every frame, with its own time stamps, the same bytes each run. Or watch one.
@@ -165,7 +167,7 @@ def replay_verb(
     each = ReplayOptions(Path(), flags, *span, log, trace, window, speed, loop, force=force, config=config)
     settings = each.watch().settings
     pipe = settings.out == "-"
-    console = Console(quiet=json or pipe)
+    console = Console(quiet=json or pipe, silent=quiet)
     with opengl_chosen(opengl_of(settings)):
         summary, code = replay_all(BulkOptions(inputs, each, wanted, skip_existing), console)
     (show_replays if "runs" in summary else show_replay)(summary, console)
@@ -246,7 +248,8 @@ def demo_verb(
 ) -> int:
     """Segment the embedded clip: a recording, a still, a log, a table of what it took, and a window to watch it in."""
     from .console import Console
-    from .verbs.demo import demo, has_display, watch_demo
+    from .displays import has_display
+    from .verbs.demo import demo, watch_demo
     from .verbs.precision import parse_cpu
 
     console, choice = Console(quiet=json), parse_cpu(cpu, threads)

@@ -52,10 +52,10 @@ class FrameRate(ProgressColumn):
 
 
 class Console:
-    """Where a verb speaks. `quiet` keeps tables back, for output that a machine reads."""
+    """Where a verb speaks. `quiet` keeps tables back, for output that a machine reads; `silent` all but warnings."""
 
-    def __init__(self, quiet: bool = False) -> None:
-        self.quiet = quiet
+    def __init__(self, quiet: bool = False, silent: bool = False) -> None:
+        self.quiet, self._silent = quiet or silent, silent
         self._out = rich.console.Console(highlight=False)
         if not self._out.is_terminal and "COLUMNS" not in os.environ:
             self._out.width = FILE_COLUMNS
@@ -68,6 +68,8 @@ class Console:
 
     def note(self, line: str) -> None:
         """One line about what is being done, on stderr."""
+        if self._silent:
+            return
         self._err.print(one_line(line), style="dim", markup=False, soft_wrap=True)
 
     def note_once(self, line: str) -> None:
@@ -159,7 +161,7 @@ class Console:
     def _progress(self, what: str, *columns: ProgressColumn, transient: bool) -> Iterator[Report]:
         shown = Progress(
             TextColumn("{task.description}", markup=False), BarColumn(), *columns,
-            console=self._err, transient=transient, disable=not self._err.is_terminal,
+            console=self._err, transient=transient, disable=self._silent or not self._err.is_terminal,
         )  # fmt: skip
         task = shown.add_task(one_line(what), total=None, visible=False)
 

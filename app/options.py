@@ -47,6 +47,7 @@ OutputRangeOption = Annotated[
 ForceOption = Annotated[
     bool, output_option("--force", help="Write over what is there; in folders, pictures of other frames stay.")
 ]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but warnings and errors.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="JSON on stdout instead of tables.")]
 
 

@@ -187,6 +187,10 @@ class TestSegmenter:
     @pytest.mark.parametrize(
         ("frame", "said"),
         [
+            (
+                type("Image", (), {"__module__": "PIL.Image"})(),
+                "not Image; numpy.asarray(image.convert('RGB')) makes one",
+            ),
             ([[1]], "a frame is a NumPy array of uint8 (H, W, 3) RGB or (H, W, 4) RGBA, not list"),
             (np.zeros((4, 4, 3)), "a frame is uint8 (H, W, 3) RGB or (H, W, 4) RGBA, not float64 (4, 4, 3)"),
             (np.zeros((4, 4), np.uint8), "not uint8 (4, 4)"),

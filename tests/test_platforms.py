@@ -55,7 +55,8 @@ for platform, (modules, functions, signals) in MISSING.items():
     from texelflow.app import cli, stale_files
     from texelflow.app.capture import listing, v4l2
     from texelflow.app.media import growing_file, recorder
-    from texelflow.app.verbs import demo, doctor_findings
+    from texelflow.app import displays
+    from texelflow.app.verbs import doctor_findings
     from texelflow.gpu_delegate import errors, library
     import numpy as np
 
@@ -82,7 +83,7 @@ for platform, (modules, functions, signals) in MISSING.items():
             raise AssertionError
         except kind:
             pass
-    assert demo.has_display({})
+    assert displays.has_display({})
     assert doctor_findings.egl({}, {}) == doctor_findings.tools() == []
     assert doctor_findings.display({"gl_version": "OpenGL 4.3", "renderer": "some GPU"}, {})[-1].state == "ok"
     assert "apt-get" not in doctor_findings.opengl({"error": "none"})[0].advice

@@ -266,7 +266,9 @@ def _end(thread: ThreadPoolExecutor | _SharedThread, work: _Work, wait: bool) ->
 def _check(frame: Any) -> None:
     """Raise UsageError for what is no frame."""
     if not isinstance(frame, np.ndarray):
-        raise UsageError(f"a frame is a NumPy array of {_FRAME}, not {type(frame).__name__}")
+        kind = type(frame)
+        hint = "; numpy.asarray(image.convert('RGB')) makes one of it" if kind.__module__.startswith("PIL.") else ""
+        raise UsageError(f"a frame is a NumPy array of {_FRAME}, not {kind.__name__}{hint}")
     if frame.dtype != np.uint8 or frame.ndim != 3 or frame.shape[2] not in (3, 4):
         raise UsageError(f"a frame is {_FRAME}, not {frame.dtype} {frame.shape}")
     height, width = frame.shape[:2]

@@ -1,6 +1,7 @@
 """A few options go in; what Python costs for each frame of `live`, beside OpenGL, comes out.
 
-The window is the real one, with the test pattern at a camera's pace, refined masks, and a new one for each frame.
+The window is the real one, on the display that there is or an Xvfb, with the test pattern at a camera's pace, refined
+masks, and a new one for each frame.
 """
 
 import contextlib
@@ -14,6 +15,7 @@ from typing import Any
 from texelflow.gpu_delegate.errors import DeviceError, UsageError
 
 from ..console import Console
+from ..displays import some_display
 from ..frame.pipeline import FrameRecord
 from ..frame.stats import summarize
 from ..live.sourcing import Waker, open_source
@@ -127,6 +129,7 @@ class _Bench:
 def _opened(options: LiveBench, console: Console) -> Iterator[tuple[Window, _Bench]]:
     """The window and everything in it, by these options and no file of settings. Raises TexelflowError."""
     with contextlib.ExitStack() as stack:
+        stack.enter_context(some_display(console))
         watch = _watch(options, Path(stack.enter_context(tempfile.TemporaryDirectory())))
         with console.download() as progress:
             model = load_segmentation(options.model, progress=progress)

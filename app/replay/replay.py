@@ -126,7 +126,7 @@ def source_to_watch(
     pacer = Pacer(options.speed or 1.0, keeps_all=writes_any(settings))
     clock = Playback(file, feed, pacer, options.loop)
     return file, SessionSource(
-        clock, file.format, _timing(options, file.info), options.file.name, options.file, feed.peek,
+        clock, file.format, _timing(options, file.info), f"{options.file.name} - texelflow", options.file, feed.peek,
         made_by=options.made_by,
     )  # fmt: skip
 

@@ -55,7 +55,10 @@ _RANGE = re.compile(rf"{_NUMBER},{_NUMBER}")
 
 
 _REPLACED: Mapping[str, str] = MappingProxyType(
-    {"softness": "use feather, the width of a soft edge in pixels; softness 1 is feather 0"}
+    {
+        "softness": "use feather, the width of a soft edge in pixels; softness 1 is feather 0",
+        "force": "nothing is written over here: a name that is taken gets the next free number",
+    }
 )
 
 

@@ -4,9 +4,6 @@ Where OpenGL cannot compute (macOS), the network runs on the CPU, and there is n
 plays the clip after that.
 """
 
-import os
-import sys
-from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -80,11 +77,6 @@ def _backend(console: Console) -> Backend:
         console.note(f"{str(error).partition(';')[0]}: the network runs on the CPU")
         return "cpu"
     return "gl"
-
-
-def has_display(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether a window has somewhere to open; outside Linux there always is, as far as one can know."""
-    return sys.platform != "linux" or bool(environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY"))
 
 
 def _flags(cpu: CpuChoice | None) -> dict[str, object]:

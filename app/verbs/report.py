@@ -7,6 +7,7 @@ from ..console import Console, counted
 from ..models.catalogue import list_models
 
 _PERCENTILES = ("median_ms", "p95_ms", "p99_ms", "max_ms")
+_TITLES = ("stage, ms", "p50", "p95", "p99", "max")
 
 
 def show_replay(summary: Mapping[str, Any], console: Console) -> None:
@@ -20,8 +21,9 @@ def show_replay(summary: Mapping[str, Any], console: Console) -> None:
     if summary["only_measured"]:
         console.say("nothing was written, this only measured: --out FILE records the result, --window shows it")
     read_back = summary["stage_readback_bytes"]
+    names, keys = _times(frames)
     rows = [
-        (name, *(times[key] for key in _PERCENTILES), read_back.get(name, 0) // frames)
+        (name, *(times[key] for key in keys), read_back.get(name, 0) // frames)
         for name, times in summary["stages"].items()
     ]
     total = summary["readback_bytes"] // frames
@@ -30,16 +32,21 @@ def show_replay(summary: Mapping[str, Any], console: Console) -> None:
     title = f"{counted(frames, 'frame')} of {size}, {summary['frames_per_second']} frames/s"
     if summary["dropped"] or summary["repeated"]:
         title += f"; {summary['dropped']} dropped, {summary['repeated']} repeated"
-    console.table(title, ("stage, ms", "p50", "p95", "p99", "max", "bytes read back"), rows)
+    console.table(title, (*names, "bytes read back"), rows)
     dispatches = counted(summary["dispatches"], "dispatch")
     console.say(f"{summary['model']} on {summary['renderer']}, {dispatches} of the network a frame")
     if gpu_stages := summary.get("gpu_stages"):
-        gpu = [(name, *(t[key] for key in _PERCENTILES)) for name, t in gpu_stages.items()]
-        console.table("On the GPU, by its time stamps", ("stage, ms", "p50", "p95", "p99", "max"), gpu)
+        gpu = [(name, *(t[key] for key in keys)) for name, t in gpu_stages.items()]
+        console.table("On the GPU, by its time stamps", names, gpu)
         console.say("times above are of handing work over; decoding and encoding run on threads of their own")
     else:
         console.say("times are wall clock of finished work; decoding and encoding run on threads of their own")
         console.say(f"no GPU times: {summary['timer_note'] or 'none had come'}")
+
+
+def _times(frames: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Columns of times, and their names in the summary: of one frame there is but one."""
+    return (("stage", "ms"), ("median_ms",)) if frames == 1 else (_TITLES, _PERCENTILES)
 
 
 def show_replays(summary: Mapping[str, Any], console: Console) -> None:
@@ -72,7 +79,7 @@ def show_live(summary: Mapping[str, Any], console: Console) -> None:
         rows.append(("age at swap", *(age[key] for key in _PERCENTILES)))
     title = f"{frames} frames in {summary['seconds']:.0f} s, {summary['frames_per_second']} frames/s"
     title += f"; {summary['dropped']} dropped, {summary['repeated']} repeated"
-    console.table(title, ("stage, ms", "p50", "p95", "p99", "max"), rows)
+    console.table(title, _TITLES, rows)
     console.say(f"{summary['frames_in_flight']} frames in flight; {summary['readback_bytes']} bytes read back")
 
 

@@ -171,6 +171,7 @@ def test_refuses_a_recording(make: Callable[[Path], Path], fragment: str, tmp_pa
         (["bench", "frame", "--memory", "pool"], "--memory pool: one of arena, objects, naive is needed"),
         (["bench", "frame", "--cpu", "native", "--memory", "naive"], "--memory and --planner are for the GPU"),
         (["inspect", "selfie", "--planner", "greedy-by-sise"], "--planner greedy-by-sise: one of naive, "),
+        (["live", "--force"], "--force; nothing is written over here: a name that is taken gets the next free number"),
         (["live", "--camera", "0", "--camera", "0"], "--camera 0 is there twice, and a camera can be opened once"),
         (["live", *["--camera", "pattern"] * 2, "--sound"], "--sound goes with one camera: of several no sound is"),
         (["live", *["--camera", "pattern"] * 2, "--latency-test"], "--latency-test is of one camera"),

@@ -1,6 +1,7 @@
 """What Python costs beside OpenGL: counted exactly by a clock of the test's own, and measured once in a real window."""
 
 import json
+import os
 
 import pytest
 
@@ -186,8 +187,20 @@ def test_what_cannot_be_measured_is_said_in_one_line(options: LiveBench, complai
 
 
 @pytest.mark.window
-def test_without_a_display_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_display_it_brings_its_own(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(DeviceError, match=r"no window: .*display"):
+    figures = bench_live(LiveBench(size="64x48", backend="cpu", frames=1), Console(quiet=True))
+    assert figures["overlay"]["on"]["wall_ms"]["median_ms"] > 0
+    assert "on one that nobody sees (Xvfb)" in capsys.readouterr().err
+    assert "DISPLAY" not in os.environ
+
+
+def test_without_a_display_and_xvfb_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(DeviceError, match=r"there is no display: set DISPLAY, or install Xvfb"):
         bench_live(LiveBench(size="64x48", frames=1), Console(quiet=True))

@@ -323,6 +323,22 @@ def test_auto_says_where_the_network_runs(texelflow: Command, context: Context) 
     assert ("--backend gl overrides" in result.err) == context.is_software
 
 
+def test_a_still_has_one_time_for_each_stage(texelflow: Command, tmp_path: Path) -> None:
+    still = tmp_path / "still.bmp"
+    assert cv2.imwrite(str(still), moving(1)[0])
+    table = texelflow("replay", still, "--backend", "cpu").out
+    assert "stage" in table
+    assert "p95" not in table
+    assert "p95" in texelflow("replay", CLIP, "--to", 1, "--backend", "cpu").out
+
+
+def test_quiet_says_nothing_but_what_is_wrong(texelflow: Command, tmp_path: Path) -> None:
+    done = texelflow("replay", CLIP, "--to", 1, "--out", tmp_path / "out.mp4", "--quiet")
+    assert (done.code, done.out, done.err) == (0, "", "")
+    again = texelflow("replay", CLIP, "--to", 1, "--out", tmp_path / "out.mp4", "-q")
+    assert (again.code, again.out, again.err.count("\n")) == (2, "", 1)
+
+
 @pytest.mark.slow
 def test_the_demo_leaves_a_recording_a_still_and_a_log_in_place_of_those_before(
     tmp_path: Path, texelflow: Command, monkeypatch: pytest.MonkeyPatch

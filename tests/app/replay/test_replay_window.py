@@ -12,10 +12,10 @@ from tests.clips import Recipe, moving, packets, write_clip
 from tests.commands import Command
 from tests.display import Display
 from texelflow.app.console import Console
+from texelflow.app.displays import has_display
 from texelflow.app.media.sources import FileSource
 from texelflow.app.replay.options import ReplayOptions
 from texelflow.app.replay.replay import replay
-from texelflow.app.verbs.demo import has_display
 
 FRAMES, RATE = 12, 20
 

@@ -92,7 +92,7 @@ class TestWhatIsMissing:
             ((*PATTERN, "--background", "gone.jpg"), "cannot read background gone.jpg"),
             ((*PATTERN, "--background", "gone.mp4"), "cannot read background gone.mp4"),
             ((*PATTERN, "--background", "http://a.test/b.png"), "b.png: an image, a video, or a colour"),
-            ((*PATTERN, "--background", "garbage.mp4"), "images have to be PNG, JPEG or WebP"),
+            ((*PATTERN, "--background", "garbage.mp4"), "images have to be PNG, JPEG, WebP, TIFF, BMP"),
             ((*PATTERN, "--record", "nowhere/out.mp4"), "there is no folder 'nowhere'"),
             ((*PATTERN, "--mattes", "x", "--cutouts", "./x"), "--cutouts x: that is where --masks writes"),
             ((*PATTERN, "--record", "out.gif"), "its name must end in .mp4, .m4v, .mov, .mkv"),

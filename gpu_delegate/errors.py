@@ -5,6 +5,7 @@ TexelflowError          exit code 2: bad input, or something that the machine la
 ├── UnsupportedError    the model is valid, but needs an op or a form of it that is not supported
 ├── DeviceError         no OpenGL, too old a version, a limit exceeded, an error of the driver
 │   └── ContextLostError  the GPU was reset, or lost its memory: all that was made on it is gone
+├── InferenceError      a run that TensorFlow Lite would refuse: an index out of range, a division by zero
 ├── MediaError          a video, an image or an output file that cannot be read or written
 ├── CatalogueError      a model cannot be found, fetched, verified or stored
 ├── OutputError         standard output cannot be written: a full disk
@@ -32,6 +33,10 @@ class DeviceError(TexelflowError):
 
 class ContextLostError(DeviceError):
     """The GPU was reset, or lost its memory while the computer slept: a new context and all in it have to be made."""
+
+
+class InferenceError(TexelflowError, RuntimeError):
+    """A run on values that TensorFlow Lite refuses, as its RuntimeError: an index out of range, a division by zero."""
 
 
 class MediaError(TexelflowError):

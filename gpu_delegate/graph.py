@@ -12,6 +12,8 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
+from .errors import InferenceError
+
 Shape = tuple[int, ...]
 Size2 = tuple[int, int]  # (h, w)
 ABSENT = -1  # an optional input that is left out
@@ -280,6 +282,20 @@ class Node:
 
 
 @dataclass(frozen=True)
+class Faults:
+    """What may be wrong with the values of a run: a vector of truths, further output of a graph, and what each says."""
+
+    tensor: int
+    messages: tuple[str, ...]
+
+    def check(self, found: npt.NDArray[np.generic]) -> None:
+        """Raise InferenceError if any value of that output is true."""
+        said = [message for message, is_true in zip(self.messages, found.reshape(-1), strict=True) if is_true]
+        if said:
+            raise InferenceError(said[0])
+
+
+@dataclass(frozen=True)
 class Graph:
     """Nodes in an executable order."""
 
@@ -289,6 +305,7 @@ class Graph:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     original: bytes = field(default=b"", repr=False)  # the file itself, where the graph does not hold all that it says
+    faults: Faults | None = None  # which passes add, behind the outputs of the file
     dropped_below: int = field(default=0, compare=False)  # passes may have dropped tensors with numbers below: no reuse
 
     @property

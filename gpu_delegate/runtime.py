@@ -237,7 +237,23 @@ class Program:
         write_buffer(self.context, place, texels.ctypes.data)
 
     def read(self, tensor: int) -> npt.NDArray[Any]:
-        """Read a stored tensor back in its type and shape in the file; waits for the GPU."""
+        """Read a stored tensor back in its type and shape in the file; waits for the GPU.
+
+        Raises InferenceError as check_run, for outputs.
+        """
+        if tensor in self.compiled.source.outputs:
+            self.check_run()
+        return self._stored(tensor)
+
+    def check_run(self) -> None:
+        """Raise InferenceError where TensorFlow Lite would have refused the last run, for an index out of range.
+
+        Reads one vector back, and waits for the GPU, where the model has an op that this can happen to; else nothing.
+        """
+        if faults := self.compiled.graph.faults:
+            faults.check(self._stored(faults.tensor))
+
+    def _stored(self, tensor: int) -> npt.NDArray[Any]:
         place, own = self._ranges[tensor], self.compiled.tensor(tensor)
         data = read_buffer(self.context, place)
         return in_file_type(from_memory(data, place.shape, place.storage), own).reshape(own.shape)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Quantization, Tensor
+from ..graph import Faults, Quantization, Tensor
 from ..layout import PHWC4, PLAIN, MapShape, Storage, shape_of
 from ..packing import Float32Array
 from .planes import FLOAT_BYTES, tensor_floats
@@ -58,6 +58,7 @@ class NativeImage:
 
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    faults: Faults | None
     tensors: Mapping[int, StoredTensor]  # those that callers may read and write
     steps: tuple[NativeStep, ...]
     rounds: tuple[WorkRound, ...]  # their order
@@ -68,7 +69,8 @@ class NativeImage:
     def to_bytes(self) -> bytes:
         """All of it in a row."""
         described = {
-            "inputs": self.inputs, "outputs": self.outputs, "arena_floats": self.arena_floats,
+            "inputs": self.inputs, "outputs": self.outputs, "faults": self.faults and list(vars(self.faults).values()),
+            "arena_floats": self.arena_floats,
             "tensors": [_described(number, tensor) for number, tensor in self.tensors.items()],
             "steps": [list(vars(step).values()) for step in self.steps],
             "rounds": [[[list(vars(part).values()) for part in task] for task in tasks] for tasks in self.rounds],
@@ -87,7 +89,15 @@ def image_of(
     stored = {number: _stored(program, number) for number in {*graph.inputs, *graph.outputs, *tensors}}
     arena_floats = program.plan.total_bytes // FLOAT_BYTES
     return NativeImage(
-        graph.inputs, graph.outputs, stored, tuple(steps), tuple(rounds), arena_floats, program.weights, code
+        graph.inputs,
+        program.source.outputs,
+        graph.faults,
+        stored,
+        tuple(steps),
+        tuple(rounds),
+        arena_floats,
+        program.weights,
+        code,
     )
 
 
@@ -151,7 +161,15 @@ def _parsed(described: dict[str, Any], rest: bytes) -> NativeImage:
     weights = np.frombuffer(rest, np.float32, described["weights"])
     inputs, outputs = _counts(described["inputs"]), _counts(described["outputs"])
     return NativeImage(
-        inputs, outputs, tensors, steps, rounds, _count(described["arena_floats"]), weights, rest[weights_bytes:]
+        inputs,
+        outputs,
+        _faults(described["faults"]),
+        tensors,
+        steps,
+        rounds,
+        _count(described["arena_floats"]),
+        weights,
+        rest[weights_bytes:],
     )
 
 
@@ -164,6 +182,10 @@ def _meaning(said: list[Any] | None) -> Quantization | None:
     if len(points) != len(scales):
         raise ValueError("another number of zero points")
     return Quantization(tuple(map(float, scales)), points, _count(dimension))
+
+
+def _faults(said: list[Any] | None) -> Faults | None:
+    return None if said is None else Faults(_count(said[0]), tuple(map(str, said[1])))
 
 
 def _counts(values: list[Any]) -> tuple[int, ...]:
@@ -193,7 +215,13 @@ def _is_sound(image: NativeImage) -> bool:
         and all(end <= image.arena_floats for end in ends)
         and all(at <= limits[of_weights] for of_weights, at in places)
         and {*image.inputs, *image.outputs} <= image.tensors.keys()
+        and (image.faults is None or _is_told(image.faults, image.tensors))
     )
+
+
+def _is_told(faults: Faults, tensors: Mapping[int, StoredTensor]) -> bool:
+    """Whether there is a truth for each message."""
+    return faults.tensor in tensors and np.prod(tensors[faults.tensor].own.shape, dtype=int) == len(faults.messages)
 
 
 def _is_within(part: StepRange, steps: Sequence[NativeStep]) -> bool:

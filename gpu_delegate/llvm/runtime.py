@@ -80,9 +80,14 @@ class NativeNetwork:
         return tuple(self.read(number) for number in self.image.outputs)
 
     def compute(self) -> None:
-        """All steps, on the inputs that are in memory; one call, without Python's lock. Raises as check_run."""
+        """All steps, on the inputs that are in memory; one call, without Python's lock.
+
+        Raises UsageError as check_run, InferenceError where TensorFlow Lite would refuse to run: indices out of range.
+        """
         self.check_run()
         self.pool.run(self._table)
+        if faults := self.image.faults:
+            faults.check(self.read(faults.tensor))
 
     def check_run(self) -> None:
         """Raise UsageError before the WeightsCache is finalized, if it is in one."""

@@ -3,7 +3,7 @@ say them.
 
 Indices are constants or computed. A pass says all of them by GATHER along one dimension with a vector of indices, by
 comparisons and products of matrices; only that GATHER has a kernel. TensorFlow Lite refuses to run where an index is
-out of range, or reads anything; here such an index is the nearest in range, or nothing is stored.
+out of range; here such an index is the nearest in range, or nothing is stored, and passes/faults.py tells of it.
 """
 
 from dataclasses import dataclass

@@ -32,6 +32,7 @@ from .decomposition import (
     unify_moves,
 )
 from .extrema import share_long_extrema
+from .faults import flag_faults
 from .folding import fold_constants
 from .grouped import expand_grouped_convolution
 from .integers import check_integers
@@ -49,6 +50,7 @@ from .verification import verify
 Pass = Callable[[Graph], tuple[Graph, Outcome]]
 
 PASSES: tuple[Pass, ...] = (
+    flag_faults,
     quantized_to_steps,
     express_lstm,
     split_to_slices,
@@ -90,6 +92,7 @@ PASSES: tuple[Pass, ...] = (
 # Passes for programs of one dispatch per op: nothing is moved; only unused nodes are removed, and only ops without a
 # kernel are merged or written as others.
 UNFUSED_PASSES: tuple[Pass, ...] = (
+    flag_faults,
     quantized_to_steps,
     express_lstm,
     split_to_slices,

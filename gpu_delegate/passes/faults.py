@@ -1,0 +1,171 @@
+"""A graph goes in; one comes out that also tells what TensorFlow Lite refuses at run time: indices out of range, zeros.
+
+TensorFlow Lite's kernels look at values and fail; kernels here compute with the nearest index in range. What may be
+wrong becomes one more output, a vector of truths, which is read with the others. Where ranges prove that nothing can
+be wrong, nothing is added.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+import numpy as np
+
+from ..exact_integers import with_checked_inputs
+from ..graph import ABSENT, Axis, Concatenation, Faults, Graph, Node, Reduce, Steps, Tensor
+from ..operators import attributes_of
+from ..ops.lookup import ReverseSequence
+from ..rewrite import Outcome, Rewriter
+from ..whole_numbers import whole_ranges
+from .node_chain import NodeChain
+
+_MOST_DIMENSIONS = 4
+
+
+def flag_faults(graph: Graph) -> tuple[Graph, Outcome]:
+    """Indices that may be out of range, divisors that may be 0 -> one more output that tells of them."""
+    found = [(node, check) for node in graph.nodes if node.op in _CHECKS and (check := _CHECKS[node.op](graph, node))]
+    ranges = whole_ranges(with_checked_inputs(graph)) if found else {}
+    found = [(node, check) for node, check in found if not check.is_proved(ranges.get(check.tensor))]
+    if not found:
+        return graph, Outcome(0)
+    edit = Rewriter(graph)
+    flags, messages = [], []
+    for node, check in found:
+        chain = NodeChain(edit, graph, node)
+        flags.append(check.flag(chain))
+        messages.append(f"{check.message}; {node.op}, operator {node.index}, failed to run")
+        edit.replace(node, node, *chain.nodes)
+    flagged, outcome = edit.finish()
+    return _with_output(flagged, flags, tuple(messages)), outcome
+
+
+def _with_output(graph: Graph, flags: list[int], messages: tuple[str, ...]) -> Graph:
+    """The flags as one vector, an output behind the others."""
+    edit = Rewriter(graph)
+    number = edit.new_tensor("faults", (len(flags),), "bool")
+    last = Node("CONCATENATION", tuple(flags), (number,), Concatenation(axis=0)) if len(flags) > 1 else None
+    if last is None:
+        return replace(graph, outputs=(*graph.outputs, *flags), faults=Faults(flags[0], messages))
+    tensor = Tensor(number, "faults", (len(flags),), "bool")
+    whole = replace(graph, outputs=(*graph.outputs, number), faults=Faults(number, messages))
+    return whole.with_changes((*graph.nodes, last), {number: tensor})
+
+
+class _Indices:
+    """That the values of a tensor are below sizes, one for each place along its last dimension, and not negative."""
+
+    def __init__(self, tensor: int, sizes: Sequence[int], message: str, may_be_negative: bool = False) -> None:
+        self.tensor, self.sizes, self.message, self._may_be_negative = tensor, tuple(sizes), message, may_be_negative
+
+    def is_proved(self, known: Steps | None) -> bool:
+        """Whether that follows from a range of its values."""
+        return known is not None and (self._may_be_negative or known.low >= 0) and known.high < min(self.sizes)
+
+    def flag(self, chain: NodeChain) -> int:
+        """A vector of one truth."""
+        dtype, sizes = chain.dtype(self.tensor), self.sizes[0] if len(self.sizes) == 1 else np.array(self.sizes)
+        values = _flat(chain, self.tensor)
+        beyond = chain.op("GREATER_EQUAL", values, chain.constant(sizes, dtype), dtype="bool")
+        if self._may_be_negative:
+            return _any(chain, beyond)
+        below = chain.op("LESS", values, chain.constant(0, dtype), dtype="bool")
+        return _any(chain, chain.op("LOGICAL_OR", below, beyond, dtype="bool"))
+
+
+class _Divisor:
+    """That no value of a tensor is 0."""
+
+    message = "division by 0"
+
+    def __init__(self, tensor: int) -> None:
+        self.tensor = tensor
+
+    def is_proved(self, known: Steps | None) -> bool:
+        """Whether that follows from a range of its values."""
+        return known is not None and not known.low <= 0 <= known.high
+
+    def flag(self, chain: NodeChain) -> int:
+        """A vector of one truth."""
+        divisors = _flat(chain, self.tensor)
+        return _any(chain, chain.op("EQUAL", divisors, chain.constant(0, chain.dtype(divisors)), dtype="bool"))
+
+
+_Check = _Indices | _Divisor
+
+
+def _flat(chain: NodeChain, tensor: int) -> int:
+    """A tensor of more dimensions than kernels have with two, of which the last is as it was."""
+    shape = chain.shape(tensor)
+    return chain.reshape(tensor, math.prod(shape[:-1]), shape[-1]) if len(shape) > _MOST_DIMENSIONS else tensor
+
+
+def _any(chain: NodeChain, truths: int) -> int:
+    axes = tuple(range(len(chain.shape(truths))))
+    found = chain.op("REDUCE_ANY", truths, shape=(), attributes=Reduce(axes), dtype="bool") if axes else truths
+    return chain.reshape(found, 1)
+
+
+def _computed(graph: Graph, tensor: int) -> bool:
+    """Whether values are known only at run time, and there are some; those of constants have been looked at."""
+    own = graph.tensors.get(tensor) if tensor != ABSENT else None
+    return own is not None and not own.is_constant and own.quantization is None and math.prod(own.shape) > 0
+
+
+def _of_gather(graph: Graph, node: Node) -> _Check | None:
+    x, indices = node.inputs
+    size = graph.tensors[x].shape[attributes_of(node, Axis).axis]
+    return _Indices(indices, (size,), "gather index out of bounds") if _computed(graph, indices) else None
+
+
+def _of_gather_nd(graph: Graph, node: Node) -> _Check | None:
+    x, indices = node.inputs
+    sizes = graph.tensors[x].shape[: graph.tensors[indices].shape[-1]]
+    return _Indices(indices, sizes, "gather_nd index out of bounds") if _computed(graph, indices) else None
+
+
+def _of_scatter_nd(graph: Graph, node: Node) -> _Check | None:
+    indices = node.inputs[0]
+    sizes = graph.tensors[node.outputs[0]].shape[: graph.tensors[indices].shape[-1]]
+    return _Indices(indices, sizes, "scatter_nd index out of bounds") if _computed(graph, indices) else None
+
+
+def _of_embedding(graph: Graph, node: Node) -> _Check | None:
+    indices, x = node.inputs
+    size = graph.tensors[x].shape[0]
+    message = f"embedding lookup: index out of bounds, which are 0 to {size - 1}"
+    return _Indices(indices, (size,), message) if _computed(graph, indices) else None
+
+
+def _of_reverse(graph: Graph, node: Node) -> _Check | None:
+    """TensorFlow Lite reads beyond the values of a tensor here, and copies those of lengths below 1."""
+    x, lengths = node.inputs
+    size = graph.tensors[x].shape[attributes_of(node, ReverseSequence).sequence]
+    check = _Indices(lengths, (size + 1,), "length beyond the sequence", may_be_negative=True)
+    return check if _computed(graph, lengths) else None
+
+
+def _of_division(graph: Graph, node: Node) -> _Check | None:
+    divisor = node.inputs[1]
+    return _Divisor(divisor) if _computed(graph, divisor) else None
+
+
+def _of_whole_division(graph: Graph, node: Node) -> _Check | None:
+    """Of floats there is inf or nan."""
+    is_whole = graph.tensors[node.inputs[1]].dtype in ("int32", "int64") if node.inputs[1] != ABSENT else False
+    return _of_division(graph, node) if is_whole else None
+
+
+_CHECKS: Mapping[str, Callable[[Graph, Node], _Check | None]] = MappingProxyType(
+    {
+        "GATHER": _of_gather,
+        "GATHER_ND": _of_gather_nd,
+        "SCATTER_ND": _of_scatter_nd,
+        "EMBEDDING_LOOKUP": _of_embedding,
+        "REVERSE_SEQUENCE": _of_reverse,
+        "FLOOR_DIV": _of_division,
+        "FLOOR_MOD": _of_whole_division,
+        "DIV": _of_whole_division,
+    }
+)

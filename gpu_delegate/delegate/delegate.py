@@ -60,7 +60,7 @@ class GpuDelegate:
     ) -> None:
         """Options have TensorFlow Lite's names; docs/delegate.md says what each does here.
 
-        model: path or bytes of the model, where the runtime cannot tell its file.
+        model: path or bytes of the model that the interpreter has to run; another one is refused. Nothing needs it.
         context: one of moderngl's, current in this thread, to work in; the interpreter then belongs to this thread.
         strict: whether the interpreter's constructor raises where the delegate cannot be applied; else one line says
         why, and all runs on the CPU.

@@ -26,7 +26,7 @@ MAX_RANK = 8
 
 
 class FileTensors:
-    """The tensors of a model's first subgraph, each read once."""
+    """The tensors of a model's subgraph, each read once."""
 
     def __init__(self, file: ModelFile) -> None:
         self.unwritable: set[str] = set()  # what a Tensor does not hold, but TensorFlow Lite needs

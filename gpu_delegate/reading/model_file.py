@@ -20,16 +20,19 @@ class ModelFile:
     """The flatbuffer of a model. Python's flatbuffers may read garbage inside a damaged file, but never outside it:
     so counts are bounded before they are looped over, and values are validated."""
 
-    def __init__(self, data: bytes) -> None:
-        """Raises ModelError for a model without a subgraph, and whatever flatbuffers raises for damaged bytes."""
+    def __init__(self, data: bytes, subgraph: int = 0) -> None:
+        """For one of its subgraphs, by its number.
+
+        Raises ModelError for a model without that subgraph, and whatever flatbuffers raises for damaged bytes.
+        """
         self.data = data
         self.model = tflite.Model.GetRootAs(data, 0)
-        self.bounded("subgraphs", self.model.SubgraphsLength(), MAX_TENSORS)
+        self.subgraph_count = self.bounded("subgraphs", self.model.SubgraphsLength(), MAX_TENSORS)
         self.bounded("operator codes", self.model.OperatorCodesLength(), MAX_TENSORS)
         self.buffer_count = self.bounded("buffers", self.model.BuffersLength(), MAX_TENSORS)
-        if self.model.SubgraphsLength() < 1:
-            raise ModelError("no subgraph")
-        self.subgraph = self.model.Subgraphs(0)
+        if not 0 <= subgraph < self.subgraph_count:
+            raise ModelError("no subgraph" if subgraph == 0 else f"no subgraph {subgraph}")
+        self.number, self.subgraph = subgraph, self.model.Subgraphs(subgraph)
         self.tensor_count = self.bounded("tensors", self.subgraph.TensorsLength(), MAX_TENSORS)
         self.operator_count = self.bounded("operators", self.subgraph.OperatorsLength(), MAX_OPERATORS)
         self._copies: dict[tuple[int, int], bytes] = {}  # of small vectors, by their place

@@ -8,15 +8,15 @@ import contextlib
 import math
 import os
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 import tflite
 
-from ..errors import ModelError, TexelflowError, UnsupportedError
+from ..errors import ModelError, TexelflowError, UnsupportedError, UsageError
 from ..graph import ABSENT, Graph, Node, Opaque, Tensor
 from ..operators import MAX_OPERANDS, NO_RULE, Operator
 from ..ops.left_to_cpu import LEFT_TO_CPU
@@ -29,6 +29,7 @@ from ..quantization import is_quantized
 from .file_options import OPTIONS_CLASSES, Options, read_custom_options, read_options
 from .file_tensors import FileTensors
 from .model_file import MAX_OPERATORS, MAX_TENSORS, ModelFile, names_of, printable_name
+from .signatures import entries_of, subgraph_of, with_first_subgraph
 
 __all__ = [
     "MAX_FILE_BYTES",
@@ -46,9 +47,9 @@ MAX_CUSTOM_CODE = 1 << 10
 CUSTOM: int = tflite.BuiltinOperator.CUSTOM
 
 
-def load_model(path: str | os.PathLike[str]) -> Graph:
-    """The graph of a .tflite file, named after it. Raises ModelError."""
-    return read_model(model_file_bytes(path), Path(path).stem)
+def load_model(path: str | os.PathLike[str], subgraph: int | str = 0) -> Graph:
+    """The graph of a .tflite file, named after it. Raises as read_model."""
+    return read_model(model_file_bytes(path), Path(path).stem, subgraph)
 
 
 def model_file_bytes(path: str | os.PathLike[str]) -> bytes:
@@ -67,29 +68,40 @@ def model_file_bytes(path: str | os.PathLike[str]) -> bytes:
         raise ModelError(f"{shown}: cannot be read ({getattr(error, 'strerror', None) or error})") from error
 
 
-def read_model(data: bytes, name: str = "model") -> Graph:
-    """The graph of a model's bytes (subgraph 0). Raises ModelError, and nothing else."""
+def read_model(data: bytes, name: str = "model", subgraph: int | str = 0) -> Graph:
+    """The graph of a model's bytes: of one of its subgraphs, by its number or by the name of its signature.
+
+    Raises ModelError, UsageError for a subgraph that is not there, and nothing else.
+    """
     shown = printable_name(name)
     if not data:
         raise ModelError(f"{shown}: the file is empty")
     if data[4:8] != b"TFL3":
         raise ModelError(f"{shown}: not a TensorFlow Lite model (its identifier is not TFL3)")
     try:
-        return GraphReader(data).graph(shown)
+        return GraphReader(data, subgraph).graph(shown)
+    except UsageError as error:
+        raise UsageError(f"{shown}: {error}") from error
     except TexelflowError as error:
         raise ModelError(f"{shown}: {error}; the file is damaged or was written incorrectly, get it again") from error
     except (struct.error, IndexError, ValueError, TypeError, AttributeError, OverflowError) as error:
         raise ModelError(f"{shown}: the file is damaged or cut off, get it again") from error
 
 
-ReadModel = Callable[[bytes, str], Graph]  # as read_model
+class ReadModel(Protocol):
+    """A function as read_model."""
+
+    def __call__(self, data: bytes, name: str = "model", subgraph: int | str = 0, /) -> Graph: ...
 
 
 class GraphReader:
-    """Makes the graph of a file, verified: tensors, operators, and that they can run in the file's order."""
+    """Makes a subgraph of a file a graph, verified: tensors, operators, and that they can run in the file's order."""
 
-    def __init__(self, data: bytes) -> None:
-        self.file = ModelFile(data)
+    def __init__(self, data: bytes, subgraph: int | str = 0) -> None:
+        """Raises ModelError, UsageError for a subgraph that is not there."""
+        first = ModelFile(data)
+        number = subgraph_of(first, subgraph)
+        self.file = ModelFile(data, number) if number else first
         self.tensors = FileTensors(self.file)
         self.codes: dict[int, _Code] = {}
         self.operands = 0
@@ -109,7 +121,14 @@ class GraphReader:
         used = {i for node in nodes for i in (*node.inputs, *node.outputs)} | {*inputs, *outputs}
         tensors: Mapping[int, Tensor] = MappingProxyType({i: self.tensors[i] for i in sorted(used - {ABSENT})})
         whole = not self.unwritable and not self.tensors.unwritable
-        return Graph(name, tensors, nodes, inputs, outputs, original=b"" if whole else self.file.data)
+        original = b"" if whole else with_first_subgraph(self.file)
+        return Graph(name, tensors, nodes, inputs, outputs, original, *self.signatures())
+
+    def signatures(self) -> tuple[int, str, tuple[str, ...]]:
+        """The subgraph's number, its signature's name, and the names of signatures that lead to others."""
+        entries, number = entries_of(self.file), self.file.number
+        own = next((entry.signature for entry in entries if entry.subgraph == number), "")
+        return number, own, tuple(entry.signature for entry in entries if entry.subgraph != number)
 
     def verify_order(self, inputs: tuple[int, ...], outputs: tuple[int, ...], nodes: tuple[Node, ...]) -> None:
         """ModelError unless the nodes can run in their order in the file."""

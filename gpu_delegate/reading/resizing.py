@@ -19,12 +19,12 @@ from .reader import GraphReader
 def read_resized(data: bytes, part: Graph, shapes: Mapping[int, Shape]) -> Graph:
     """Some operators of the model, which are a graph of their own, for other shapes of the tensors that they read.
 
-    `data` is the file that the graph has been read from. Raises UnsupportedError where an operator does not take what
-    becomes of these shapes.
+    `data` is the file that the graph has been read from, of whichever of its subgraphs. Raises UnsupportedError where
+    an operator does not take what becomes of these shapes.
     """
     listed = " and ".join(str(list(shape)) for shape in shapes.values())
     try:
-        reader = _ResizingReader(data, shapes)
+        reader = _ResizingReader(data, part.subgraph, shapes)
         nodes = tuple(reader.node(node.index) for node in part.nodes)
     except (ModelError, struct.error) as error:
         raise UnsupportedError(f"{part.name} cannot run on inputs of shape {listed}: {error}") from error
@@ -40,8 +40,8 @@ def read_resized(data: bytes, part: Graph, shapes: Mapping[int, Shape]) -> Graph
 class _ResizingReader(GraphReader):
     """Reads operators for the shapes that tensors have, and gives what they write the shapes that follow."""
 
-    def __init__(self, data: bytes, shapes: Mapping[int, Shape]) -> None:
-        super().__init__(data)
+    def __init__(self, data: bytes, subgraph: int, shapes: Mapping[int, Shape]) -> None:
+        super().__init__(data, subgraph)
         for index, shape in shapes.items():
             self._reshape(index, shape)
 

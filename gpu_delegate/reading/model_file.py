@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import tflite
 
-from ..errors import ModelError
+from ..errors import ModelError, ModelSizeError
 from ..graph import constant_location
 
 MAX_OPERATORS = 10_000
@@ -40,13 +40,15 @@ class ModelFile:
         self._stored_bytes = 0
 
     def bounded(self, what: str, count: int, limit: int, item_bytes: int = 4) -> int:
-        """The count; ModelError if so many entries cannot be in the file or are more than the limit."""
-        if count > limit or item_bytes * count > len(self.data):
-            raise ModelError(f"{count} {what} in a file of {len(self.data)} bytes, at most {limit} are possible")
+        """The count. Raises ModelError if so many entries cannot be in the file, ModelSizeError beyond the limit."""
+        if item_bytes * count > len(self.data):
+            raise ModelError(f"{count} {what} in a file of {len(self.data)} bytes")
+        if count > limit:
+            raise ModelSizeError(f"{count} {what}, at most {limit} are read")
         return count
 
     def values(self, what: str, vector: npt.NDArray[Any] | int, limit: int) -> tuple[int, ...]:
-        """A vector of integers as flatbuffers gives it, 0 where there is none; ModelError for more than the limit."""
+        """A vector of integers as flatbuffers gives it, 0 where there is none. Raises as bounded()."""
         if isinstance(vector, int):
             return ()
         self.bounded(what, len(vector), limit)
@@ -61,12 +63,14 @@ class ModelFile:
         return self._copies[place]
 
     def store(self, place: tuple[int, int]) -> None:
-        """ModelError where what is kept overlaps so often that a file without overlaps would be larger."""
+        """ModelSizeError where what is kept overlaps so often that a file without overlaps would be larger."""
         if place not in self._places:
             self._places.add(place)
             self._stored_bytes += place[1]
             if self._stored_bytes > len(self.data):
-                raise ModelError(f"constants of more than {len(self.data)} bytes in a file of as many: they overlap")
+                raise ModelSizeError(
+                    f"constants of more than {len(self.data)} bytes in a file of as many: they overlap"
+                )
 
     def buffer(self, index: int) -> npt.NDArray[np.uint8]:
         """The bytes of a buffer as a read-only view of the file; none for a runtime tensor."""

@@ -69,7 +69,8 @@ def _transpose(operator: Operator, x: int, stride: Size2, scheme: int, activatio
     if size != (height, width):
         if x == 0:  # whose size no input gives
             operator.expect((batch, *usual, outputs))
-        operator.damaged(f"windows for {list(size)} values, not {[height, width]}")
+        made, said = [batch, *usual, outputs], [batch, *out, outputs]
+        operator.damaged(f"its input makes the output's shape {made}, another one, {said}, is given")
     return TransposeConv2D(activation, stride, padding)
 
 

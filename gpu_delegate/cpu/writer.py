@@ -62,7 +62,8 @@ def written_indices(graph: Graph) -> dict[int, int]:
 
 def _is_dense(graph: Graph, node: Node) -> bool:
     """Whether a node makes a sparse constant dense, which the reader has done."""
-    return node.op == "DENSIFY" and graph.tensors[node.inputs[0]].is_constant
+    is_read = node.op == "DENSIFY" and not isinstance(node.attributes, Opaque)
+    return is_read and graph.tensors[node.inputs[0]].is_constant
 
 
 class _Writer:

@@ -123,3 +123,12 @@ STRUCTS: Mapping[str, BuiltinStruct] = MappingProxyType(
         "UNPACK": BuiltinStruct("UnpackOptions", "Num:i Axis:i"),
     }
 )
+
+# Control flow: the numbers of other subgraphs.
+CALLS: Mapping[str, BuiltinStruct] = MappingProxyType(
+    {
+        "CALL_ONCE": BuiltinStruct("CallOnceOptions", "InitSubgraphIndex:i"),
+        "IF": BuiltinStruct("IfOptions", "ThenSubgraphIndex:i ElseSubgraphIndex:i"),
+        "WHILE": BuiltinStruct("WhileOptions", "CondSubgraphIndex:i BodySubgraphIndex:i"),
+    }
+)

@@ -21,7 +21,7 @@ from ..reading.file_tensors import MAX_DENSE_BYTES
 from ..reading.model_file import printable_name
 from ..reading.reader import BUILTINS, CUSTOM
 from ..reading.sparsity import SparseLayout, SparseLevel, dense_constant
-from .builtin_structs import STRUCTS
+from .builtin_structs import CALLS, STRUCTS
 from .native_operators import execution_plan, operator_at, outputs_of
 from .structs import (
     AFFINE_QUANTIZATION,
@@ -39,6 +39,7 @@ from .structs import (
 )
 
 _DELEGATE: int = tflite.BuiltinOperator.DELEGATE
+_NEWER = "STABLEHLO_"  # ops of which some run subgraphs, and have structs that differ from version to version
 _UNKNOWN = "variant"  # what a type is called that the schema here does not have
 
 
@@ -93,6 +94,19 @@ def _inputs(tensors: Mapping[int, Tensor], nodes: Iterable[Node]) -> tuple[int, 
     ]
     read = {index for node in nodes for index in node.inputs}
     return tuple(index for index in given if index in read) or tuple(given[:1])
+
+
+def called_subgraphs(context: TfLiteContext) -> frozenset[int] | None:
+    """The numbers of the subgraphs that its control flow runs; None if it may be any."""
+    called = set[int]()
+    for index in execution_plan(context):
+        node, registration = operator_at(context, index)
+        op = BUILTINS.get(registration.builtin_code, _NEWER)
+        if op in CALLS and node.builtin_data:
+            called |= {number for _, number in CALLS[op].options_at(node.builtin_data) or () if isinstance(number, int)}
+        elif op in CALLS or op.startswith(_NEWER):
+            return None
+    return frozenset(called)
 
 
 def scales_of(tensor: TfLiteTensor) -> Quantization | None:

@@ -25,18 +25,22 @@ class FoundModel:
 
 
 def find_model(
-    context: TfLiteContext, given: str | os.PathLike[str] | bytes | None = None, read: ReadModel = read_model
+    context: TfLiteContext,
+    given: str | os.PathLike[str] | bytes | None = None,
+    read: ReadModel = read_model,
+    subgraph: int = 0,
 ) -> FoundModel:
     """The context's model, before nodes are replaced; `given` is the path or the bytes of what it should be.
 
-    Raises ModelError where it cannot be read, or where `given` is damaged or another model.
+    Of that the subgraph with this number counts. Raises ModelError where the model cannot be read, or where `given` is
+    damaged or another one, UsageError where that lacks the subgraph.
     """
     data, name = model_of(context), "model"
     if given is None:
         return FoundModel(data, read(data, name))
     if not isinstance(given, bytes):
         name = Path(given).stem
-    expected = read_model(given if isinstance(given, bytes) else model_file_bytes(given), name)
+    expected = read_model(given if isinstance(given, bytes) else model_file_bytes(given), name, subgraph)
     graph = read(data, name)
     difference = next(differences(expected, graph), "")
     if difference:

@@ -14,7 +14,7 @@ import tflite
 
 from ..cpu.writer import write_model
 from ..graph import Graph, Node, Opaque, OptionValue, OptionVector, Quantization, Tensor
-from .builtin_structs import MOST_INTEGERS, STRUCTS, StructOptions
+from .builtin_structs import CALLS, MOST_INTEGERS, STRUCTS, StructOptions
 from .context_model import scales_of
 from .native_operators import operator_at
 from .structs import ALLOWS_DYNAMIC_TENSORS, ERROR, OK, PrepareFunction, TfLiteContext, TfLiteDelegate, context_at
@@ -23,6 +23,7 @@ _VARIANTS = 2  # every truth value and every enumeration is tried both ways
 _SCALES = Quantization((0.5, 0.25, 3.0), (0, 0, 0), 1)
 _SCALED, _ZERO_POINT = 2, 3  # tensors: one with those scales, and one with a single scale
 _SINGLE = Quantization((0.75,), (-7,))
+_ALL = MappingProxyType({**STRUCTS, **CALLS})
 _ENUMERATIONS = frozenset({"FusedActivationFunction", "WeightsFormat", "KernelType"})  # their values are checked
 
 
@@ -39,7 +40,7 @@ def option_differences(module: Any) -> list[str]:
 
 def _differences(context: TfLiteContext, variant: int) -> list[str]:
     lines = list[str]()
-    for index, (op, known) in enumerate(STRUCTS.items()):
+    for index, (op, known) in enumerate(_ALL.items()):
         node, _ = operator_at(context, index)
         options = known.options_at(node.builtin_data) if node.builtin_data else None
         if options != _options(op, variant):
@@ -61,7 +62,7 @@ def _graph(variant: int) -> Graph:
     )
     said = (
         Opaque(code=getattr(tflite.BuiltinOperator, op), table=known.table, options=_options(op, variant))
-        for op, known in STRUCTS.items()
+        for op, known in _ALL.items()
     )
     nodes = tuple(Node("", (0,), (1,), each, index) for index, each in enumerate(said))
     return Graph("probe", MappingProxyType({tensor.index: tensor for tensor in tensors}), nodes, (0,), (1,))
@@ -69,9 +70,7 @@ def _graph(variant: int) -> Graph:
 
 def _options(op: str, variant: int) -> StructOptions:
     """A value for each field: truth values and enumerations by turns, all else different from each other."""
-    return tuple(
-        (name, _value(name, kind, 1 + place, variant)) for place, (name, kind) in enumerate(STRUCTS[op].fields)
-    )
+    return tuple((name, _value(name, kind, 1 + place, variant)) for place, (name, kind) in enumerate(_ALL[op].fields))
 
 
 def _value(name: str, kind: str, place: int, variant: int) -> OptionValue:

@@ -23,6 +23,7 @@ class DelegatedPartition:
     outputs: tuple[int, ...]
     dispatches: int  # of one run, for the shapes in the file
     macs: int  # multiply-accumulates, likewise
+    subgraph: int = 0  # of the file; its operators and tensors have numbers of their own
 
 
 @dataclass(frozen=True)

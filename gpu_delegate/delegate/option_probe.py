@@ -5,7 +5,6 @@ are read by the runtime, and their options by a delegate that takes nothing.
 """
 
 import ctypes
-from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any
 
@@ -31,10 +30,9 @@ def option_differences(module: Any) -> list[str]:
     """A line for each field that is not where it should be."""
     found = list[str]()
     for variant in range(_VARIANTS):
-        visitor = _Visitor(lambda context, variant=variant: found.extend(_differences(context, variant)))
+        visitor = _Visitor(variant)
         module.Interpreter(model_content=write_model(_graph(variant)), experimental_delegates=[visitor])
-        if not visitor.has_seen:
-            found.append("the options of operators cannot be read")
+        found += visitor.found
     return found
 
 
@@ -89,9 +87,9 @@ def _value(name: str, kind: str, place: int, variant: int) -> OptionValue:
 class _Visitor:
     """A delegate that takes nothing."""
 
-    def __init__(self, visit: Callable[[TfLiteContext], None]) -> None:
-        self.has_seen = False
-        self._visit = visit
+    def __init__(self, variant: int) -> None:
+        self.found = ["the options of operators cannot be read"]
+        self._variant = variant
         self._struct = TfLiteDelegate(Prepare=PrepareFunction(self._prepare), flags=ALLOWS_DYNAMIC_TENSORS)
 
     def _get_native_delegate_pointer(self) -> int:
@@ -99,8 +97,8 @@ class _Visitor:
 
     def _prepare(self, address: int, _: int) -> int:
         try:
-            self._visit(context_at(address))
-        except Exception:  # has_seen says so
+            self.found = _differences(context_at(address), self._variant)
+        except Exception as error:
+            self.found.append(f"{type(error).__name__}: {error}")
             return ERROR
-        self.has_seen = True
         return OK

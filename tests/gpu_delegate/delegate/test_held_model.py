@@ -92,7 +92,9 @@ def test_pairs_that_differ_in_one_thing(pair: str, is_given: bool, runtime: Any)
     one, other = PAIRS[pair]
     values = np.random.default_rng(0).normal(0, 1.5, SHAPE).astype(np.float32)
     results = [run(interpreter(runtime, each), values)[0] for each in (one, other)]
-    assert results[0].shape != results[1].shape or not np.allclose(*results, atol=1e-3), "the models are the same"
+    assert results[0].shape != results[1].shape or not np.allclose(results[0], results[1], atol=1e-3), (
+        "the models are the same"
+    )
     for model, wrong, expected in ((one, other, results[0]), (other, one, results[1])):
         delegate = GpuDelegate(model=wrong if is_given else None, quiet=True)
         found = run(interpreter(runtime, model, delegate), values)[0]
@@ -183,7 +185,7 @@ def test_constants_that_are_changed_before_tensors_are_allocated(
             edit(made)
         made.allocate_tensors()
         results.append(run(made, values)[0])
-    np.testing.assert_allclose(*results, atol=1e-5)
+    np.testing.assert_allclose(results[0], results[1], atol=1e-5)
     assert delegate.is_applied
     unchanged = run(interpreter(runtime, edited_model()), values)[0]
     assert not np.allclose(results[0], unchanged, atol=1e-3)

@@ -51,9 +51,6 @@ def check_altered(model: bytes, runtime: Any) -> int:
         assert not list(differences(said, found)), altered.what
         differs = list(differences(original, said))
         assert list(differences(original, found)) == differs, altered.what
-        if differs:
-            with pytest.raises(ModelError, match="is not the model of this interpreter"):
-                visit_context(altered.data, partial(find_model, given=model), runtime)
         told += bool(differs)
     return told
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.altered_models import altered_models, is_valid
+from tests.altered_models import altered_models, is_sound
 from tests.delegate_models import interpreter, run
 from tests.delegated import MOST_ERROR, inferred, interpreter_of, random_inputs
 from tests.gpu_delegate.test_random_networks import asked_for
@@ -15,6 +15,7 @@ from tests.model_builder import ModelBuilder
 from tests.models.measure import error_of
 from tests.quantized_models import SCHEMES, small_quantised
 from tests.random_partial import random_partial
+from texelflow.gpu_delegate.cpu.reference import load_interpreter_module
 from texelflow.gpu_delegate.delegate.delegate import GpuDelegate
 from texelflow.gpu_delegate.errors import ModelError, UnsupportedError
 from texelflow.gpu_delegate.reading.reader import read_model
@@ -86,23 +87,21 @@ PAIRS = {
 
 
 @pytest.mark.parametrize("pair", PAIRS)
-@pytest.mark.parametrize("is_given", [False, True])
-def test_pairs_that_differ_in_one_thing(pair: str, is_given: bool, runtime: Any) -> None:
+def test_pairs_that_differ_in_one_thing(pair: str) -> None:
     """By the wrong file, given for the other model, and by none."""
-    one, other = PAIRS[pair]
+    runtime, (one, other) = load_interpreter_module(), PAIRS[pair]
     values = np.random.default_rng(0).normal(0, 1.5, SHAPE).astype(np.float32)
     results = [run(interpreter(runtime, each), values)[0] for each in (one, other)]
-    assert results[0].shape != results[1].shape or not np.allclose(results[0], results[1], atol=1e-3), (
-        "the models are the same"
-    )
+    is_same = results[0].shape == results[1].shape and np.allclose(results[0], results[1], atol=1e-3)
+    assert not is_same, "the models are the same"
     for model, wrong, expected in ((one, other, results[0]), (other, one, results[1])):
-        delegate = GpuDelegate(model=wrong if is_given else None, quiet=True)
-        found = run(interpreter(runtime, model, delegate), values)[0]
-        np.testing.assert_allclose(found, expected, atol=1e-4)
-        assert delegate.is_applied is not is_given
-        if is_given:
-            assert isinstance(delegate.error, ModelError)
-            assert "is not the model of this interpreter: " in str(delegate.error)
+        for given in (None, wrong):
+            delegate = GpuDelegate(model=given, quiet=True)
+            found = run(interpreter(runtime, model, delegate), values)[0]
+            np.testing.assert_allclose(found, expected, atol=1e-4)
+            assert delegate.is_applied == (delegate.error is None) == (given is None)
+        assert isinstance(delegate.error, ModelError)
+        assert "is not the model of this interpreter: " in str(delegate.error)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -137,7 +136,7 @@ def test_quantised_models_that_differ_in_one_scale_or_weight(scheme: str) -> Non
 def test_one_change_of_a_random_network(seed: int) -> None:
     """Three changes each, of those that the reader takes; TensorFlow Lite may refuse them."""
     model, rng = random_partial(seed).build(), np.random.default_rng(seed)
-    changed = [each for each in altered_models(model) if is_valid(each.data)]
+    changed = [each for each in altered_models(model) if is_sound(model, each.data)]
     for place in rng.permutation(len(changed))[:3]:
         altered = changed[place]
         try:
@@ -149,7 +148,11 @@ def test_one_change_of_a_random_network(seed: int) -> None:
         for given in (None, model):
             with GpuDelegate(model=given, min_nodes_per_partition=1, quiet=True) as delegate:
                 made = interpreter_of(altered.data, delegate, xnnpack=False)
-                error = error_of(inferred(made, inputs), expected)
+                try:
+                    error = error_of(inferred(made, inputs), expected)
+                except RuntimeError as refusal:  # of a value between partitions that is not finite, by either
+                    assert "takes finite numbers" in str(refusal)  # noqa: PT017
+                    break
                 assert error < MOST_ERROR, f"seed {seed}, {altered.what}: outputs differ by {error:.1e}"
                 assert given is not None or delegate.error is None
                 del made

@@ -2,6 +2,7 @@
 
 TexelflowError          exit code 2: bad input, or something that the machine lacks
 ├── ModelError          the .tflite file is damaged or contradicts itself
+│   └── ModelSizeError  it may be sound, but is larger than what is read here
 ├── UnsupportedError    the model is valid, but needs an op or a form of it that is not supported
 ├── DeviceError         no OpenGL, too old a version, a limit exceeded, an error of the driver
 │   └── ContextLostError  the GPU was reset, or lost its memory: all that was made on it is gone
@@ -21,6 +22,10 @@ class TexelflowError(Exception):
 
 class ModelError(TexelflowError):
     """The model file is damaged or contradicts itself."""
+
+
+class ModelSizeError(ModelError):
+    """The model file may be sound, but has more of something than is read here."""
 
 
 class UnsupportedError(TexelflowError):

@@ -1,6 +1,7 @@
 """An operator of a .tflite file goes in, checked ways to its shapes, options and constants come out.
 
-Contradictions raise ModelError; what is valid but not supported raises UnsupportedError.
+Contradictions raise ModelError; what is valid but not supported raises UnsupportedError. Neither is the whole file's:
+either leaves the operator to TensorFlow Lite, which has rules of its own and refuses what does not fit these.
 """
 
 import math
@@ -71,12 +72,10 @@ class Operator:
             self.damaged(f"input {position} has {len(tensor.shape)} dimensions instead of {rank}")
         return tensor.shape
 
-    def output_size(self) -> Size2:
-        """(h, w) of the output, which must have four dimensions."""
+    def output_size(self, usual: Size2) -> Size2:
+        """(h, w) of the output as the file records it, for ops that may give several; the usual one if it does not."""
         shape = self.outputs[0].shape
-        if len(shape) != 4:
-            self.damaged(f"the output has {len(shape)} dimensions instead of 4")
-        return shape[1], shape[2]
+        return (shape[1], shape[2]) if len(shape) == 4 else usual
 
     def integers(self, position: int) -> tuple[int, ...]:
         """The values of a small constant input, such as a size or axes; UnsupportedError if it is computed."""

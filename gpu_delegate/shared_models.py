@@ -62,7 +62,7 @@ class SharedModels:
         self.lock = threading.RLock()  # of all that the cache holds: whatever is shared is made once
         self._process = os.getpid()
         self._entries: list[_Entry] = []
-        self._graphs: dict[tuple[bytes, str], Graph] = {}  # as read, by their files' digests and names
+        self._graphs: dict[tuple[bytes, str, int | str], Graph] = {}  # as read, by their files' digests, names, parts
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -92,12 +92,12 @@ class SharedModels:
             self._entries.append(_Entry(wanted, facts, made))
             return _given(made)
 
-    def read(self, data: bytes, name: str) -> Graph:
+    def read(self, data: bytes, name: str, subgraph: int | str) -> Graph:
         """As read_model, which is done once for the same bytes."""
-        key = hashlib.sha256(data).digest(), name
+        key = hashlib.sha256(data).digest(), name, subgraph
         with self.lock:
             known = self._graphs.get(key)
-            found = read_model(data, name) if known is None else known
+            found = read_model(data, name, subgraph) if known is None else known
             if self.state is CacheState.OPEN:
                 self._graphs[key] = found
             return found

@@ -109,9 +109,9 @@ class WeightsCache:
         """Raise UsageError before it is finalized."""
         self._models.check_run()
 
-    def read_model(self, data: bytes, name: str = "model") -> Graph:
-        """As the reader's, done once for the same bytes. Raises ModelError."""
-        return self._models.read(data, name)
+    def read_model(self, data: bytes, name: str = "model", subgraph: int | str = 0) -> Graph:
+        """As the reader's, done once for the same bytes. Raises ModelError, UsageError."""
+        return self._models.read(data, name, subgraph)
 
     def compile(
         self, compiler: CompileGraph, source: Graph, device: Device, options: CompileOptions = COMPILE_DEFAULTS

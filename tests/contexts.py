@@ -37,11 +37,11 @@ class ContextVisitor:
         return OK
 
 
-def visit_context(model: bytes | Path, visit: Callable[[TfLiteContext], _Found]) -> _Found:
-    """What the function returns or raises, called in the constructor of an interpreter."""
+def visit_context(model: bytes | Path, visit: Callable[[TfLiteContext], _Found], runtime: Any = None) -> _Found:
+    """What the function returns or raises, called in the constructor of an interpreter, of that module if any."""
     visitor = ContextVisitor(visit)
     given: dict[str, Any] = {"model_content": model} if isinstance(model, bytes) else {"model_path": str(model)}
-    load_interpreter_module().Interpreter(**given, experimental_delegates=[visitor])
+    (runtime or load_interpreter_module()).Interpreter(**given, experimental_delegates=[visitor])
     (found,) = visitor.found
     if isinstance(found, Exception):
         raise found

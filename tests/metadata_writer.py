@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import flatbuffers
 
-from tests.model_builder import tables
+from tests.flatbuffer_tables import tables
 
 
 def table(builder: flatbuffers.Builder, offsets: dict[int, int], small: dict[int, int] | None = None) -> int:

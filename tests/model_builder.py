@@ -1,7 +1,7 @@
 """Shapes, constants and ops go in, the bytes of a real .tflite file come out: the models that the tests are made of."""
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import tflite
 
+from tests.flatbuffer_tables import signature_table, tables
 from texelflow.gpu_delegate.reading.sparsity import SparseLayout, SparseLevel
 
 Array = npt.NDArray[Any]
@@ -100,6 +101,7 @@ class ModelBuilder:
     outputs: list[int] = field(default_factory=list)
     metadata: bytes | None = None  # TFLITE_METADATA
     further: list["ModelBuilder"] = field(default_factory=list)  # further subgraphs, from 1 on
+    signatures: Mapping[str, int] = field(default_factory=dict)  # names of subgraphs
 
     def tensor(
         self,
@@ -169,6 +171,9 @@ class ModelBuilder:
         names = list(dict.fromkeys(op.name for part in parts for op in part.ops))
         subgraphs = tables(builder, [part.subgraph(builder, numbers, names) for part in parts])
         codes = tables(builder, [_code(builder, name) for name in names])
+        sides = [(part.inputs, part.outputs) for part in parts]
+        entries = [signature_table(builder, name, n, sides[n % len(parts)]) for name, n in self.signatures.items()]
+        signatures = tables(builder, entries) if entries else None
         tflite.ModelStart(builder)
         tflite.ModelAddVersion(builder, 3)
         tflite.ModelAddOperatorCodes(builder, codes)
@@ -176,6 +181,8 @@ class ModelBuilder:
         tflite.ModelAddBuffers(builder, buffers)
         if about is not None:
             tflite.ModelAddMetadata(builder, about)
+        if signatures is not None:
+            tflite.ModelAddSignatureDefs(builder, signatures)
         builder.Finish(tflite.ModelEnd(builder), b"TFL3")
         return bytes(builder.Output())
 
@@ -202,14 +209,6 @@ def _metadata(builder: Any, buffer: int) -> int:
     tflite.MetadataAddName(builder, name)
     tflite.MetadataAddBuffer(builder, buffer)
     return int(tflite.MetadataEnd(builder))
-
-
-def tables(builder: Any, offsets: Sequence[int]) -> int:
-    """A vector of tables."""
-    builder.StartVector(4, len(offsets), 4)
-    for offset in reversed(offsets):
-        builder.PrependUOffsetTRelative(offset)
-    return int(builder.EndVector())
 
 
 def _integers(builder: Any, values: Iterable[int]) -> int:

@@ -64,7 +64,9 @@ class Sample:
 
 def subject_of(name: str, path: Path, graph: Graph, input_range: tuple[float, float] | None) -> Subject:
     """A model file that was read already; if no option gives the range, its metadata does, or its input's scale."""
-    said = read_metadata(path.read_bytes(), name).input_range or real_range(graph.tensors[graph.inputs[0]])
+    said = read_metadata(path.read_bytes(), name).input_range
+    if said is None and graph.inputs:
+        said = real_range(graph.tensors[graph.inputs[0]])
     return Subject(name, graph, input_range or said or (0.0, 1.0))
 
 

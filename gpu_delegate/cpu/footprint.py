@@ -85,8 +85,8 @@ def _bytes_of_tensors(graph: Graph, keep_all: bool) -> int:
     always = sum(2 * size_bytes for _, size_bytes in places) + sum(2 * sizes[i] for i in ends)
     if keep_all:
         return always + sum(sizes.values())
-    halves = (node for node in graph.nodes if node.op == "DEQUANTIZE" and graph.tensors[node.inputs[0]].is_constant)
-    kept = [i for node in halves for i in node.outputs]
+    read = (node for node in graph.nodes if node.op == "DEQUANTIZE" and not isinstance(node.attributes, Opaque))
+    kept = [i for node in read if graph.tensors[node.inputs[0]].is_constant for i in node.outputs]
     return always + sum(sizes[i] for i in kept) + _most_alive(graph, sizes | dict.fromkeys((*ends, *kept), 0))
 
 

@@ -52,7 +52,7 @@ def _opened(
         if options.delegate is not None:
             from ..delegate.delegate import GpuDelegate
 
-            delegate = GpuDelegate(model=data, context=context.mgl if context else None, quiet=True, **options.delegate)
+            delegate = GpuDelegate(context=context.mgl if context else None, quiet=True, **options.delegate)
         interpreter = LocalInterpreter(data, options, delegate)
     except (TexelflowError, MemoryError) as error:
         _refuse(answers, error)

@@ -79,7 +79,7 @@ class Reference:
             self._interpreter, self.unshared = shared_interpreter(graph, model, options, weights_cache)
             self._cache = weights_cache
         else:
-            made = None if delegate is None else GpuDelegate(model=model, quiet=True, **delegate)
+            made = None if delegate is None else GpuDelegate(quiet=True, **delegate)
             self._interpreter = LocalInterpreter(model, options, made)
         self._kept: dict[int, int] = {}
         if keep_all_tensors:

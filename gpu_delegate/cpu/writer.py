@@ -5,7 +5,8 @@ validate. Tensors are renumbered, see written_indices(); constants of sizes, axe
 """
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import flatbuffers
@@ -22,6 +23,7 @@ from ..graph import (
     OptionValue,
     OptionVector,
     Quantization,
+    Shape,
     Tensor,
     constant_location,
 )
@@ -31,21 +33,25 @@ from ..ops.registry import OPS
 ALIGNMENT = 16  # of constants, which TensorFlow Lite reads in place
 SCHEMA_VERSION = 3
 IDENTIFIER = b"TFL3"
+NO_SIGNATURES: Mapping[int, Shape] = MappingProxyType({})
 
 
-def write_model(graph: Graph, every_output: bool = False, names: bool = False) -> bytes:
+def write_model(
+    graph: Graph, every_output: bool = False, names: bool = False, signatures: Mapping[int, Shape] = NO_SIGNATURES
+) -> bytes:
     """The .tflite file of a graph, the same bytes for the same graph.
 
     The graph is as the reader created it, or after rewriting.py's passes. With every_output, what any operator
     writes becomes an output, after the model's own: TensorFlow Lite 2.14 computes in place even if it is asked to
     preserve all tensors, but it does not overwrite outputs. MediaPipe's Convolution2DTransposeBias becomes the
     builtin TRANSPOSE_CONV, what DENSIFY makes of a constant that constant. Opaque operators are written as they
-    were read. With `names` tensors have theirs, which other readers of such files need. Raises UnsupportedError for
-    a graph that does not hold all that its file says.
+    were read. With `names` tensors have theirs, which other readers of such files need; `signatures` are shapes
+    with -1 for each unknown size, by tensors. Raises UnsupportedError for a graph that does not hold all that its
+    file says.
     """
     if graph.original:
         raise UnsupportedError(f"{graph.name}: its file has more than its graph holds")
-    return _Writer(graph, names).file(every_output)
+    return _Writer(graph, names, signatures).file(every_output)
 
 
 def written_indices(graph: Graph) -> dict[int, int]:
@@ -56,7 +62,8 @@ def written_indices(graph: Graph) -> dict[int, int]:
 
 def _is_dense(graph: Graph, node: Node) -> bool:
     """Whether a node makes a sparse constant dense, which the reader has done."""
-    return node.op == "DENSIFY" and graph.tensors[node.inputs[0]].is_constant
+    is_read = node.op == "DENSIFY" and not isinstance(node.attributes, Opaque)
+    return is_read and graph.tensors[node.inputs[0]].is_constant
 
 
 class _Writer:
@@ -66,9 +73,10 @@ class _Writer:
     where the constants begin: position p among them is -p to it.
     """
 
-    def __init__(self, graph: Graph, names: bool) -> None:
+    def __init__(self, graph: Graph, names: bool, signatures: Mapping[int, Shape]) -> None:
         self.graph = graph
         self.names = names
+        self.signatures = signatures
         self.builder = flatbuffers.Builder(1 << 16)
         self.indices = {ABSENT: ABSENT, **written_indices(graph)}
         self.tables: dict[str, int] = {}  # by content
@@ -114,6 +122,8 @@ class _Writer:
         }
         if tensor.quantization and not tensor.dtype.startswith("float"):  # floats mean themselves
             fields["Quantization"] = self.quantization(tensor.quantization)
+        if tensor.index in self.signatures:
+            fields["ShapeSignature"] = self.integers(self.signatures[tensor.index])
         if self.names:
             fields["Name"] = self.builder.CreateString(tensor.name)
         return self.table("Tensor", **fields)

@@ -84,8 +84,9 @@ class ProgramBorder:
     def run(self) -> None:
         """One inference on the inputs as they are, bound ones from where they are bound; outputs likewise.
 
-        It returns before the GPU has finished, unless an output is bound and the wait type is to wait. Raises
-        UsageError, before anything is done, if an object that is bound is not there any more.
+        It returns before the GPU has finished, unless an output is bound and the wait type is to wait, or an index may
+        be out of range. Raises UsageError, before anything is done, if an object that is bound is not there any more,
+        and InferenceError as Program.check_run.
         """
         bound = *self._bound_inputs.items(), *self._bound_outputs.items()
         for tensor, what in bound:
@@ -96,6 +97,7 @@ class ProgramBorder:
             self._tensors[tensor].read_bound(what)
         self._gl.glMemoryBarrier(STORAGE | TEXTURE_FETCH)
         self._program.run()
+        self._program.check_run()
         for tensor, what in self._bound_outputs.items():
             self._tensors[tensor].write_bound(what)
         if self._bound_outputs:

@@ -42,7 +42,7 @@ class DelegateHandler(Protocol):
     def apply(self, context: TfLiteContext, replace: Replace) -> None:
         """Choose operators of a graph, and replace them."""
 
-    def make_kernel(self, params: TfLiteDelegateParams) -> int:
+    def make_kernel(self, context: TfLiteContext, params: TfLiteDelegateParams) -> int:
         """A positive number for a new operator that stands for a partition."""
 
     def free_kernel(self, number: int) -> None: ...
@@ -122,9 +122,9 @@ class NativeDelegate:
                 self._of_kernels[number] = (*self._of_kernels.get(number, ()), *guarded)
 
     def _init(self, address: int, buffer: int, _length: int) -> int:
-        params = TfLiteDelegateParams.from_address(buffer)
+        context, params = TfLiteContext.from_address(address), TfLiteDelegateParams.from_address(buffer)
         made = list[int]()
-        self._status(address, lambda handler: made.append(handler.make_kernel(params)))
+        self._status(address, lambda handler: made.append(handler.make_kernel(context, params)))
         return made[0] if made else 0
 
     def _prepare_kernel(self, address: int, number: int) -> int:

@@ -5,6 +5,7 @@ import os
 import sys
 import weakref
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType, TracebackType
 
 import moderngl
@@ -60,7 +61,7 @@ class GpuDelegate:
     ) -> None:
         """Options have TensorFlow Lite's names; docs/delegate.md says what each does here.
 
-        model: path or bytes of the model, where the runtime cannot tell its file.
+        model: path or bytes of the model that the interpreter has to run; another one is refused. Nothing needs it.
         context: one of moderngl's, current in this thread, to work in; the interpreter then belongs to this thread.
         strict: whether the interpreter's constructor raises where the delegate cannot be applied; else one line says
         why, and all runs on the CPU.
@@ -94,15 +95,23 @@ class GpuDelegate:
 
     @property
     def partitions(self) -> tuple[DelegatedPartition, ...]:
-        """What runs on the GPU, in the order in which it runs."""
-        model = self._application.model
-        return model.partitions if model else ()
+        """What runs on the GPU, in the order in which it runs, of each subgraph that runs by itself."""
+        return tuple(
+            replace(partition, subgraph=each.number)
+            for each in self._application.subgraphs
+            if each.model is not None
+            for partition in each.model.partitions
+        )
 
     @property
     def reasons(self) -> Mapping[int, str]:
-        """Why operators are left to the CPU, by their numbers in the file."""
-        model = self._application.model
-        return model.found.reasons if model else MappingProxyType({})
+        """Why operators are left to the CPU, by their numbers in the file; of its first subgraph."""
+        return self.reasons_of(0)
+
+    def reasons_of(self, subgraph: int) -> Mapping[int, str]:
+        """The same of another subgraph, such as that of a second signature; nothing of one that it leaves alone."""
+        found = (each.model for each in self._application.subgraphs if each.number == subgraph)
+        return next((model.found.reasons for model in found if model is not None), MappingProxyType({}))
 
     @property
     def summary(self) -> str:

@@ -12,6 +12,7 @@ from ..reading.resizing import read_resized
 from .border import ProgramBorder, array_at
 from .bound_tensors import TensorBinding
 from .engine import DelegateEngine, LoadedPartition
+from .live_constants import with_constants_of
 from .native_tensors import memory_of, reshape, shape_at, tensor_at
 from .planning import KernelPlan
 from .structs import TfLiteContext, TfLiteTensor
@@ -36,20 +37,22 @@ class DelegateKernel:
         """
         self.plan = plan
         self.bindings: dict[tuple[int, bool], TensorBinding] = {}  # by tensor, and whether as an output
-        self._engine, self._file, self._loaded, self._read_on_cpu = engine, file, loaded, read_on_cpu
+        self._engine, self._loaded, self._read_on_cpu = engine, loaded, read_on_cpu
+        self._file = self._planned_file = file  # with the constants that it is loaded with; as it was at first
         self._is_nan: set[int] = set()  # outputs that are bound, and whose tensors in RAM have been marked
         self._has_values = False  # of its last run, for its present shapes
 
     def prepare(self, context: TfLiteContext) -> None:
-        """Load the partition for the shapes of its inputs, and give its outputs theirs.
+        """Load the partition for the shapes of its inputs and the constants in memory, and give its outputs shapes.
 
         Raises UnsupportedError for shapes that its operators do not take, DeviceError for too large ones.
         """
         self._has_values = False
         inputs = self.plan.part.inputs
         shapes = {index: shape_at(context, index) for index in inputs}
-        if self._loaded is None or shapes != _shapes(self._loaded.graph, inputs):
-            self._load(shapes)
+        file = with_constants_of(context, self._file, self.plan.constants)
+        if self._loaded is None or file is not self._file or shapes != _shapes(self._loaded.graph, inputs):
+            self._load(file, shapes)
         for index in self.plan.outputs:
             reshape(context, index, self._tensor(index).shape)
         self._is_nan.clear()
@@ -116,15 +119,15 @@ class DelegateKernel:
         if loaded is not None:
             self._engine.unload(loaded)
 
-    def _load(self, shapes: Mapping[int, Shape]) -> None:
-        """What was loaded for other shapes stays if this fails."""
+    def _load(self, file: bytes, shapes: Mapping[int, Shape]) -> None:
+        """What was loaded before stays if this fails."""
         compiled = self.plan.compiled
-        if shapes != _shapes(self.plan.part, shapes):
-            part = read_resized(self._file, self.plan.part, shapes)
+        if file is not self._planned_file or shapes != _shapes(self.plan.part, shapes):
+            part = read_resized(file, self.plan.part, shapes)
             compiled = self._engine.compile(part, self.plan.share)
         loaded = self._engine.load(compiled)
         self.release()
-        self._loaded = loaded
+        self._file, self._loaded = file, loaded
 
     def _bind_loaded(self, binding: TensorBinding) -> None:
         border, shape = self._ready().border, self._tensor(binding.index).shape

@@ -35,11 +35,25 @@ def operator_at(context: TfLiteContext, index: int) -> tuple[TfLiteNode, TfLiteR
 
 def groups_of(context: TfLiteContext, nodes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     """How TensorFlow Lite would group operators if they were handed over to a delegate now. Raises DeviceError."""
+    return tuple(integers_at(group.nodes_to_replace) for group in _previewed(context, nodes))
+
+
+def outputs_of(context: TfLiteContext) -> tuple[int, ...]:
+    """The graph's outputs as far as operators write them, by what a delegate would have to give that took them all.
+
+    It may be more where TensorFlow Lite would make several groups of them: what goes from one to another. Raises
+    DeviceError.
+    """
+    groups = _previewed(context, execution_plan(context))
+    return tuple(dict.fromkeys(index for group in groups for index in integers_at(group.output_tensors)))
+
+
+def _previewed(context: TfLiteContext, nodes: tuple[int, ...]) -> "ctypes.Array[TfLiteDelegateParams]":
+    """What the operators of groups would be given. It lasts until TensorFlow Lite is asked again."""
     wanted, groups, count = int_array(nodes), ctypes.c_void_p(), ctypes.c_int()
     status = context.PreviewDelegatePartitioning(
         ctypes.addressof(context), ctypes.addressof(wanted), ctypes.byref(groups), ctypes.byref(count)
     )
     if status != OK or not groups.value:
         raise DeviceError("TensorFlow Lite does not tell how it groups operators")
-    found = (TfLiteDelegateParams * count.value).from_address(groups.value)
-    return tuple(integers_at(each.nodes_to_replace) for each in found)
+    return (TfLiteDelegateParams * count.value).from_address(groups.value)

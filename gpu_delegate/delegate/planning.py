@@ -8,6 +8,7 @@ from ..errors import UnsupportedError
 from ..graph import Graph
 from ..partition import Partition, subgraph
 from ..program import CompiledGraph, compile_graph
+from .live_constants import ConstantPlace, constant_places
 from .model_finder import FoundModel
 from .options import GpuDelegateOptions
 from .selection import DelegationRates, selection
@@ -22,6 +23,7 @@ class DelegatedPartition:
     outputs: tuple[int, ...]
     dispatches: int  # of one run, for the shapes in the file
     macs: int  # multiply-accumulates, likewise
+    subgraph: int = 0  # of the file; its operators and tensors have numbers of their own
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class KernelPlan:
     uploads: tuple[int, ...]  # inputs whose values are needed; of others the shapes are
     downloads: tuple[int, ...]  # outputs that others than partitions read
     kept: tuple[int, ...]  # outputs that partitions alone read
+    constants: tuple[ConstantPlace, ...]  # that it reads
 
     @property
     def outputs(self) -> tuple[int, ...]:
@@ -116,16 +119,17 @@ def plan_model(
         model.data,
         found,
         tuple(
-            _kernel_plan(graph, partition, compiled, len(graph.nodes) - len(left), elsewhere)
+            _kernel_plan(model, partition, compiled, len(graph.nodes) - len(left), elsewhere)
             for partition, compiled in zip(found.partitions, found.compiled, strict=True)
         ),
     )
 
 
 def _kernel_plan(
-    graph: Graph, partition: Partition, compiled: CompiledGraph, taken: int, elsewhere: set[int]
+    model: FoundModel, partition: Partition, compiled: CompiledGraph, taken: int, elsewhere: set[int]
 ) -> KernelPlan:
     """`taken` operators are in partitions; tensors `elsewhere` are read by others than these."""
+    graph = model.graph
     read = {tensor for number in partition.computed for tensor in graph.nodes[number].inputs}
     return KernelPlan(
         frozenset(partition.computed),
@@ -135,4 +139,5 @@ def _kernel_plan(
         tuple(tensor for tensor in partition.inputs if tensor in read),
         tuple(tensor for tensor in partition.outputs if tensor in elsewhere),
         tuple(tensor for tensor in partition.outputs if tensor not in elsewhere),
+        constant_places(model.data, {*partition.computed, *partition.constants}),
     )

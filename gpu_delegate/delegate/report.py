@@ -7,7 +7,7 @@ well, it leaves out "First". It says nothing of a model that it claims as a whol
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..compiled_partitions import CompiledPartitions
@@ -71,17 +71,20 @@ def report_lines(found: CompiledPartitions) -> tuple[str, ...]:
     return (claimed, *reason_lines(found)) if claimed else ()
 
 
-def summary_line(found: CompiledPartitions, xnnpack: int, builtin: int) -> str:
-    """What runs where, in one line. Of the operators that are left, XNNPACK runs some, builtin kernels the others.
+def summary_line(found: Sequence[CompiledPartitions], xnnpack: int, builtin: int) -> str:
+    """What runs where, in one line, of all subgraphs together.
 
-    Constants that the CPU computes once are among these, too.
+    Of the operators that are left, XNNPACK runs some, builtin kernels the others. Constants that the CPU computes once
+    are among these, too.
     """
     parts = [(xnnpack, "by XNNPACK"), (builtin, "by builtin kernels")]
-    total, dispatches = len(found.graph.nodes), sum(len(compiled.kernels) for compiled in found.compiled)
-    where = f"in {counted(len(found.partitions), 'partition')} ({counted(dispatches, 'dispatch')})"
-    line = f"{total - len(found.reasons)} of {counted(total, 'operator')} on the GPU"
+    total, left = sum(len(each.graph.nodes) for each in found), sum(len(each.reasons) for each in found)
+    dispatches = sum(len(compiled.kernels) for each in found for compiled in each.compiled)
+    partitions = sum(len(each.partitions) for each in found)
+    where = f"in {counted(partitions, 'partition')} ({counted(dispatches, 'dispatch')})"
+    line = f"{total - left} of {counted(total, 'operator')} on the GPU"
     return ", ".join(
-        [f"{line} {where}" if found.partitions else line, *(f"{count} {whose}" for count, whose in parts if count)]
+        [f"{line} {where}" if partitions else line, *(f"{count} {whose}" for count, whose in parts if count)]
     )
 
 

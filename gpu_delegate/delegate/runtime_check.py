@@ -22,6 +22,7 @@ from ..disk_cache import DiskCache
 from ..errors import UnsupportedError
 from ..isolated_python import OURS, python_command
 from . import structs
+from .builtin_structs import CALLS, STRUCTS, BuiltinStruct
 
 _PROGRAM = f"from {__package__}.runtime_probe import main; main()"
 _SECONDS = 60.0
@@ -55,7 +56,7 @@ def _check_once(module: str) -> None:
     if version and _numbers(version) < oldest:
         wanted = ".".join(map(str, oldest))
         raise UnsupportedError(f"{package} {version} is too old for GpuDelegate, which needs {wanted} or later")
-    found = trial_of(module, _PROGRAM, vars(structs))
+    found = trial_of(module, _PROGRAM, {**vars(structs), **STRUCTS, **CALLS})
     if found:
         raise UnsupportedError(f"GpuDelegate does not work with this {package} {version}: {found}; {_ADVICE}")
 
@@ -121,6 +122,8 @@ def _layouts(kinds: Mapping[str, object]) -> Iterator[tuple[str, tuple[int, list
         if isinstance(kind, type) and issubclass(kind, ctypes.Structure) and kind is not ctypes.Structure:
             fields = [(field, getattr(kind, field).offset) for field, *_ in kind._fields_]
             yield name, (ctypes.sizeof(kind), fields)
+        elif isinstance(kind, BuiltinStruct):
+            yield name, (kind.format.size, [(field, ord(letter)) for field, letter in kind.fields])
 
 
 def _version(package: str) -> str:

@@ -16,12 +16,15 @@ import numpy as np
 
 from ..cpu.writer import write_model
 from ..graph import Activated, Graph, Node, Shape, Tensor
-from .model_finder import find_model
+from ..reading.reader import read_model
+from .model_finder import differences, find_model
 from .native_operators import execution_plan, groups_of, operator_at
 from .native_tensors import reshape
+from .option_probe import option_differences
 from .structs import (
     ALLOWS_DYNAMIC_TENSORS,
     ERROR,
+    IN_FILE,
     NO_BUFFER_HANDLE,
     OK,
     CopyFunction,
@@ -47,14 +50,14 @@ _CODES = (18, 19, 59)  # of MUL, RELU, NEG in the schema
 _DELEGATED = 51  # of a delegate's operator
 _NODE_KEY, _HANDLE = 4711, 42
 _MOST_INTEGERS = 16
-_FLOAT, _IN_FILE = 1, 1  # kTfLiteFloat32, kTfLiteMmapRo
+_FLOAT = 1  # kTfLiteFloat32
 _NAME, _REFUSED = b"TexelflowProbe", "refused by the probe"
 
 
 def main() -> None:
     """Print a JSON list of differences for the module that is named on the command line."""
     module = importlib.import_module(sys.argv[1])
-    print(json.dumps(Probe().differences_of(module)), flush=True)
+    print(json.dumps([*Probe().differences_of(module), *option_differences(module)]), flush=True)
 
 
 class Probe:
@@ -126,7 +129,7 @@ class Probe:
         self._expect(f"{what} dims", _integers(tensor.dims), wanted.shape)
         self._expect(f"{what} bytes", tensor.bytes, size_bytes)
         self._expect(f"{what} name", tensor.name, b"")  # the writer gives none
-        self._expect(f"{what} allocation_type", tensor.allocation_type == _IN_FILE, wanted.is_constant)
+        self._expect(f"{what} allocation_type", tensor.allocation_type == IN_FILE, wanted.is_constant)
         self._expect(f"{what} delegate", tensor.delegate, None)
         self._expect(f"{what} buffer_handle", tensor.buffer_handle, NO_BUFFER_HANDLE)
         self._expect(f"{what} data_is_stale, is_variable", (tensor.data_is_stale, tensor.is_variable), (False, False))
@@ -164,8 +167,8 @@ class Probe:
         for index, tensor in graph.tensors.items():
             self._check_tensor(context, index, tensor)
         self._check_operators(context, graph)
-        if sys.platform != "win32":
-            self._expect("the model's file", find_model(context).data == self._data, True)
+        found = differences(read_model(self._data), find_model(context).graph)
+        self._expect("the model", next(found, ""), "")
 
     def _patch(self, context: TfLiteContext) -> None:
         """The new operator gets its function late."""

@@ -11,11 +11,17 @@ from types import MappingProxyType
 OK, ERROR = 0, 1  # TfLiteStatus
 ALLOWS_DYNAMIC_TENSORS = 1  # TfLiteDelegateFlags
 NO_BUFFER_HANDLE = -1
-DYNAMIC = 4  # TfLiteAllocationType of a tensor whose memory an operator allocates when it runs
+IN_FILE = 1  # TfLiteAllocationType of constants (kTfLiteMmapRo)
+DYNAMIC = 4  # of a tensor whose memory an operator allocates when it runs
+AFFINE_QUANTIZATION = 1  # TfLiteQuantizationType
+SPARSE_DIMENSION = 1  # TfLiteDimensionType of compressed sparse rows
 
 TYPES = MappingProxyType(  # TfLiteType, as NumPy names them
     {1: "float32", 2: "int32", 3: "uint8", 4: "int64", 6: "bool", 7: "int16", 9: "int8", 10: "float16", 11: "float64"}
     | {13: "uint64", 16: "uint32", 17: "uint16"}
+)
+OTHER_TYPES = MappingProxyType(  # those that NumPy lacks, as the schema names them, in lower case
+    {5: "string", 8: "complex64", 12: "complex128", 14: "resource", 15: "variant", 18: "int4", 19: "bfloat16"}
 )
 
 
@@ -40,6 +46,34 @@ class TfLiteTensor(ctypes.Structure):
         ("quantization_params", ctypes.c_void_p),
         ("sparsity", ctypes.c_void_p),
         ("dims_signature", ctypes.c_void_p),
+    )
+
+
+class TfLiteAffineQuantization(ctypes.Structure):
+    """What `quantization_params` of a tensor points to."""
+
+    _fields_ = (("scale", ctypes.c_void_p), ("zero_point", ctypes.c_void_p), ("quantized_dimension", ctypes.c_int32))
+
+
+class TfLiteDimensionMetadata(ctypes.Structure):
+    """A dimension of a sparse constant."""
+
+    _fields_ = (
+        ("format", ctypes.c_int),
+        ("dense_size", ctypes.c_int),
+        ("array_segments", ctypes.c_void_p),
+        ("array_indices", ctypes.c_void_p),
+    )
+
+
+class TfLiteSparsity(ctypes.Structure):
+    """Where the values of a sparse constant stand."""
+
+    _fields_ = (
+        ("traversal_order", ctypes.c_void_p),
+        ("block_map", ctypes.c_void_p),
+        ("dim_metadata", ctypes.c_void_p),
+        ("dim_metadata_size", ctypes.c_int),
     )
 
 
@@ -180,6 +214,14 @@ def integers_at(address: int | None) -> tuple[int, ...]:
         return ()
     count = ctypes.c_int.from_address(address).value
     return tuple((ctypes.c_int * count).from_address(address + ctypes.sizeof(ctypes.c_int)))
+
+
+def floats_at(address: int | None) -> tuple[float, ...]:
+    """The values of a TfLiteFloatArray."""
+    if not address:
+        return ()
+    count = ctypes.c_int.from_address(address).value
+    return tuple((ctypes.c_float * count).from_address(address + ctypes.sizeof(ctypes.c_int)))
 
 
 def int_array(values: Iterable[int]) -> "ctypes.Array[ctypes.c_int]":

@@ -61,12 +61,16 @@ def _transpose(operator: Operator, x: int, stride: Size2, scheme: int, activatio
     outputs, kernel_h, kernel_w, depth = operator.shape(1, rank=4)
     if depth != channels:
         operator.damaged(f"weights for {depth} channels, input with {channels}")
-    out_h, out_w = operator.output_size()
-    operator.expect((batch, out_h, out_w, outputs))
-    size, padding = slide(operator, (out_h, out_w), (kernel_h, kernel_w), stride, (1, 1), scheme)
+    taps = (kernel_h, kernel_w) if scheme == tflite.Padding.VALID else stride
+    usual = (height - 1) * stride[0] + taps[0], (width - 1) * stride[1] + taps[1]
+    out = operator.output_size(usual)
+    operator.expect((batch, *out, outputs))
+    size, padding = slide(operator, out, (kernel_h, kernel_w), stride, (1, 1), scheme)
     if size != (height, width):
-        taps = (kernel_h, kernel_w) if scheme == tflite.Padding.VALID else stride
-        operator.expect((batch, (height - 1) * stride[0] + taps[0], (width - 1) * stride[1] + taps[1], outputs))
+        if x == 0:  # whose size no input gives
+            operator.expect((batch, *usual, outputs))
+        made, said = [batch, *usual, outputs], [batch, *out, outputs]
+        operator.damaged(f"its input makes the output's shape {made}, another one, {said}, is given")
     return TransposeConv2D(activation, stride, padding)
 
 

@@ -4,7 +4,7 @@ import math
 
 import tflite
 
-from ..graph import Attributes, Graph, Node, Shape
+from ..graph import Attributes, Graph, Node
 from ..operators import EncodedOperator, Operator, integers
 from .elementwise import read_plain, with_integers, write_plain
 from .movement import MOVED_TYPES
@@ -33,21 +33,15 @@ def read_range(operator: Operator) -> Attributes:
     count = math.ceil((limit - start) / step) if step and math.isfinite((limit - start) / step) else -1
     if count < 1:
         operator.damaged(f"values from {start:g} to {limit:g} in steps of {step:g}")
-    _expect_size(operator, (count,))
+    operator.expect((count,))
     return Attributes()
 
 
 def read_fill(operator: Operator) -> Attributes:
     if math.prod(operator.shape(1)) != 1:
         operator.damaged(f"a value of shape {list(operator.shape(1))}")
-    _expect_size(operator, operator.integers(0))
+    operator.expect(operator.integers(0))
     return Attributes()
-
-
-def _expect_size(operator: Operator, shape: Shape) -> None:
-    """Files may leave it to TensorFlow Lite to work out how many values there are."""
-    if operator.outputs[0].shape != shape:
-        operator.unsupported(f"dynamic shapes: it makes {list(shape)}, the file says {list(operator.outputs[0].shape)}")
 
 
 def write_fill(graph: Graph, node: Node) -> EncodedOperator:

@@ -1,9 +1,9 @@
 """MediaPipe's custom ops MaxPoolingWithArgmax2D and MaxUnpooling2D, and Resampler: how files say them.
 
-Their options are TfLitePoolParams, ten int32: padding (1 SAME, 2 VALID), stride and window as (w, h), activation, and
-the padding in pixels, which is computed anew. An index is the number of a window's place, row by row; as a float it has
-0.1 added, and is cut off where it is read. Passes say all three by other ops, of which only the indices of maxima have
-code of their own.
+Their options are TfLitePoolParams, int32 each: padding (1 SAME, 2 VALID), stride and window as (w, h), activation, and
+the padding in pixels, which is computed anew: four numbers, in older files two, perhaps none. An index is the number
+of a window's place, row by row; as a float it has 0.1 added, and is cut off where it is read. Passes say all three by
+other ops, of which only the indices of maxima have code of their own.
 """
 
 import struct
@@ -24,7 +24,8 @@ from .window import LOWEST, SlidingWindow, pool_taps, window_values
 if TYPE_CHECKING:
     from ..emit import Emitter
 
-_PARAMETERS = struct.Struct("<10i")
+_PARAMETERS = struct.Struct("<6i")
+_IN_PIXELS = bytes(4 * 4)  # the padding, as zeros
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ def read_parameters(operator: Operator) -> PoolParameters:
     """Raises ModelError, UnsupportedError."""
     if len(operator.custom_options) < _PARAMETERS.size:
         operator.damaged("its options are too short")
-    padding, stride_w, stride_h, kernel_w, kernel_h, code, *_ = _PARAMETERS.unpack_from(operator.custom_options)
+    padding, stride_w, stride_h, kernel_w, kernel_h, code = _PARAMETERS.unpack_from(operator.custom_options)
     if padding not in (1, 2):
         operator.damaged(f"padding {padding}")
     if code not in ACTIVATIONS:
@@ -64,11 +65,12 @@ def read_unpool(operator: Operator) -> Attributes:
     batch, height, width, channels = operator.shape(0, rank=4)
     if operator.shape(1) != operator.shape(0):
         operator.damaged(f"indices of shape {list(operator.shape(1))} for {list(operator.shape(0))}")
-    given, out = read_parameters(operator), operator.output_size()
+    given = read_parameters(operator)
+    usual = height * given.stride[0], width * given.stride[1]
+    out = operator.output_size(usual)
     size, padding = slide(operator, out, given.kernel, given.stride, (1, 1), given.scheme)
     if size != (height, width):
-        steps = zip((height, width), given.stride, strict=True)
-        operator.expect((batch, *(count * step for count, step in steps), channels))
+        operator.expect((batch, *usual, channels))
         operator.damaged(f"windows for {list(size)} values, not {[height, width]}")
     operator.expect((batch, *out, channels))
     if any(step < taps for step, taps in zip(given.stride, given.kernel, strict=True)):
@@ -89,7 +91,7 @@ def read_resampler(operator: Operator) -> Attributes:
 
 def _parameters(kernel: Size2, stride: Size2, padding: Padding, activation: str) -> bytes:
     scheme = 2 if padding == Padding() else 1
-    return _PARAMETERS.pack(scheme, *stride[::-1], *kernel[::-1], ACTIVATION_CODES[activation], 0, 0, 0, 0)
+    return _PARAMETERS.pack(scheme, *stride[::-1], *kernel[::-1], ACTIVATION_CODES[activation]) + _IN_PIXELS
 
 
 def write_pool_with_indices(graph: Graph, node: Node) -> EncodedOperator:

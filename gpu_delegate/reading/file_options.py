@@ -42,8 +42,11 @@ def read_options(file: ModelFile, operator: Any) -> Options:
 
 
 def read_custom_options(file: ModelFile, operator: Any) -> bytes:
-    """The bytes of a custom op's options. Raises ModelError for more than a mebibyte."""
-    count = file.bounded("bytes of options", operator.CustomOptionsLength(), MAX_CUSTOM_BYTES, item_bytes=1)
+    """The bytes of a custom op's options. Raises UnsupportedError for more than a mebibyte, ModelError."""
+    count = operator.CustomOptionsLength()
+    if count > MAX_CUSTOM_BYTES:
+        raise UnsupportedError(f"{count} bytes of options")
+    file.bounded("bytes of options", count, MAX_CUSTOM_BYTES, item_bytes=1)
     return file.copied(operator.CustomOptionsAsNumpy()) if count else b""
 
 

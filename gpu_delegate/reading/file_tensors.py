@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import tflite
 
-from ..errors import ModelError
+from ..errors import ModelError, ModelSizeError, UnsupportedError
 from ..graph import Quantization, Shape, Tensor, constant_location
 from .model_file import ModelFile, names_of, printable_name
 from .sparsity import Integers, SparseLayout, SparseLevel, dense_constant
@@ -22,30 +22,45 @@ MAX_TENSOR_BYTES = 1 << 28
 MAX_CONSTANT_BYTES = 1 << 30  # of all tensors together: in a malicious file they may share one buffer
 MAX_DENSE_BYTES = 1 << 28  # of all constants that are sparse in the file
 MAX_SCALES = 1 << 20  # of all tensors together
-MAX_RANK = 8
+MAX_RANK = 8  # of what kernels may have
+MOST_DIMENSIONS = 1 << 10  # that are read
 
 
 class FileTensors:
-    """The tensors of a model's first subgraph, each read once."""
+    """The tensors of a model's subgraph, each read once."""
 
     def __init__(self, file: ModelFile) -> None:
         self.unwritable: set[str] = set()  # what a Tensor does not hold, but TensorFlow Lite needs
         self._file = file
         self._read: dict[int, Tensor] = {}
         self._given: set[int] = set()
+        self._open: set[int] = set()  # whose shape the file leaves to whoever computes them
         self._constant_bytes = 0
         self._dense_bytes = 0
         self._scales = 0
 
     def __getitem__(self, index: int) -> Tensor:
-        """Raises ModelError for a tensor that contradicts itself."""
+        """Raises ModelError for a tensor that TensorFlow Lite would not take either."""
         if index not in self._read:
             self._read[index] = self._tensor(index, self._file.subgraph.Tensors(index))
         return self._read[index]
 
     def reshape(self, index: int, shape: Shape) -> None:
-        """Have a tensor that is no constant read with another shape than the file's."""
-        self._read[index] = replace(self[index], shape=shape)
+        """Have a tensor read with another shape than the file's: the one that its operator or its user gives it.
+
+        Raises UnsupportedError for a constant, and for a shape that no tensor here may have.
+        """
+        tensor = self[index]
+        reason = _unusable_shape(index, shape, tensor.dtype)
+        if tensor.is_constant or reason:
+            raise UnsupportedError(reason or f"tensor {index} is a constant and would have the shape {list(shape)}")
+        self._read[index] = replace(tensor, shape=shape, unusable="" if index in self._open else tensor.unusable)
+        self._open.discard(index)
+
+    def is_open(self, index: int) -> bool:
+        """Whether the file does not know its shape, which is no more than a guess then."""
+        self[index]
+        return index in self._open
 
     def has_value(self, index: int) -> bool:
         """Whether it has a value before any operator runs, its inputs aside: a constant, a variable, one of no size."""
@@ -54,24 +69,26 @@ class FileTensors:
 
     def _tensor(self, index: int, table: Any) -> Tensor:
         dtype = _TENSOR_TYPES.get(table.Type(), f"type {table.Type()}").lower()
-        shape, unusable = self._shape(index, table)
-        size_bytes = math.prod(max(size, 0) for size in shape) * _ITEM_BYTES.get(dtype, 1)
-        if size_bytes > MAX_TENSOR_BYTES:
-            raise ModelError(f"tensor {index} of {size_bytes} bytes, at most {MAX_TENSOR_BYTES} are possible")
+        shape = self._shape(index, table)
         values, is_variable = self._file.buffer(table.Buffer()), bool(table.IsVariable())
+        quantization, unusable = self._quantization(index, table, shape)
+        open_shape = "" if values.size else self._open_shape(index, table, shape)
+        unusable = open_shape or unusable
+        kept = "" if open_shape and len(shape) <= MAX_RANK else _unusable_shape(index, shape, dtype)
         if dtype not in _ITEM_BYTES:
-            unusable = f"tensor {index} holds {dtype}, which is not supported"
+            kept = f"tensor {index} holds {dtype}, which is not supported"
+        if kept:
+            unusable = kept
             self._keep_original(index, values, dtype)
         if is_variable:
             unusable = f"tensor {index} is a variable, whose value stays in TensorFlow Lite from run to run"
             if values.size:
                 raise ModelError(f"tensor {index} is a variable and a constant")
         data = None
-        if values.size and dtype in _ITEM_BYTES:
-            self._count(size_bytes, values)
+        if values.size and not kept:
+            self._count(math.prod(shape) * _ITEM_BYTES[dtype], values)
             data = self._constant(index, values, shape, np.dtype(dtype).newbyteorder("<"), table.Sparsity())
-        name, quantization = printable_name(table.Name()), self._quantization(index, table, shape)
-        return Tensor(index, name, shape, dtype, data, quantization, is_variable, unusable)
+        return Tensor(index, printable_name(table.Name()), shape, dtype, data, quantization, is_variable, unusable)
 
     def _keep_original(self, index: int, values: npt.NDArray[np.uint8], dtype: str) -> None:
         """The values of such a type are neither verified nor written: only the original file has them."""
@@ -81,24 +98,28 @@ class FileTensors:
         if dtype.startswith("type "):
             self.unwritable.add(f"tensor {index} holds {dtype}")
 
-    def _shape(self, index: int, table: Any) -> tuple[Shape, str]:
-        """The shape of a tensor, and why it is unusable if any size but the batch's is unknown."""
-        shape = self._file.values("dimensions", table.ShapeAsNumpy(), MAX_RANK)
-        signature = self._file.values("dimensions", table.ShapeSignatureAsNumpy(), MAX_RANK) or shape
+    def _shape(self, index: int, table: Any) -> Shape:
+        shape = self._file.values("dimensions", table.ShapeAsNumpy(), MOST_DIMENSIONS)
         if any(size < -1 for size in shape):
             raise ModelError(f"tensor {index} has the shape {list(shape)}")
+        return shape
+
+    def _open_shape(self, index: int, table: Any, shape: Shape) -> str:
+        """Why a tensor is unusable if any size but the batch's is unknown."""
+        signature = self._file.values("dimensions", table.ShapeSignatureAsNumpy(), MOST_DIMENSIONS) or shape
         # TensorFlow Lite, too, runs a batch of unknown size with the size in the shape, 1 in nearly every model.
         unknown_batch = len(signature) == len(shape) and -1 not in signature[1:]
         if any(size in (-1, 0) for size in shape) or (-1 in signature and not unknown_batch):
-            return shape, f"tensor {index}: dynamic shapes ({list(signature)}) are not supported"
-        return shape, ""
+            self._open.add(index)
+            return f"tensor {index}: dynamic shapes ({list(signature)}) are not supported"
+        return ""
 
     # Values -------------------------------------------------------------------------------------------------------
 
     def _count(self, size_bytes: int, values: npt.NDArray[np.uint8]) -> None:
         self._constant_bytes += size_bytes
         if self._constant_bytes > MAX_CONSTANT_BYTES:
-            raise ModelError(f"constants of more than {MAX_CONSTANT_BYTES} bytes")
+            raise ModelSizeError(f"constants of more than {MAX_CONSTANT_BYTES} bytes")
         self._file.store(constant_location(values))
 
     def _constant(
@@ -118,11 +139,11 @@ class FileTensors:
             raise ModelError(f"tensor {index} of shape {list(shape)} has {values.size} bytes of sparse values")
         self._dense_bytes += math.prod(shape) * kind.itemsize
         if self._dense_bytes > MAX_DENSE_BYTES:
-            raise ModelError(f"sparse constants that take more than {MAX_DENSE_BYTES} bytes")
+            raise ModelSizeError(f"sparse constants that take more than {MAX_DENSE_BYTES} bytes")
         try:
             return dense_constant(values.view(kind), shape, self._layout(table))
         except ModelError as error:
-            raise ModelError(f"tensor {index}: {error}") from error
+            raise type(error)(f"tensor {index}: {error}") from error
 
     def _layout(self, table: Any) -> SparseLayout:
         count = self._file.bounded("levels", table.DimMetadataLength(), 2 * MAX_RANK)
@@ -147,27 +168,50 @@ class FileTensors:
 
     # Quantisation -------------------------------------------------------------------------------------------------
 
-    def _quantization(self, index: int, tensor: Any, shape: Shape) -> Quantization | None:
-        """What the file says of integers; None where it says nothing. Raises ModelError."""
+    def _quantization(self, index: int, tensor: Any, shape: Shape) -> tuple[Quantization | None, str]:
+        """What the file says of integers, None where it says nothing; and why it is unusable. Raises ModelError."""
         table = tensor.Quantization()
         if table is None:
-            return None
+            return None, ""
         if table.DetailsType() and tensor.Type() != tflite.TensorType.FLOAT32:  # floats mean themselves
             self.unwritable.add(f"tensor {index} is quantised in a way of its own")
         count = self._file.bounded("scales", table.ScaleLength(), MAX_SCALES)
         if not count or not self._file.bounded("zero points", table.ZeroPointLength(), MAX_SCALES, item_bytes=8):
-            return None
+            return None, ""
         self._scales += count
         if self._scales > MAX_SCALES:
-            raise ModelError(f"more than {MAX_SCALES} scales")
+            raise ModelSizeError(f"more than {MAX_SCALES} scales")
         scales, zero_points = table.ScaleAsNumpy(), table.ZeroPointAsNumpy()
         dimension = table.QuantizedDimension() if count > 1 else 0
-        if zero_points.size not in (1, count) or not (np.isfinite(scales).all() and (scales >= 0).all()):
+        where = f"in dimension {dimension}"
+        if zero_points.size not in (1, count):
             raise ModelError(f"tensor {index} has {count} scales and {zero_points.size} zero points that make no sense")
-        if count > 1 and not (0 <= dimension < len(shape) and shape[dimension] == count):
-            raise ModelError(f"tensor {index} of shape {list(shape)} has {count} scales in dimension {dimension}")
+        if count > 1 and not 0 <= dimension < max(len(shape), 1):
+            raise ModelError(f"tensor {index} of shape {list(shape)} has {count} scales {where}")
+        wrong = ""
+        if not (np.isfinite(scales).all() and (scales >= 0).all()):
+            wrong = f"tensor {index} has {count} scales and {zero_points.size} zero points that make no sense"
+        elif count > 1 and (not shape or shape[dimension] != count):
+            wrong = f"tensor {index} of shape {list(shape)} has {count} scales {where}"
+        if wrong and tensor.Type() == tflite.TensorType.FLOAT32:
+            return None, ""
+        if wrong:
+            self.unwritable.add(wrong)
+            return None, wrong
         points = np.broadcast_to(zero_points, (count,))
-        return Quantization(tuple(scales.tolist()), tuple(points.tolist()), dimension)
+        return Quantization(tuple(scales.tolist()), tuple(points.tolist()), dimension), ""
+
+
+def _unusable_shape(index: int, shape: Shape, dtype: str) -> str:
+    """Why no kernel here may have a tensor of this shape, all of whose sizes are known; "" if one may."""
+    if len(shape) > MAX_RANK:
+        return f"tensor {index} has {len(shape)} dimensions, at most {MAX_RANK} are supported"
+    if any(size < 1 for size in shape):
+        return f"tensor {index} would have the shape {list(shape)}"
+    size_bytes = math.prod(shape) * _ITEM_BYTES.get(dtype, 1)
+    if size_bytes > MAX_TENSOR_BYTES:
+        return f"tensor {index} of {size_bytes} bytes, at most {MAX_TENSOR_BYTES} are possible"
+    return ""
 
 
 _TENSOR_TYPES = names_of(tflite.TensorType)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import tflite
 
-from ..errors import ModelError
+from ..errors import ModelError, ModelSizeError
 from ..graph import constant_location
 
 MAX_OPERATORS = 10_000
@@ -20,16 +20,19 @@ class ModelFile:
     """The flatbuffer of a model. Python's flatbuffers may read garbage inside a damaged file, but never outside it:
     so counts are bounded before they are looped over, and values are validated."""
 
-    def __init__(self, data: bytes) -> None:
-        """Raises ModelError for a model without a subgraph, and whatever flatbuffers raises for damaged bytes."""
+    def __init__(self, data: bytes, subgraph: int = 0) -> None:
+        """For one of its subgraphs, by its number.
+
+        Raises ModelError for a model without that subgraph, and whatever flatbuffers raises for damaged bytes.
+        """
         self.data = data
         self.model = tflite.Model.GetRootAs(data, 0)
-        self.bounded("subgraphs", self.model.SubgraphsLength(), MAX_TENSORS)
+        self.subgraph_count = self.bounded("subgraphs", self.model.SubgraphsLength(), MAX_TENSORS)
         self.bounded("operator codes", self.model.OperatorCodesLength(), MAX_TENSORS)
         self.buffer_count = self.bounded("buffers", self.model.BuffersLength(), MAX_TENSORS)
-        if self.model.SubgraphsLength() < 1:
-            raise ModelError("no subgraph")
-        self.subgraph = self.model.Subgraphs(0)
+        if not 0 <= subgraph < self.subgraph_count:
+            raise ModelError("no subgraph" if subgraph == 0 else f"no subgraph {subgraph}")
+        self.number, self.subgraph = subgraph, self.model.Subgraphs(subgraph)
         self.tensor_count = self.bounded("tensors", self.subgraph.TensorsLength(), MAX_TENSORS)
         self.operator_count = self.bounded("operators", self.subgraph.OperatorsLength(), MAX_OPERATORS)
         self._copies: dict[tuple[int, int], bytes] = {}  # of small vectors, by their place
@@ -37,13 +40,15 @@ class ModelFile:
         self._stored_bytes = 0
 
     def bounded(self, what: str, count: int, limit: int, item_bytes: int = 4) -> int:
-        """The count; ModelError if so many entries cannot be in the file or are more than the limit."""
-        if count > limit or item_bytes * count > len(self.data):
-            raise ModelError(f"{count} {what} in a file of {len(self.data)} bytes, at most {limit} are possible")
+        """The count. Raises ModelError if so many entries cannot be in the file, ModelSizeError beyond the limit."""
+        if item_bytes * count > len(self.data):
+            raise ModelError(f"{count} {what} in a file of {len(self.data)} bytes")
+        if count > limit:
+            raise ModelSizeError(f"{count} {what}, at most {limit} are read")
         return count
 
     def values(self, what: str, vector: npt.NDArray[Any] | int, limit: int) -> tuple[int, ...]:
-        """A vector of integers as flatbuffers gives it, 0 where there is none; ModelError for more than the limit."""
+        """A vector of integers as flatbuffers gives it, 0 where there is none. Raises as bounded()."""
         if isinstance(vector, int):
             return ()
         self.bounded(what, len(vector), limit)
@@ -58,12 +63,14 @@ class ModelFile:
         return self._copies[place]
 
     def store(self, place: tuple[int, int]) -> None:
-        """ModelError where what is kept overlaps so often that a file without overlaps would be larger."""
+        """ModelSizeError where what is kept overlaps so often that a file without overlaps would be larger."""
         if place not in self._places:
             self._places.add(place)
             self._stored_bytes += place[1]
             if self._stored_bytes > len(self.data):
-                raise ModelError(f"constants of more than {len(self.data)} bytes in a file of as many: they overlap")
+                raise ModelSizeError(
+                    f"constants of more than {len(self.data)} bytes in a file of as many: they overlap"
+                )
 
     def buffer(self, index: int) -> npt.NDArray[np.uint8]:
         """The bytes of a buffer as a read-only view of the file; none for a runtime tensor."""

@@ -1,24 +1,26 @@
 """The bytes of a .tflite file go in, an immutable Graph comes out; a damaged or malicious file ends in one clear line.
 
 Nothing is folded or fused here. Constants are read-only views of the file's bytes, fp16 stays float16; sparse ones are
-made dense. What no rule takes becomes an opaque node: only what contradicts itself is refused.
+made dense. What no rule takes becomes an opaque node, for TensorFlow Lite: only what it does not take either is called
+damaged. Shapes of what operators write are those that their rules make of their inputs, as TensorFlow Lite infers them,
+whatever the file records.
 """
 
 import contextlib
 import math
 import os
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 import tflite
 
-from ..errors import ModelError, TexelflowError, UnsupportedError
-from ..graph import ABSENT, Graph, Node, Opaque, Tensor
-from ..operators import MAX_OPERANDS, NO_RULE, Operator
+from ..errors import ModelError, ModelSizeError, TexelflowError, UnsupportedError, UsageError
+from ..graph import ABSENT, Attributes, Graph, Node, Opaque, Shape, Tensor
+from ..operators import MAX_OPERANDS, NO_RULE, Operator, ShapeError
 from ..ops.left_to_cpu import LEFT_TO_CPU
 from ..ops.record import FileForm
 from ..ops.registry import OPS, SUPPORTED_OPS
@@ -29,6 +31,7 @@ from ..quantization import is_quantized
 from .file_options import OPTIONS_CLASSES, Options, read_custom_options, read_options
 from .file_tensors import FileTensors
 from .model_file import MAX_OPERATORS, MAX_TENSORS, ModelFile, names_of, printable_name
+from .signatures import entries_of, subgraph_of, with_first_subgraph
 
 __all__ = [
     "MAX_FILE_BYTES",
@@ -43,12 +46,13 @@ __all__ = [
 MAX_FILE_BYTES = 1 << 31
 MAX_ALL_OPERANDS = 1 << 20  # of all operators together: in a malicious file they may share one vector
 MAX_CUSTOM_CODE = 1 << 10
+OPEN: Shape = (-1,)  # in the place of a shape that the file leaves to whoever computes the tensor
 CUSTOM: int = tflite.BuiltinOperator.CUSTOM
 
 
-def load_model(path: str | os.PathLike[str]) -> Graph:
-    """The graph of a .tflite file, named after it. Raises ModelError."""
-    return read_model(model_file_bytes(path), Path(path).stem)
+def load_model(path: str | os.PathLike[str], subgraph: int | str = 0) -> Graph:
+    """The graph of a .tflite file, named after it. Raises as read_model."""
+    return read_model(model_file_bytes(path), Path(path).stem, subgraph)
 
 
 def model_file_bytes(path: str | os.PathLike[str]) -> bytes:
@@ -67,29 +71,42 @@ def model_file_bytes(path: str | os.PathLike[str]) -> bytes:
         raise ModelError(f"{shown}: cannot be read ({getattr(error, 'strerror', None) or error})") from error
 
 
-def read_model(data: bytes, name: str = "model") -> Graph:
-    """The graph of a model's bytes (subgraph 0). Raises ModelError, and nothing else."""
+def read_model(data: bytes, name: str = "model", subgraph: int | str = 0) -> Graph:
+    """The graph of a model's bytes: of one of its subgraphs, by its number or by the name of its signature.
+
+    Raises ModelError, UsageError for a subgraph that is not there, and nothing else.
+    """
     shown = printable_name(name)
     if not data:
         raise ModelError(f"{shown}: the file is empty")
     if data[4:8] != b"TFL3":
         raise ModelError(f"{shown}: not a TensorFlow Lite model (its identifier is not TFL3)")
     try:
-        return GraphReader(data).graph(shown)
+        return GraphReader(data, subgraph).graph(shown)
+    except UsageError as error:
+        raise UsageError(f"{shown}: {error}") from error
+    except ModelSizeError as error:
+        raise ModelSizeError(f"{shown}: {error}") from error
     except TexelflowError as error:
         raise ModelError(f"{shown}: {error}; the file is damaged or was written incorrectly, get it again") from error
     except (struct.error, IndexError, ValueError, TypeError, AttributeError, OverflowError) as error:
         raise ModelError(f"{shown}: the file is damaged or cut off, get it again") from error
 
 
-ReadModel = Callable[[bytes, str], Graph]  # as read_model
+class ReadModel(Protocol):
+    """A function as read_model."""
+
+    def __call__(self, data: bytes, name: str = "model", subgraph: int | str = 0, /) -> Graph: ...
 
 
 class GraphReader:
-    """Makes the graph of a file, verified: tensors, operators, and that they can run in the file's order."""
+    """Makes a subgraph of a file a graph, verified: tensors, operators, and that they can run in the file's order."""
 
-    def __init__(self, data: bytes) -> None:
-        self.file = ModelFile(data)
+    def __init__(self, data: bytes, subgraph: int | str = 0) -> None:
+        """Raises ModelError, UsageError for a subgraph that is not there."""
+        first = ModelFile(data)
+        number = subgraph_of(first, subgraph)
+        self.file = ModelFile(data, number) if number else first
         self.tensors = FileTensors(self.file)
         self.codes: dict[int, _Code] = {}
         self.operands = 0
@@ -99,64 +116,81 @@ class GraphReader:
     def graph(self, name: str) -> Graph:
         """The whole graph; every tensor is written before it is read, and once."""
         inputs, outputs = self.indices(self.file.subgraph, "Inputs"), self.indices(self.file.subgraph, "Outputs")
-        if not inputs or not outputs or ABSENT in (*inputs, *outputs):
+        if ABSENT in (*inputs, *outputs):
             raise ModelError("the graph lacks an input or an output")
-        for index in inputs:
-            if self.tensors[index].is_constant:
-                raise ModelError(f"input {index} of the graph is a constant")
         nodes = tuple(self.node(i) for i in range(self.file.operator_count))
-        self.verify_order(inputs, outputs, nodes)
+        disorder = self.disorder(inputs, outputs, nodes)
+        if disorder:
+            self.unwritable.add(disorder)
+            self.operands = 0
+            nodes = tuple(self.node(i, disorder) for i in range(self.file.operator_count))
         used = {i for node in nodes for i in (*node.inputs, *node.outputs)} | {*inputs, *outputs}
         tensors: Mapping[int, Tensor] = MappingProxyType({i: self.tensors[i] for i in sorted(used - {ABSENT})})
         whole = not self.unwritable and not self.tensors.unwritable
-        return Graph(name, tensors, nodes, inputs, outputs, original=b"" if whole else self.file.data)
+        original = b"" if whole else with_first_subgraph(self.file)
+        return Graph(name, tensors, nodes, inputs, outputs, original, *self.signatures())
 
-    def verify_order(self, inputs: tuple[int, ...], outputs: tuple[int, ...], nodes: tuple[Node, ...]) -> None:
-        """ModelError unless the nodes can run in their order in the file."""
+    def signatures(self) -> tuple[int, str, tuple[str, ...]]:
+        """The subgraph's number, its signature's name, and the names of signatures that lead to others."""
+        entries, number = entries_of(self.file), self.file.number
+        own = next((entry.signature for entry in entries if entry.subgraph == number), "")
+        return number, own, tuple(entry.signature for entry in entries if entry.subgraph != number)
+
+    def disorder(self, inputs: tuple[int, ...], outputs: tuple[int, ...], nodes: tuple[Node, ...]) -> str:
+        """Why the graph is none of values that are written once, before they are read; "" if it is one."""
+        for index in inputs:
+            if self.tensors[index].is_constant:
+                return f"input {index} of the graph is a constant"
         written = set(inputs)
         for node in nodes:
             where = f"operator {node.index} ({node.op})"
             for i in node.inputs:
-                if i != ABSENT and i not in written and not self.tensors.has_value(i):
-                    raise ModelError(f"{where} reads tensor {i} before anything has written it")
+                if i != ABSENT and not self.is_given(i, written):
+                    return f"{where} reads tensor {i} before anything has written it"
             for i in node.outputs:
                 if i in written or self.tensors[i].is_constant:
-                    raise ModelError(f"{where} writes tensor {i}, which has a value already")
+                    return f"{where} writes tensor {i}, which has a value already"
                 written.add(i)
-        for i in outputs:
-            if i not in written:
-                raise ModelError(f"nothing writes output tensor {i}")
+        return next((f"nothing writes output tensor {i}" for i in outputs if not self.is_given(i, written)), "")
+
+    def is_given(self, index: int, written: Container[int]) -> bool:
+        """Whether a tensor has a value where these have been written."""
+        return index in written or self.tensors.has_value(index)
 
     def indices(self, table: Any, field: str) -> tuple[int, ...]:
         """A vector of tensor indices, each of them ABSENT or in range."""
         indices = self.file.values(field.lower(), getattr(table, f"{field}AsNumpy")(), MAX_TENSORS)
         self.operands += len(indices)
         if self.operands > MAX_ALL_OPERANDS:
-            raise ModelError(f"more than {MAX_ALL_OPERANDS} inputs and outputs of operators")
+            raise ModelSizeError(f"more than {MAX_ALL_OPERANDS} inputs and outputs of operators")
         for i in indices:
             if not ABSENT <= i < self.file.tensor_count:
                 raise ModelError(f"tensor {i} of {self.file.tensor_count}")
         return indices
 
-    def node(self, index: int) -> Node:
-        """One operator as a node, its shapes verified by its op's rule; opaque where no rule takes it."""
+    def node(self, index: int, refused: str = "") -> Node:
+        """One operator as a node, verified by its op's rule; opaque where no rule takes it, or if it is refused."""
         table = self.file.subgraph.Operators(index)
         code = self.code(index, table.OpcodeIndex())
         inputs, outputs = self.indices(table, "Inputs"), self.indices(table, "Outputs")
         rule = OPS[code.op].file if code.op in OPS else None
+        if refused:
+            return self.opaque(index, code, table, inputs, outputs, refused)
         if rule is None or (code.is_custom and code.op in BUILTIN_NAMES):
             reason = NO_RULE if code.is_custom else LEFT_TO_CPU.get(code.op, NO_RULE)
             return self.opaque(index, code, table, inputs, outputs, reason)
         try:
             return self.known(index, code.op, rule, table, inputs, outputs)
-        except UnsupportedError as error:
+        except ModelSizeError:
+            raise
+        except (ModelError, UnsupportedError) as error:  # where it is about a tensor alone, it is raised again
             reason = str(error).removeprefix(f"operator {index} ({code.op}): ")
             return self.opaque(index, code, table, inputs, outputs, reason)
 
     def known(
         self, index: int, op: str, rule: FileForm, table: Any, inputs: tuple[int, ...], outputs: tuple[int, ...]
     ) -> Node:
-        """The node that an op's rule makes of an operator. Raises UnsupportedError, ModelError."""
+        """The node that an op's rule makes of an operator. Raises UnsupportedError, ModelError if it does not fit."""
         (fewest, most), (fewest_out, most_out) = rule.count, rule.outputs
         if not fewest <= len(inputs) <= most or ABSENT in inputs[:fewest]:
             raise ModelError(f"operator {index} ({op}): {len(inputs)} inputs, from {fewest} to {most} are possible")
@@ -168,16 +202,25 @@ class GraphReader:
         positions = range(len(inputs)) if rule.data is None else rule.data
         data = tuple(inputs[i] if i < len(inputs) else ABSENT for i in positions)
         for tensor in (*operator.inputs, *operator.outputs):
-            if tensor is not None and tensor.unusable:
+            if tensor is not None and tensor.unusable and tensor.shape != OPEN:
                 operator.unsupported(tensor.unusable)
         if not folds:
             self.verify_types(operator, rule, data, outputs)
         if rule.keeps_type:
             self.verify_one_type(operator, (*(data[:1] if rule.first_dtypes else data), *outputs))
-        node = Node(op, data, outputs, rule.parse(operator), index)
+        node = Node(op, data, outputs, self.attributes(operator, rule), index)
         if folds or OPS[op].role == "folded":
             self.keep_value(node)
         return node
+
+    def attributes(self, operator: Operator, rule: FileForm) -> Attributes:
+        """What a rule makes of an operator, whose outputs get the shapes that its inputs give them."""
+        try:
+            return rule.parse(operator)
+        except ShapeError as error:
+            for tensor, shape in zip(operator.outputs, error.shapes, strict=True):
+                self.tensors.reshape(tensor.index, shape)
+        return rule.parse(replace(operator, outputs=tuple(self.tensors[tensor.index] for tensor in operator.outputs)))
 
     def verify_types(self, operator: Operator, rule: FileForm, data: tuple[int, ...], outputs: tuple[int, ...]) -> None:
         """UnsupportedError unless each tensor has one of the types that the rule takes, or bytes that have a form."""
@@ -208,27 +251,33 @@ class GraphReader:
     def operator(self, op: str, index: int, table: Any, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> Operator:
         """The operator with its tensors and where its options are."""
         resolved = tuple(None if i == ABSENT else self.values.get(i, self.tensors[i]) for i in inputs)
-        written, custom = tuple(self.tensors[i] for i in outputs), read_custom_options(self.file, table)
+        written, custom = tuple(map(self.output, outputs)), read_custom_options(self.file, table)
         options = table.BuiltinOptions()
         if options is None:
             return Operator(op, index, resolved, written, custom_options=custom)
         kind = OPTIONS_CLASSES.get(table.BuiltinOptionsType(), "unknown options")
         return Operator(op, index, resolved, written, kind, (options.Bytes, options.Pos), custom)
 
+    def output(self, index: int) -> Tensor:
+        """A tensor that an operator writes; whose shape the file leaves open has none that a rule could expect."""
+        return replace(self.tensors[index], shape=OPEN) if self.tensors.is_open(index) else self.tensors[index]
+
     def opaque(
         self, index: int, code: "_Code", table: Any, inputs: tuple[int, ...], outputs: tuple[int, ...], reason: str
     ) -> Node:
         """The operator with all that the file says of it; what cannot be verified makes the graph keep the file."""
-        if ABSENT in outputs:
-            raise ModelError(f"operator {index} ({code.op}): an output is missing")
         options: Options = ("", ())
+        custom = b""
         try:
             options = read_options(self.file, table)
+            custom = read_custom_options(self.file, table)
             if code.builtin not in BUILTINS:
                 raise UnsupportedError(f"builtin {code.builtin}")
+            if ABSENT in outputs:
+                raise UnsupportedError("an output is left out")
         except UnsupportedError as error:
             self.unwritable.add(f"operator {index} ({code.op}): {error}")
-        custom = read_custom_options(self.file, table)
+        outputs = tuple(i for i in outputs if i != ABSENT)
         attributes = Opaque(reason, code.builtin, code.version, code.custom, *options, custom)
         for i in (*inputs, *outputs):
             if i != ABSENT:
@@ -251,8 +300,8 @@ class GraphReader:
             return _Code(BUILTINS.get(builtin, f"unknown builtin {builtin}"), builtin, version)
         custom = table.CustomCode() or b""
         if len(custom) > MAX_CUSTOM_CODE:
-            raise ModelError(f"operator {index}: a custom op with a name of {len(custom)} bytes")
-        return _Code(printable_name(custom) or "CUSTOM without a name", builtin, version, custom)
+            self.unwritable.add(f"operator {index}: a custom op with a name of {len(custom)} bytes")
+        return _Code(printable_name(custom) or "CUSTOM without a name", builtin, version, custom[:MAX_CUSTOM_CODE])
 
 
 @dataclass(frozen=True)

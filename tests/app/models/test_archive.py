@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from tests.app.models.test_metadata import WHOLE, metadata_flatbuffer, model
 from tests.app.models.test_models import CONTENTS, cached_files, failure, index, write_wheel
+from tests.flatbuffer_tables import tables
 from tests.metadata_writer import finished, table
-from tests.model_builder import tables
 from texelflow.app.models.archive import ArchiveError, Bounds, open_archive
 from texelflow.app.models.catalogue import fetch
 from texelflow.app.models.metadata import read_metadata

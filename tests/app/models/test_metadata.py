@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.flatbuffer_tables import tables
 from tests.metadata_writer import finished, metadata_of, table, with_labels
-from tests.model_builder import tables
 from texelflow.app.models.catalogue import CATALOGUE, fetch
 from texelflow.app.models.entries import SEGMENTERS
 from texelflow.app.models.metadata import ModelMetadata, read_metadata

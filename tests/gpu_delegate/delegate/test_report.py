@@ -70,11 +70,10 @@ def test_lines_are_bounded_in_number_and_length() -> None:
 
 def test_the_summary_tells_the_three_apart() -> None:
     found = compile_partitions(chain("RELU", "CPU", "CONV", "CPU", "RELU"), SOFTWARE)
-    assert (
-        summary_line(found, 0, 2) == "3 of 5 operators on the GPU in 3 partitions (3 dispatches), 2 by builtin kernels"
-    )
+    line = summary_line([found], 0, 2)
+    assert line == "3 of 5 operators on the GPU in 3 partitions (3 dispatches), 2 by builtin kernels"
     nothing = compile_partitions(chain("CPU", "CPU"), SOFTWARE)
-    assert summary_line(nothing, 1, 1) == "0 of 2 operators on the GPU, 1 by XNNPACK, 1 by builtin kernels"
+    assert summary_line([nothing], 1, 1) == "0 of 2 operators on the GPU, 1 by XNNPACK, 1 by builtin kernels"
     whole = compile_partitions(chain("RELU"), SOFTWARE)
-    assert summary_line(whole, 0, 0) == "1 of 1 operator on the GPU in 1 partition (1 dispatch)"
+    assert summary_line([whole], 0, 0) == "1 of 1 operator on the GPU in 1 partition (1 dispatch)"
     assert claim_line(whole) == ""

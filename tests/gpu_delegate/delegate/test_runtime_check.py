@@ -4,15 +4,14 @@ import ctypes
 import sys
 import time
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
-from texelflow.gpu_delegate.delegate import runtime_check, structs
+from texelflow.gpu_delegate.delegate import builtin_structs, runtime_check, structs
 from texelflow.gpu_delegate.disk_cache import DiskCache
 from texelflow.gpu_delegate.errors import UnsupportedError
-
-SOURCE = Path(structs.__file__)
 
 
 @pytest.fixture(autouse=True)
@@ -27,13 +26,14 @@ def with_program(monkeypatch: pytest.MonkeyPatch, program: str) -> None:
     monkeypatch.setattr(runtime_check, "_PROGRAM", program)
 
 
-def with_structs(monkeypatch: pytest.MonkeyPatch, old: str, new: str) -> None:
-    """Have the child run with another text of structs.py."""
-    text = SOURCE.read_text(encoding="utf-8")
+def with_structs(monkeypatch: pytest.MonkeyPatch, old: str, new: str, module: ModuleType = structs) -> None:
+    """Have the child run with another text of structs.py, or of another module."""
+    text = Path(str(module.__file__)).read_text(encoding="utf-8")
     assert text.count(old) == 1
-    name = structs.__name__
+    name = module.__name__
     program = (
-        f"import sys, types\nmodule = types.ModuleType({name!r})\nsys.modules[{name!r}] = module\n"
+        f"import sys, types\nmodule = types.ModuleType({name!r})\nmodule.__package__ = {name.rpartition('.')[0]!r}\n"
+        f"sys.modules[{name!r}] = module\n"
         f"exec(compile({text.replace(old, new)!r}, 'structs.py', 'exec'), module.__dict__)\n"
     )
     with_program(monkeypatch, program + runtime_check._PROGRAM)
@@ -59,11 +59,12 @@ def test_a_cache_that_cannot_be_written(runtime: Any, tmp_path: Path, monkeypatc
 
 
 def test_another_library_or_other_structs_are_tried_anew(runtime: Any) -> None:
-    ours = vars(structs)
+    ours = {**vars(structs), **builtin_structs.STRUCTS}
     keys = {runtime_check._key(runtime.__name__, version, ours) for version in ("1", "1", "2")}
     assert dict(runtime_check._layouts(ours))["TfLiteNode"][0] == ctypes.sizeof(structs.TfLiteNode)
-    others = {name: kind for name, kind in ours.items() if name != "TfLiteNode"}
-    assert len({*keys, runtime_check._key(runtime.__name__, "1", others)}) == 3
+    for name in ("TfLiteNode", "CONV_2D"):
+        others = {key: kind for key, kind in ours.items() if key != name}
+        assert len({*keys, runtime_check._key(runtime.__name__, "1", others)}) == 3
 
 
 @pytest.mark.parametrize(
@@ -86,6 +87,25 @@ def test_every_wrong_layout_is_refused(old: str, new: str, monkeypatch: pytest.M
         runtime_check.check_runtimes(name)
     assert "\n" not in str(caught.value)
     assert not cache.exists(), "what fails is tried again"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "op"),
+    [
+        ("KeepNumDims:b AsymmetricQuantizeInputs:b", "AsymmetricQuantizeInputs:b KeepNumDims:b", "FULLY_CONNECTED"),
+        ('"Mode:e"', '"Mode:i"', "MIRROR_PAD"),
+        ('_WINDOW = "Padding:e StrideW:i StrideH:i"', '_WINDOW = "Padding:e StrideH:i StrideW:i"', "AVERAGE_POOL_2D"),
+        ('"Radius:i Bias:f Alpha:f Beta:f"', '"Radius:i Bias:f Beta:f Alpha:f"', "LOCAL_RESPONSE_NORMALIZATION"),
+        ("MOST_INTEGERS = 8", "MOST_INTEGERS = 6", "RESHAPE"),
+        ("SeqDim:i BatchDim:i", "BatchDim:i SeqDim:i", "REVERSE_SEQUENCE"),
+    ],
+)
+def test_every_other_place_of_an_option_is_refused(
+    old: str, new: str, op: str, runtime: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_structs(monkeypatch, old, new, builtin_structs)
+    with pytest.raises(UnsupportedError, match=rf"GpuDelegate does not work with this .*: options of {op}: "):
+        runtime_check.check_runtimes(runtime.__name__)
 
 
 @pytest.mark.parametrize(

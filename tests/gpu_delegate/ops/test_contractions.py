@@ -9,7 +9,7 @@ from tests.engine import DEVICES, kernel_names
 from tests.model_builder import ModelBuilder
 from tests.sketch import Sketch
 from tests.state_models import lstm_inputs
-from texelflow.gpu_delegate.errors import ModelError, UnsupportedError
+from texelflow.gpu_delegate.errors import UnsupportedError
 from texelflow.gpu_delegate.passes.pipeline import run_passes
 from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.reading.reader import read_model
@@ -41,21 +41,33 @@ CELL_OUTPUTS = ((2, 4), (2, 4), (2, 7), (2, 16))
         lambda: product((2, 3, 4), (2, 5, 6), (2, 3, 6)),
         lambda: product((2, 3, 4), (2, 6, 4), (2, 3, 6)),
         lambda: product((2, 3, 4), (3, 4, 6), (3, 3, 6)),
-        lambda: product((2, 3, 4), (4, 6), (2, 3, 7)),
         lambda: product((4,), (4, 6), (6,)),
         lambda: product((2, 3, 4), (2, 4, 6), (2, 4, 6), adj_x=True),
         lambda: cell(((2, 3), (3, 4), *CELL[2:]), CELL_OUTPUTS),
         lambda: cell((*CELL[:2], (16, 6), *CELL[3:]), CELL_OUTPUTS),
         lambda: cell((*CELL[:3], (15,), CELL[4]), CELL_OUTPUTS),
-        lambda: cell(CELL, (*CELL_OUTPUTS[:3], (2, 15))),
         lambda: cell(CELL[:4], CELL_OUTPUTS),
         lambda: cell(CELL, CELL_OUTPUTS[:3]),
     ],
 )
 def test_a_contradiction_is_one_line(model: Callable[[], bytes]) -> None:
-    with pytest.raises(ModelError) as caught:
-        read_model(model())
+    graph = read_model(model())
+    assert len(graph.opaque) == 1
+    with pytest.raises(UnsupportedError) as caught:
+        compile_graph(graph, DEVICES["software"])
     assert "\n" not in str(caught.value)
+
+
+def test_the_size_of_a_product_is_inferred() -> None:
+    graph = read_model(product((2, 3, 4), (4, 6), (2, 3, 7)))
+    assert not graph.opaque
+    assert graph.tensors[graph.outputs[0]].shape == (2, 3, 6)
+
+
+def test_sizes_of_a_cells_outputs_are_inferred() -> None:
+    graph = read_model(cell(CELL, (*CELL_OUTPUTS[:3], (2, 15))))
+    assert not graph.opaque
+    assert tuple(graph.tensors[index].shape for index in graph.outputs) == CELL_OUTPUTS
 
 
 def test_matrices_of_five_dimensions_are_refused_in_one_line() -> None:

@@ -18,7 +18,7 @@ from tests.sketch import slid
 from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.cpu.writer import write_model
-from texelflow.gpu_delegate.errors import ModelError
+from texelflow.gpu_delegate.errors import UnsupportedError
 from texelflow.gpu_delegate.graph import Graph, Opaque, Pool2D, Unpool2D
 from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.reading.reader import read_model
@@ -179,11 +179,23 @@ def test_windows_that_overlap_are_left_to_the_cpu() -> None:
     [b"", b"\x01\0\0", parameters((2, 2), (0, 2), "SAME"), parameters((1 << 30, 2), (2, 2), "SAME"), b"\x07" * 40],
     ids=["none", "short", "no stride", "huge", "no padding"],
 )
-def test_impossible_options_are_damage(options: bytes) -> None:
-    with pytest.raises(ModelError, match=r"operator 0 \(MaxUnpooling2D\): .*"):
-        read_model(unpooling(options).build())
+def test_impossible_options_are_refused_for_their_operator_alone(options: bytes) -> None:
+    graph = read_model(unpooling(options).build())
+    assert [node.op for node in graph.opaque] == ["MaxUnpooling2D"]
+    with pytest.raises(UnsupportedError, match=r"operator 0 \(MaxUnpooling2D\): .*"):
+        compile_graph(graph, DEVICES["software"])
 
 
-def test_sizes_that_do_not_belong_together_are_damage() -> None:
-    with pytest.raises(ModelError, match="MaxUnpooling2D"):
-        read_model(unpooling(parameters((2, 2), (2, 2), "VALID"), (1, 9, 4, 3)).build())
+@pytest.mark.parametrize("size", [24, 32, 40])
+def test_options_are_read_without_the_padding_in_pixels(size: int) -> None:
+    """Six numbers are said; TensorFlow Lite appended two, later four, that it computes anew."""
+    whole = parameters((2, 2), (2, 2), "SAME")
+    (node,) = read_model(unpooling(whole[:size]).build()).nodes
+    assert node.attributes == read_model(unpooling(whole).build()).nodes[0].attributes
+
+
+@pytest.mark.parametrize("recorded", [(1, 9, 4, 3), ()])
+def test_sizes_follow_from_the_windows(recorded: tuple[int, ...]) -> None:
+    graph = read_model(unpooling(parameters((2, 2), (2, 2), "VALID"), recorded).build())
+    assert not graph.opaque
+    assert graph.tensors[graph.outputs[0]].shape == (1, 4, 4, 3)

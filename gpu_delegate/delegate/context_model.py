@@ -1,0 +1,153 @@
+"""A context of TensorFlow Lite goes in; the model that it holds comes out, as the bytes of a .tflite file.
+
+Nothing but the interpreter's own memory is asked: constants, quantisation, options and connections are what it computes
+with, wherever it had them from. The file has them all, and what the reader refuses in a file it refuses here.
+"""
+
+import ctypes
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+import tflite
+
+from ..cpu.writer import write_model
+from ..errors import ModelError
+from ..graph import Graph, Node, Opaque, Quantization, Tensor
+from ..reading.file_tensors import MAX_DENSE_BYTES
+from ..reading.model_file import printable_name
+from ..reading.reader import BUILTINS, CUSTOM
+from ..reading.sparsity import SparseLayout, SparseLevel, dense_constant
+from .builtin_structs import CALLS, STRUCTS
+from .native_operators import execution_plan, operator_at, outputs_of
+from .structs import (
+    AFFINE_QUANTIZATION,
+    IN_FILE,
+    OTHER_TYPES,
+    SPARSE_DIMENSION,
+    TYPES,
+    TfLiteAffineQuantization,
+    TfLiteContext,
+    TfLiteDimensionMetadata,
+    TfLiteSparsity,
+    TfLiteTensor,
+    floats_at,
+    integers_at,
+)
+
+_DELEGATE: int = tflite.BuiltinOperator.DELEGATE
+_NEWER = "STABLEHLO_"  # ops of which some run subgraphs, and have structs that differ from version to version
+_UNKNOWN = "variant"  # what a type is called that the schema here does not have
+
+
+def model_of(context: TfLiteContext) -> bytes:
+    """The model of a context whose operators no delegate has replaced. Its constants are copied once.
+
+    Operators and tensors have their numbers. Raises ModelError.
+    """
+    plan = execution_plan(context)
+    if any(operator_at(context, index)[1].builtin_code == _DELEGATE for index in plan):
+        raise ModelError("another delegate has replaced operators before; put GpuDelegate in front of it")
+    if plan != tuple(range(len(plan))):
+        raise ModelError(f"TensorFlow Lite runs operators in an order of its own: {list(plan[:8])} ...")
+    tensors = {index: _tensor(context.tensors[index], index) for index in range(context.tensors_size)}
+    nodes = tuple(_operator(context, index) for index in plan)
+    graph = Graph("model", MappingProxyType(tensors), nodes, _inputs(tensors, nodes), outputs_of(context))
+    signatures = ((index, integers_at(context.tensors[index].dims_signature)) for index in tensors)
+    return write_model(graph, names=True, signatures={index: shape for index, shape in signatures if shape})
+
+
+def constant_of(tensor: TfLiteTensor) -> npt.NDArray[np.generic] | None:
+    """The values of a constant as they lie in memory, bytes, or of a sparse one dense; None for other tensors.
+
+    Raises ModelError for a sparse one that contradicts itself.
+    """
+    if tensor.allocation_type != IN_FILE or not tensor.data or not tensor.bytes:
+        return None
+    values = np.frombuffer((ctypes.c_uint8 * tensor.bytes).from_address(tensor.data), np.uint8)
+    return _dense(tensor, values) if tensor.sparsity and tensor.type in TYPES else values
+
+
+def _dense(tensor: TfLiteTensor, values: npt.NDArray[np.uint8]) -> npt.NDArray[np.generic]:
+    kind, shape = np.dtype(TYPES[tensor.type]), integers_at(tensor.dims)
+    if values.size % kind.itemsize or not 0 < math.prod(shape) * kind.itemsize <= MAX_DENSE_BYTES:
+        raise ModelError(f"a sparse constant of shape {list(shape)} with {values.size} bytes of values")
+    return dense_constant(values.view(kind), shape, _layout(tensor.sparsity))
+
+
+def _tensor(tensor: TfLiteTensor, index: int) -> Tensor:
+    dtype = TYPES.get(tensor.type) or OTHER_TYPES.get(tensor.type, _UNKNOWN)
+    data, name = constant_of(tensor), printable_name(tensor.name)
+    return Tensor(index, name, integers_at(tensor.dims), dtype, data, scales_of(tensor), bool(tensor.is_variable))
+
+
+def _inputs(tensors: Mapping[int, Tensor], nodes: Iterable[Node]) -> tuple[int, ...]:
+    """The tensors that something outside gives a value: those that are read, else one of the others."""
+    written = {index for node in nodes for index in node.outputs}
+    given = [
+        index
+        for index, tensor in tensors.items()
+        if index not in written and not tensor.is_constant and not tensor.is_variable
+    ]
+    read = {index for node in nodes for index in node.inputs}
+    return tuple(index for index in given if index in read) or tuple(given[:1])
+
+
+def called_subgraphs(context: TfLiteContext) -> frozenset[int] | None:
+    """The numbers of the subgraphs that its control flow runs; None if it may be any."""
+    called = set[int]()
+    for index in execution_plan(context):
+        node, registration = operator_at(context, index)
+        op = BUILTINS.get(registration.builtin_code, _NEWER)
+        if op in CALLS and node.builtin_data:
+            called |= {number for _, number in CALLS[op].options_at(node.builtin_data) or () if isinstance(number, int)}
+        elif op in CALLS or op.startswith(_NEWER):
+            return None
+    return frozenset(called)
+
+
+def scales_of(tensor: TfLiteTensor) -> Quantization | None:
+    """What the integers mean; None where nothing is said, or in a way that no kernel here takes."""
+    if tensor.quantization_type != AFFINE_QUANTIZATION or not tensor.quantization_params:
+        return None
+    found = TfLiteAffineQuantization.from_address(tensor.quantization_params)
+    scales, zero_points = floats_at(found.scale), integers_at(found.zero_point)
+    return Quantization(scales, zero_points, found.quantized_dimension) if scales and zero_points else None
+
+
+def _layout(address: int) -> SparseLayout:
+    found = TfLiteSparsity.from_address(address)
+    levels = (TfLiteDimensionMetadata * found.dim_metadata_size).from_address(found.dim_metadata)
+    return SparseLayout(
+        integers_at(found.traversal_order), integers_at(found.block_map), tuple(_level(each) for each in levels)
+    )
+
+
+def _level(level: TfLiteDimensionMetadata) -> SparseLevel:
+    if level.format != SPARSE_DIMENSION:
+        return SparseLevel(level.dense_size)
+    segments, indices = (np.array(integers_at(each), np.int64) for each in (level.array_segments, level.array_indices))
+    return SparseLevel(0, segments, indices)
+
+
+def _operator(context: TfLiteContext, index: int) -> Node:
+    """An operator with its options; one that has some which no file can say becomes one that no kernel here takes."""
+    node, registration = operator_at(context, index)
+    code, known = registration.builtin_code, STRUCTS.get(BUILTINS.get(registration.builtin_code, ""))
+    size_bytes = node.custom_initial_data_size if node.custom_initial_data else 0
+    said = Opaque(
+        code=code,
+        version=registration.version,
+        custom_code=(registration.custom_name or b"") if code == CUSTOM else b"",
+        custom_options=ctypes.string_at(node.custom_initial_data, size_bytes) if size_bytes > 0 else b"",
+    )
+    if known is not None:
+        options = known.options_at(node.builtin_data) if node.builtin_data else None
+        if options is None:
+            said = replace(said, code=CUSTOM, custom_code=BUILTINS[code].encode())
+        else:
+            said = replace(said, table=known.table, options=options)
+    return Node("", integers_at(node.inputs), integers_at(node.outputs), said, index)

@@ -1,0 +1,128 @@
+"""What an interpreter holds in memory is what its file says: every op, every option, every scale, in each runtime."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.altered_models import altered_models
+from tests.contexts import visit_context
+from tests.model_builder import ModelBuilder
+from tests.quantized_models import SCHEMES, small_quantised
+from texelflow.gpu_delegate.cpu.writer import write_model
+from texelflow.gpu_delegate.delegate.builtin_structs import STRUCTS
+from texelflow.gpu_delegate.delegate.model_finder import differences, find_model
+from texelflow.gpu_delegate.errors import ModelError, UnsupportedError
+from texelflow.gpu_delegate.graph import Graph
+from texelflow.gpu_delegate.operators import Operator
+from texelflow.gpu_delegate.ops.registry import OPS, SUPPORTED_OPS
+from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.reading.sparsity import SparseLayout, SparseLevel
+from texelflow.gpu_delegate.support import TYPES, _typed_example, example_graph
+
+
+def example_model(op: str) -> bytes:
+    return write_model(example_graph(OPS[op]))
+
+
+def graph_of(read: Any) -> Graph | str:
+    """What a call gives, or that it refuses."""
+    try:
+        found: Graph = read()
+    except ModelError as error:
+        return str(error)
+    return found
+
+
+def check_altered(model: bytes, runtime: Any) -> int:
+    """How many models that differ from `model` in one thing have been told from it."""
+    told, original = 0, read_model(model)
+    for altered in altered_models(model):
+        said = graph_of(partial(read_model, altered.data))
+        try:
+            held = graph_of(partial(visit_context, altered.data, find_model, runtime))
+        except (ValueError, RuntimeError):  # TensorFlow Lite does not read it
+            continue
+        if isinstance(said, str) or isinstance(held, str):
+            assert said == held, altered.what
+            continue
+        found = held.graph  # type: ignore[attr-defined]
+        assert not list(differences(said, found)), altered.what
+        differs = list(differences(original, said))
+        assert list(differences(original, found)) == differs, altered.what
+        told += bool(differs)
+    return told
+
+
+@pytest.mark.parametrize("op", SUPPORTED_OPS)
+def test_every_option_and_constant_of_every_op(op: str, runtime: Any) -> None:
+    model = example_model(op)
+    found = visit_context(model, find_model, runtime).graph
+    assert not list(differences(read_model(model), found))
+    check_altered(model, runtime)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_every_scale_and_zero_point(scheme: str, runtime: Any) -> None:
+    assert check_altered(small_quantised(SCHEMES[scheme]), runtime) > 30
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_ops_of_other_types(dtype: str, runtime: Any) -> None:
+    """Of each op that takes them: the interpreter's model is the file's."""
+    for op in SUPPORTED_OPS:
+        try:
+            model = write_model(_typed_example(OPS[op], dtype))
+            said = read_model(model)
+            held = visit_context(model, find_model, runtime).graph
+        except (ModelError, UnsupportedError, KeyError, ValueError, RuntimeError):
+            continue
+        assert not list(differences(said, held)), op
+
+
+def test_every_option_that_is_read_is_taken_from_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An op that reads options which no struct gives would get the defaults."""
+    asked, options = set[tuple[str, str]](), Operator.options
+
+    def noted(operator: Operator, name: str) -> Any:
+        asked.add((operator.op, name))
+        return options(operator, name)
+
+    monkeypatch.setattr(Operator, "options", noted)
+    for op in SUPPORTED_OPS:
+        read_model(example_model(op))
+    assert asked
+    assert {(op, table) for op, table in asked if op not in STRUCTS or STRUCTS[op].table != table} == set()
+
+
+def test_sparse_constants_are_dense(runtime: Any) -> None:
+    layout = SparseLayout(
+        (0, 1), (), (SparseLevel(3), SparseLevel(0, np.array([0, 1, 1, 3]), np.array([2, 0, 3], np.int64)))
+    )
+    builder = ModelBuilder()
+    weights = builder.sparse(np.array([5, -2, 3], np.float32), layout, (3, 4))
+    builder.output(builder.op("FULLY_CONNECTED", [builder.input((1, 4)), weights, -1], (1, 3)))
+    held = visit_context(builder.build(), find_model, runtime).graph
+    assert not list(differences(read_model(builder.build()), held))
+    assert held.tensors[weights].data.tolist() == [[0, 0, 5, 0], [0, 0, 0, 0], [-2, 0, 0, 3]]  # type: ignore[union-attr]
+
+
+def test_options_that_a_file_leaves_out(runtime: Any) -> None:
+    """TensorFlow Lite has zeros then; a padding that is neither of the two is no kernel's."""
+    builder = ModelBuilder()
+    x = builder.input((1, 4, 4, 3))
+    y = builder.op("MAX_POOL_2D", [x], (1, 4, 4, 3), table=None)
+    builder.output(builder.op("SOFTMAX", [y], (1, 4, 4, 3), table=None))
+    pool, softmax = visit_context(builder.build(), find_model, runtime).graph.nodes
+    assert (pool.op, pool.attributes.reason) == ("MAX_POOL_2D", "not supported")  # type: ignore[attr-defined]
+    assert softmax.attributes.beta == 0.0  # type: ignore[attr-defined]
+
+
+def test_sizes_that_are_unknown_stay_unknown(runtime: Any) -> None:
+    builder = ModelBuilder()
+    x = builder.tensor((1, 1, 3), signature=(1, -1, 3))
+    builder.inputs.append(x)
+    builder.output(builder.op("NEG", [x], (1, 1, 3)))
+    graph = visit_context(builder.build(), find_model, runtime).graph
+    assert "dynamic shapes ([1, -1, 3])" in graph.tensors[x].unusable

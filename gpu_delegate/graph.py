@@ -305,11 +305,11 @@ class Graph:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     original: bytes = field(default=b"", repr=False)  # the file itself, where the graph does not hold all that it says
-    faults: Faults | None = None  # which passes add, behind the outputs of the file
     subgraph: int = field(default=0, compare=False)  # its number in the file
     signature: str = field(default="", compare=False)  # its name there, if it has one
     other_signatures: tuple[str, ...] = field(default=(), compare=False)  # of the file, which lead to other subgraphs
     dropped_below: int = field(default=0, compare=False)  # passes may have dropped tensors with numbers below: no reuse
+    faults: Faults | None = None  # which passes add, behind the outputs of the file
 
     @property
     def opaque(self) -> tuple[Node, ...]:

@@ -6,6 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+import texelflow
+from tests.delegated import inferred, interpreter_of
 from tests.model_builder import ModelBuilder
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import Context
@@ -117,6 +119,23 @@ def test_what_tensorflow_lite_refuses_is_refused(draw: Draw, context: Context) -
             found = by_opengl(program, whole), refuses(lambda whole=whole: network.run(whole))  # type: ignore[misc]
             assert found == (expected, expected), values
     context.check_errors("running what is refused")
+
+
+@pytest.mark.gl
+@pytest.mark.parametrize("draw", [gather, scatter_nd, floor_div])
+def test_interpreters_with_the_delegate_raise_as_without(draw: Draw) -> None:
+    data = model(draw)
+    with texelflow.GpuDelegate() as delegate:
+        interpreter = interpreter_of(data, delegate)
+        assert delegate.partitions
+        for values, is_refused in (([1, 2, 3], False), ([0, -1, 9], True), ([3, 2, 1], False)):
+            whole = np.array(values, np.int32)
+            if is_refused:
+                with pytest.raises(RuntimeError, match=r"index out of bounds|division by 0"):
+                    inferred(interpreter, [whole])
+            else:
+                (found,), (expected,) = inferred(interpreter, [whole]), inferred(interpreter_of(data), [whole])
+                assert (found == expected).all()
 
 
 @pytest.mark.gl

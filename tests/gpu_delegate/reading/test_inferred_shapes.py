@@ -28,7 +28,7 @@ X = (1, 4, 6, 8)
 
 @pytest.mark.parametrize("op", OPS)
 def test_shapes_are_those_that_the_interpreter_allocates(op: str, runtime: Any) -> None:
-    data = write_model(CaseGroup(cases_of(op)).graph, names=True)
+    data = write_model(CaseGroup(cases_of(op)).graph)
     written = written_tensors(data)
     wrong = recording(data, {index: WRONG[k % len(WRONG)] for k, index in enumerate(written)})
     assert wrong != data

@@ -131,10 +131,11 @@ class FileTensors:
     def _dense(
         self, index: int, values: npt.NDArray[np.uint8], shape: Shape, kind: np.dtype[Any]
     ) -> npt.NDArray[np.generic]:
+        """The first values: TensorFlow Lite, too, takes a constant that is longer than its tensor."""
         size_bytes = math.prod(shape) * kind.itemsize
-        if values.size != size_bytes:
+        if values.size < size_bytes:
             raise ModelError(f"tensor {index} of {size_bytes} bytes has a constant of {values.size} bytes")
-        return values.view(kind).reshape(shape)
+        return values[:size_bytes].view(kind).reshape(shape)
 
     def _sparse(
         self, values: npt.NDArray[np.uint8], shape: Shape, kind: np.dtype[Any], table: Any

@@ -66,15 +66,17 @@ def _verify_divisor(node: QuantizedNode, exponent: int) -> None:
 def _squared_difference(node: QuantizedNode) -> Sequence[Node]:
     one, other = _scales(node)
     twice = 2 * max(one, other)
-    parts = [
-        node.requantized(
-            node.operand(position), scale / twice * 2**SQUARED_BITS, MOST_STEP, shape=node.input(position).shape
-        )
-        for position, scale in enumerate((one, other))
-    ]
+    parts = [_shifted(node, position, SQUARED_BITS, scale / twice) for position, scale in enumerate((one, other))]
     square = node.add("SQUARED_DIFFERENCE", *parts)
     most = (MOST_STEP << SQUARED_BITS) ** 2  # half of it from each
     return node.requantize(square, twice**2 / 4**SQUARED_BITS / node.scale(node.out), most)
+
+
+def _shifted(node: QuantizedNode, position: int, bits: int, multiplier: float) -> int:
+    """An input in another scale, whose steps are shifted to the left before they are rounded."""
+    shape = node.input(position).shape
+    shifted = node.add("MUL", node.operand(position), node.constant("shift", 2.0**bits), shape=shape)
+    return node.requantized(shifted, multiplier, node.most(position) << bits, shape=shape)
 
 
 def _rescaling(node: QuantizedNode) -> float:
@@ -119,14 +121,9 @@ def _absolute(node: QuantizedNode) -> Sequence[Node]:
 
 def _compared(node: QuantizedNode) -> Sequence[Node]:
     """Comparisons: of what the reference kernels round both inputs to."""
-    if node.input(0).quantization == node.input(1).quantization and node.scale(node.input(0)) * 2**COMPARED_BITS >= 1:
+    if node.input(0).quantization == node.input(1).quantization and node.scale(node.input(0)) * 2**COMPARED_BITS >= 2:
         return node.finish(node.node.op, node.operand(0), node.operand(1), attributes=node.node.attributes)
-    parts = [
-        node.requantized(
-            node.operand(position), scale * 2**COMPARED_BITS, node.most(position), shape=node.input(position).shape
-        )
-        for position, scale in enumerate(_scales(node))
-    ]
+    parts = [_shifted(node, position, COMPARED_BITS, scale) for position, scale in enumerate(_scales(node))]
     return node.finish(node.node.op, *parts, attributes=node.node.attributes)
 
 

@@ -130,7 +130,8 @@ def _single(op: str, dtype: str, number: int, per_channel: bool) -> bytes:
     shape = SHAPES[number]
     rng = np.random.default_rng(number)
     samples = [[rng.uniform(LOW, HIGH, shape).astype(np.float32) for _ in range(2)]]
-    return quantized_twin(model_of([op], shape, number), samples, Scheme(dtype, per_channel))
+    scheme = Scheme(dtype, per_channel, apart=per_channel and dtype == "uint8")
+    return quantized_twin(model_of([op], shape, number), samples, scheme)
 
 
 @lru_cache(maxsize=64)
@@ -283,6 +284,22 @@ def _more_scales(model: Model, random: Random) -> None:
             quantization.zeroPoint = np.resize(np.array(quantization.zeroPoint, np.int64), count)
 
 
+def _scale_for_each_channel(model: Model, random: Random) -> None:
+    """Of a constant of int8, along its first dimension or its last."""
+    graph = model.subgraphs[0]
+    found = [t for t in graph.tensors if t.buffer and t.type == schema().TensorType.INT8 and len(t.shape) > 1]
+    found = [t for t in found if t.quantization is not None and t.quantization.scale is not None]
+    if not found:
+        return
+    tensor = random.choice(found)
+    dimension = random.choice((0, len(tensor.shape) - 1))
+    count, scale = int(tensor.shape[dimension]), float(tensor.quantization.scale[0])
+    scales = [scale * 2.0 ** random.uniform(-2, 2) for _ in range(count)]
+    tensor.quantization.scale = np.array(scales, np.float32)
+    tensor.quantization.zeroPoint = np.zeros(count, np.int64)
+    tensor.quantization.quantizedDimension = dimension
+
+
 def _other_option(model: Model, random: Random) -> None:
     options = random.choice(model.subgraphs[0].operators).builtinOptions
     fields = vars(options) if options else {}
@@ -366,6 +383,7 @@ MUTATIONS: tuple[tuple[Mutation, int], ...] = (
     (_same_quantization, 2),
     (_other_dimension, 1),
     (_more_scales, 1),
+    (_scale_for_each_channel, 2),
     (_other_option, 2),
     (_other_activation, 4),
     (_other_op, 3),

@@ -5,6 +5,10 @@
 # make fuzz: mutated models, recordings, streams and others, CASES=1000 of each, and recordings killed, KILLS=100; SEED=0
 # make fuzz-graphs: N=5000 random graphs of all ops, and a tenth as many in int8 and in uint8, against TensorFlow Lite;
 #              those that differ, made small, in build/graphs; SEED=0 is the first
+# make fuzz-bytes: N=20000 mutations of 8-bit models, drawn here and cut out of those of MODELS=DIR, against TensorFlow
+#              Lite's reference kernels; those that differ in build/quantized; SEED=0 is the first, and where it goes on
+# make fuzz-memory: the CPU's code of every case of every op, and of N=500 random graphs of each kind, between pages that
+#              may not be touched; OPS="CONV_2D ADD" for some, SEED=0
 # make fuzz-models: mutations of small models, the catalogue's and those of MODELS=DIR: PASSES=20000 through reader and
 #              passes, COMPILED=2000 compiled, RUN=1000 on the GPU, WRITTEN=1000 through TensorFlow Lite
 # make models: the catalogue's models and published networks, GPU against CPU on 20 inputs, and what each takes, some
@@ -50,7 +54,7 @@ ARCHIVE_ENV := build/archive-env
 LINK = rm -rf .links && mkdir -p .links/texelflow && \
        ln -s $(addprefix ../../,app gpu_delegate shaders assets $(wildcard app/api/*)) .links/texelflow
 
-.PHONY: setup system demo check lint test suite types types-linux types-win32 types-darwin soak sound fuzz fuzz-graphs fuzz-models models delegate memory quantized op-cases gpu-compilers archive-test pieces check-arm tune-check bench lock clean
+.PHONY: setup system demo check lint test suite types types-linux types-win32 types-darwin soak sound fuzz fuzz-graphs fuzz-bytes fuzz-memory fuzz-models models delegate memory quantized op-cases gpu-compilers archive-test pieces check-arm tune-check bench lock clean
 
 setup: $(STAMP)
 
@@ -113,6 +117,17 @@ fuzz-graphs: setup
 	$(BIN)/python -m tests.fuzz.graphs --count $(N) --seed $(SEED)
 	$(BIN)/python -m tests.fuzz.graphs --count $$(($(N) / 10)) --seed $(SEED) --quantised int8
 	$(BIN)/python -m tests.fuzz.graphs --count $$(($(N) / 10)) --seed $(SEED) --quantised uint8
+
+fuzz-bytes: N := 20000
+fuzz-bytes: setup
+	$(BIN)/python -m tests.fuzz.quantized --count $(N) --seed $(SEED) $(if $(MODELS),--folder "$(MODELS)")
+
+fuzz-memory: N := 500
+fuzz-memory: setup
+	$(BIN)/python -m tests.fuzz.guards cases $(OPS)
+	$(BIN)/python -m tests.fuzz.guards graphs --count $(N) --seed $(SEED)
+	$(BIN)/python -m tests.fuzz.guards graphs --count $(N) --seed $(SEED) --quantised int8
+	$(BIN)/python -m tests.fuzz.guards graphs --count $(N) --seed $(SEED) --quantised uint8
 
 MUTATED = --seed $(SEED) --model selfie --model selfie-landscape $(if $(MODELS),--folder "$(MODELS)")
 fuzz-models: setup

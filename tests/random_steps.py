@@ -18,6 +18,7 @@ from tests.sketch import slid
 from texelflow.gpu_delegate.ops.registry import OPS, SUPPORTED_OPS
 
 FUSED = ("NONE", "NONE", "NONE", "RELU", "RELU6", "RELU_N1_TO_1")
+MOST_FACTORS = 1000.0  # of a product whose size is estimated: no float holds 1.5 to the power of 2000
 KERNELS = ((1, 1), (1, 1), (2, 2), (3, 3), (1, 3), (3, 2))
 EXACT_UNARY = ("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "ABS", "NEG", "SIGN", "CEIL", "FLOOR", "ROUND")
 OF_POSITIVE = ("LOG", "SQRT", "RSQRT")
@@ -166,7 +167,8 @@ def _reduced(name: str) -> Step:
         if name == "REDUCE_PROD":
             axes, x = axes[:1], graph.positive(x)
         count = float(np.prod([graph.shape(x)[axis] for axis in axes]))
-        most = {"SUM": graph.about(x) * count, "REDUCE_PROD": 1.5**count}.get(name, graph.about(x))
+        product = 1.5 ** min(count, MOST_FACTORS)
+        most = {"SUM": graph.about(x) * count, "REDUCE_PROD": product}.get(name, graph.about(x))
         out = graph.reduce(name, x, axes, graph.chance(0.6), graph.dtype(x))
         return graph.note(out, most, name in ("REDUCE_MAX", "REDUCE_MIN") and x in graph.exact)
 

@@ -1,5 +1,6 @@
 """A few cases of each attack, and that what attacks an attempt is found out: `make fuzz` runs many."""
 
+import ast
 import json
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from tests.running import ROOT
 from texelflow.gpu_delegate.reading.reader import read_model
 
 CASES = 25
+BYTE_MODELS = 24
 QUICK = [name for name in ATTACKS if name != "commands"]
 
 
@@ -35,6 +37,55 @@ def test_attacks_find_nothing() -> None:
         assert sum(counts["outcomes"].values()) == CASES, name
         assert set(counts["outcomes"]).isdisjoint(FOUND)
         assert min(counts["outcomes"][outcome] for outcome in ("ran", "refused")) > 0, name
+
+
+def test_mutated_models_of_bytes_compute_as_the_reference_kernels() -> None:
+    """`make fuzz-bytes` has 20,000."""
+    done = run("-m", "tests.fuzz.quantized", "--count", BYTE_MODELS, "--seed", 100)
+    assert done.returncode == 0, done.stderr[-2000:]
+    counted = ast.literal_eval(done.stdout.partition(": ")[2])
+    assert sum(counted.values()) == BYTE_MODELS
+    assert counted["equal"] > BYTE_MODELS / 4
+
+
+def test_native_code_stays_in_its_memory() -> None:
+    """`make fuzz-memory` has every case."""
+    script = "from tests.fuzz.guards import main; main(['cases', 'TRANSPOSE_CONV']); "
+    done = run("-c", script + "main(['graphs', '--count', '5', '--quantised', 'int8'])")
+    outcomes = [ast.literal_eval(line.partition(": ")[2]) for line in done.stdout.splitlines()]
+    assert len(outcomes) == 2, done.stderr[-2000:]
+    assert all(set(counted) == {"untouched"} for counted in outcomes), done.stderr
+
+
+BESIDE = """
+import ctypes
+from dataclasses import replace
+import numpy as np
+from tests.fuzz import guards
+from tests.fuzz.children import in_child
+from texelflow.gpu_delegate.cases.case_group import CaseGroup
+from texelflow.gpu_delegate.cases.table import cases_of
+class Narrow(guards.Guards):  # of whose memory the second half is no part
+    def reserve(self, count):
+        found = super().reserve(count)
+        part, end = self.parts[-1], self.parts[-1].end - count // 2
+        part.words[end : part.end] = part.pattern
+        self.parts[-1] = replace(part, end=end)
+        return found
+def far():
+    made = guards.Guards(0, True).reserve(5)
+    return str(ctypes.c_float.from_address(made.ctypes.data + 4 * (5 + 256 + 16)).value)
+print(in_child(far).text)
+guards.Guards = Narrow
+group = CaseGroup(cases_of("ABS")[:1])
+print(in_child(lambda: guards.fault_of(group.graph, group.inputs(0))).text)
+"""
+
+
+def test_memory_that_is_left_is_found_out() -> None:
+    beyond, beside = run("-c", BESIDE).stdout.splitlines()
+    assert beyond == "SIGSEGV"
+    assert "of a margin behind are written" in beside
 
 
 FINDING = """

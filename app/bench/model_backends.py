@@ -108,7 +108,7 @@ class TfliteRunner:
         """See Runner."""
         delegation = self.delegation
         if delegation is None:
-            return {"renderer": "TensorFlow Lite", "threads": self.threads}
+            return {"renderer": "TensorFlow Lite", "runtime": self.reference.runtime, "threads": self.threads}
         return {
             "renderer": delegation.renderer,
             "threads": self.threads,

@@ -107,9 +107,8 @@ def _ending(code: int) -> str:
 def _signature(found: dict[str, Any]) -> Signature:
     """JSON has no tuples."""
     shapes = {key: tuple(tuple(shape) for shape in found[key]) for key in ("input_shapes", "output_shapes")}
-    return Signature(
-        shapes["input_shapes"], tuple(found["input_dtypes"]), shapes["output_shapes"], tuple(found["output_dtypes"])
-    )
+    types = {key: tuple(found[key]) for key in ("input_dtypes", "output_dtypes")}
+    return Signature(**shapes, **types, runtime=found["runtime"])
 
 
 def _delegation(found: dict[str, Any]) -> Delegation:

@@ -8,13 +8,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..delegate.runtime_check import package_of
 from ..errors import ModelError, TexelflowError, UsageError
 from ..graph import Shape
 from ..reading.model_file import printable_name
 from .array_pipe import AnyArray
 from .delegation import AppliedDelegate, Delegation, delegation_of
 from .interpreter_module import load_interpreter_module
-from .xnnpack import XnnpackDelegate
+from .xnnpack import XnnpackDelegate, delegate_of_bytes
 
 CANNOT = "TensorFlow Lite cannot run this model on the CPU"
 
@@ -29,6 +30,7 @@ class InterpreterOptions:
     preserve: bool = False  # inner tensors are not computed in place
     operators: int = 0  # of the model, for what is said of the delegate
     plain: bool = False  # by the reference kernels, which are slow
+    fast_bytes: bool = False  # 8-bit operators by XNNPACK, in whichever runtime takes the least time for them
     delegate: dict[str, Any] | None = None  # arguments of GpuDelegate, as plain data; None for the CPU alone
 
 
@@ -40,6 +42,7 @@ class Signature:
     input_dtypes: tuple[str, ...]
     output_shapes: tuple[Shape, ...]
     output_dtypes: tuple[str, ...]
+    runtime: str = ""  # the package whose interpreter it is, with its version
 
 
 class AnyInterpreter(Protocol):
@@ -83,28 +86,26 @@ class LocalInterpreter:
         The delegate is one made of options.delegate; where it cannot be applied, all runs on the CPU. `sharing` takes
         the place of the runtime's own XNNPACK delegate.
         """
-        module = load_interpreter_module()
+        module = load_interpreter_module(options.fast_bytes)
         self._delegate, self._shares = delegate, sharing is not None
         self._interpreter: Any
-        given: dict[str, Any] = {"num_threads": options.threads}
-        if delegate:
-            given["experimental_delegates"] = [delegate]
-        if sharing:
-            given["experimental_delegates"] = [sharing]
-        if options.plain:
-            given["experimental_op_resolver_type"] = module.OpResolverType.BUILTIN_REF
-        elif options.keep_all or sharing:
-            given["experimental_op_resolver_type"] = module.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
-        if options.keep_all:
-            given["experimental_preserve_all_tensors"] = options.preserve
+        of_bytes = delegate_of_bytes(module, options.threads) if options.fast_bytes else None
+        try:
+            with _refusals_in_one_line(delegate):
+                self._interpreter = _made(module, model, options, delegate or sharing or of_bytes)
+        except ModelError:
+            if of_bytes is None:
+                raise
+            with _refusals_in_one_line(delegate):  # what XNNPACK does not take
+                self._interpreter = _made(module, model, options, None)
         with _refusals_in_one_line(delegate):
-            self._interpreter = module.Interpreter(model_content=model, **given)
-            self._interpreter.allocate_tensors()
             inputs = self._interpreter.get_input_details()
             outputs = self._interpreter.get_output_details()[: options.outputs]
         if delegate:
             self.delegation = delegation_of(delegate, options.operators)
-        self.signature = Signature(*_shapes_and_dtypes(inputs), *_shapes_and_dtypes(outputs))
+        self.signature = Signature(
+            *_shapes_and_dtypes(inputs), *_shapes_and_dtypes(outputs), package_of(module.__name__)
+        )
         # Views of the interpreter's memory are created for each use, because invoke() refuses to run while one exists.
         self._inputs = tuple((detail["index"], self._interpreter.tensor(detail["index"])) for detail in inputs)
         self._outputs = tuple((detail["index"], self._interpreter.tensor(detail["index"])) for detail in outputs)
@@ -141,6 +142,22 @@ class LocalInterpreter:
             self._delegate.release()
         if self._shares:
             self._interpreter, self._inputs, self._outputs = None, (), ()
+
+
+def _made(module: Any, model: bytes, options: InterpreterOptions, delegate: Any) -> Any:
+    """An interpreter of the module, with its tensors; a delegate other than ours takes the place of its XNNPACK."""
+    given: dict[str, Any] = {"num_threads": options.threads}
+    if delegate:
+        given["experimental_delegates"] = [delegate]
+    if options.plain:
+        given["experimental_op_resolver_type"] = module.OpResolverType.BUILTIN_REF
+    elif options.keep_all or isinstance(delegate, XnnpackDelegate):
+        given["experimental_op_resolver_type"] = module.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    if options.keep_all:
+        given["experimental_preserve_all_tensors"] = options.preserve
+    interpreter = module.Interpreter(model_content=model, **given)
+    interpreter.allocate_tensors()
+    return interpreter
 
 
 def _shapes_and_dtypes(details: Sequence[Any]) -> tuple[tuple[Shape, ...], tuple[str, ...]]:

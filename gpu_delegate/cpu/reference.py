@@ -56,6 +56,7 @@ class Reference:
         it or does not survive it, DeviceError where there is no TensorFlow Lite, UsageError for what the cache refuses.
         """
         check_footprint(graph, keep_all_tensors)
+        judges = judges or keep_all_tensors
         model = graph.original or write_model(graph, every_output=keep_all_tensors)
         default = max(1, min(MOST_THREADS, usable_cores() - SPARED_CPUS))
         self.threads = threads or default
@@ -65,7 +66,8 @@ class Reference:
             keep_all_tensors,
             bool(graph.original),
             len(graph.nodes),
-            (keep_all_tensors or judges) and has_quantized(graph),
+            judges and has_quantized(graph),
+            not judges and delegate is None and has_quantized(graph),
             None if delegate is None else {name: given for name, given in delegate.items() if name != _OF_THIS_PROCESS},
         )
         self._interpreter: AnyInterpreter
@@ -86,6 +88,7 @@ class Reference:
             self._kept = {i: i for i in graph.tensors} if graph.original else written_indices(graph)
         signature = self._interpreter.signature
         self.input_shapes, self.input_dtypes = signature.input_shapes, signature.input_dtypes
+        self.runtime = signature.runtime  # the package that runs it, with its version
         self.output_shapes, self.output_dtypes = signature.output_shapes, signature.output_dtypes
 
     @property

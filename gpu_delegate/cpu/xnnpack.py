@@ -14,11 +14,13 @@ from typing import Any
 
 from ..delegate.runtime_check import package_of, trial_of
 from ..errors import DeviceError
+from .interpreter_module import OLDER
 
 _PROGRAM = f"from {__package__}.xnnpack_probe import main; main()"
 _ROOM_BYTES = 232  # for fields of other versions
 _PACKED = 4  # halves become floats, and channels are filled up; of what is reserved only pages in use take memory
 _LEAST_BYTES = 1 << 20
+_SIGNED, _UNSIGNED = 1, 2  # flags: 8-bit operators of either kind
 _PREFIX = "TfLiteXNNPackDelegate"
 
 
@@ -102,9 +104,10 @@ class XnnpackCache:
 class XnnpackDelegate:
     """What an Interpreter takes as one of its delegates, and frees when it has gone itself: it drops it last."""
 
-    def __init__(self, library: XnnpackLibrary, cache_address: int, threads: int) -> None:
+    def __init__(self, library: XnnpackLibrary, cache_address: int | None, threads: int, flags: int = 0) -> None:
         options = library.default_options()
         options.num_threads, options.weights_cache = threads, cache_address
+        options.flags |= flags
         self._address = library.create(ctypes.byref(options))
         if not self._address:
             raise DeviceError("XNNPACK cannot make a delegate")
@@ -125,6 +128,16 @@ def _free(library: XnnpackLibrary, address: int, actions: Sequence[Callable[[], 
     library.delete(address)
     for action in actions:
         action()
+
+
+def delegate_of_bytes(module: Any, threads: int) -> XnnpackDelegate | None:
+    """One that takes 8-bit operators, too, where the runtime's own leaves them to kernels ten times as slow."""
+    if module.__name__ != OLDER:
+        return None
+    try:
+        return XnnpackDelegate(XnnpackLibrary(module), None, threads, _SIGNED | _UNSIGNED)
+    except DeviceError:
+        return None
 
 
 @lru_cache(maxsize=4)

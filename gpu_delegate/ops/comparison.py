@@ -5,7 +5,7 @@ from dataclasses import replace
 from ..graph import Attributes
 from ..operators import Operator
 from .elementwise import NUMBERS, elementwise, read_broadcasting, read_plain, write_plain
-from .record import Example, FileForm, OpRecord
+from .record import ONE_SCALE, ByteRules, Example, FileForm, OpRecord
 
 
 def read_comparison(operator: Operator) -> Attributes:
@@ -43,12 +43,13 @@ _LOGIC = replace(_COMPARISON, dtypes=("bool",))
 
 
 def _comparison(name: str, function: str, form: FileForm = _COMPARISON) -> OpRecord:
-    return elementwise(name, f"vec4({function}({{0}}, {{1}}))", form, _TO_BOOL)
+    rules = ByteRules(most_scale=1.0)  # by which reference kernels shift to the right
+    return elementwise(name, f"vec4({function}({{0}}, {{1}}))", form, _TO_BOOL, quantized=rules)
 
 
 def _choice(name: str, file: FileForm) -> OpRecord:
     chosen = "mix({2}, {1}, notEqual({0}, vec4(0.0)))"
-    return elementwise(name, chosen, file, Example(shapes=(_EIGHT, _EIGHT, _EIGHT)))
+    return elementwise(name, chosen, file, Example(shapes=(_EIGHT, _EIGHT, _EIGHT)), quantized=ONE_SCALE)
 
 
 _ANY = (*NUMBERS, "bool")

@@ -3,7 +3,7 @@
 from ..graph import Attributes, Axis, Concatenation, Graph, Node
 from ..operators import ACTIVATION_CODES, MAX_OPERANDS, EncodedOperator, Operator, attributes_of
 from .movement import MOVE, of_any_type, shape_in
-from .record import Coordinates, Example, FileForm, Movement, OpRecord, Origin
+from .record import NO_RULES, Coordinates, Example, FileForm, Movement, OpRecord, Origin
 
 
 def read_concatenation(operator: Operator) -> Attributes:
@@ -76,6 +76,7 @@ RECORDS = (
         Example(shapes=_TWO, out=(1, 8, 8, 16), attributes=Concatenation(axis=3)),
         emission=MOVE,
         movement=Movement(_joined, _whole_slices),
+        quantized=NO_RULES,  # uint8 may have a scale for each part
     ),
     OpRecord(
         "PACK",

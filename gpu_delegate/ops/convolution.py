@@ -15,7 +15,7 @@ from ..layout import aligned_channels, shape_of
 from ..operators import EncodedOperator, Operator, attributes_of, integers
 from ..packing import bias_of, convolution_blocks
 from ..rewrite import float_data
-from .record import Emission, Example, FileForm, OpRecord
+from .record import ByteRules, Emission, Example, FileForm, OpRecord
 from .sliding import dilated_options, positive, read_dilation, read_stride, slide, window_options
 
 if TYPE_CHECKING:
@@ -244,6 +244,7 @@ RECORDS = (
         weight_bytes=dense_weight_bytes,
         taps=window_taps,
         text_taps=_text_taps,
+        quantized=ByteRules(weights=0),
     ),
     OpRecord(
         "GROUPED_CONV_2D",
@@ -269,6 +270,7 @@ RECORDS = (
             weight_bytes=dense_weight_bytes,
             taps=window_taps,
             text_taps=_text_taps,
+            quantized=ByteRules(weights=0),
         )
         for name, file in (
             ("TRANSPOSE_CONV", FileForm(read_transpose, write_transpose, (2, 1, 3), (3, 4), version=3)),

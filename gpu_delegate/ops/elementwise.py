@@ -13,7 +13,7 @@ import numpy as np
 from ..graph import Activated, Alpha, Attributes, Graph, Node, Shape
 from ..layout import aligned_channels, shape_of
 from ..operators import ACTIVATION_CODES, MAX_OPERANDS, EncodedOperator, Operator, attributes_of
-from .record import Example, FileForm, OpRecord
+from .record import NO_RULES, ONE_SCALE, ByteRules, Example, FileForm, OpRecord
 
 MOST_BROADCAST = 4  # dimensions; TensorFlow Lite aborts the process where it broadcasts in 5 or 6, depending on the op
 
@@ -161,11 +161,12 @@ def elementwise(
     short_name: str = "",
     functions: str = "",
     finite: bool = True,
+    quantized: ByteRules = NO_RULES,
 ) -> OpRecord:
     """The record of an elementwise op."""
     return OpRecord(
         name, "elementwise", file, example, short_name=short_name, arithmetic=arithmetic, functions=functions,
-        finite=finite, weight_bytes=operand_bytes,
+        finite=finite, weight_bytes=operand_bytes, quantized=quantized,
     )  # fmt: skip
 
 
@@ -197,8 +198,8 @@ RECORDS = (
     elementwise("ELU", "mix(exp({0}) - 1.0, {0}, greaterThanEqual({0}, vec4(0.0)))"),
     elementwise("GELU", _gelu, FileForm(read_gelu, write_gelu), Example(attributes=Gelu()), functions="gelu.glsl"),
     elementwise("HARD_SWISH", "hard_swish({0})", short_name="hswish"),
-    elementwise("LOGISTIC", "logistic({0})", short_name="sigmoid"),
-    elementwise("TANH", "tanh_exact({0})"),
+    elementwise("LOGISTIC", "logistic({0})", short_name="sigmoid", quantized=ByteRules(output=(1 / 256, -128))),
+    elementwise("TANH", "tanh_exact({0})", quantized=ByteRules(output=(1 / 128, 0))),
     elementwise("ABS", "abs({0})", _NUMERIC),
     elementwise("NEG", "-{0}", _NUMERIC),
     elementwise("SIGN", "sign({0})", _NUMERIC),
@@ -216,8 +217,8 @@ RECORDS = (
     _activated("SUB", "{0} - {1}"),
     _activated("MUL", "{0} * {1}", finite=False),
     elementwise("ADD_N", _sum, with_integers(FileForm(read_alike, write_plain, None, (2, MAX_OPERANDS))), PAIR),
-    _binary("MAXIMUM", "max({0}, {1})"),
-    _binary("MINIMUM", "min({0}, {1})"),
+    elementwise("MAXIMUM", "max({0}, {1})", BROADCAST, PAIR, quantized=ONE_SCALE),
+    elementwise("MINIMUM", "min({0}, {1})", BROADCAST, PAIR, quantized=ONE_SCALE),
     _binary("SQUARED_DIFFERENCE", "({0} - {1}) * ({0} - {1})", finite=False),
     _binary("POW", "power({0}, {1})", _FLOATS, "power.glsl", finite=False),
     elementwise(
@@ -229,6 +230,7 @@ RECORDS = (
         FileForm(read_plain, write_plain),
         Example(out_dtype="int8"),
         arithmetic="{0}",
+        quantized=ByteRules(one_type=False),
     ),
     OpRecord(  # of halves that are constant, which a pass folds; of bytes as QUANTIZE
         "DEQUANTIZE",

@@ -7,7 +7,7 @@ import tflite
 from ..graph import Activated, Attributes, Graph, Node
 from ..operators import ACTIVATION_CODES, EncodedOperator, Operator, attributes_of
 from .convolution import convolution_macs, dense_weight_bytes
-from .record import Example, FileForm, OpRecord
+from .record import ByteRules, Example, FileForm, OpRecord
 
 
 def read_fully_connected(operator: Operator) -> Attributes:
@@ -40,5 +40,6 @@ RECORDS = (
         Example(shapes=((1, 8),), out=(1, 8), constants=((8, 8), (8,)), attributes=Activated()),
         macs=convolution_macs,
         weight_bytes=dense_weight_bytes,
+        quantized=ByteRules(weights=0),
     ),
 )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ..graph import Attributes, Graph, Node, Softmax
 from ..operators import EncodedOperator, Operator, attributes_of
 from .elementwise import read_plain, write_plain
-from .record import Example, FileForm, OpRecord
+from .record import ByteRules, Example, FileForm, OpRecord
 
 MOST_NEIGHBOURS = 1 << 10  # channels of LOCAL_RESPONSE_NORMALIZATION: what it adds up is a square matrix of them
 
@@ -71,9 +71,25 @@ def read_l2_normalisation(operator: Operator) -> Attributes:
 
 
 RECORDS = (
-    OpRecord("SOFTMAX", "reduction", FileForm(read_softmax, write_softmax), Example(attributes=Softmax())),
-    OpRecord("LOG_SOFTMAX", "reduction", FileForm(read_plain, write_plain)),
-    OpRecord("L2_NORMALIZATION", "reduction", FileForm(read_l2_normalisation, write_plain)),
+    OpRecord(
+        "SOFTMAX",
+        "reduction",
+        FileForm(read_softmax, write_softmax),
+        Example(attributes=Softmax()),
+        quantized=ByteRules(output=(1 / 256, -128)),
+    ),
+    OpRecord(
+        "LOG_SOFTMAX",
+        "reduction",
+        FileForm(read_plain, write_plain),
+        quantized=ByteRules(output=(1 / 16, 127)),
+    ),
+    OpRecord(
+        "L2_NORMALIZATION",
+        "reduction",
+        FileForm(read_l2_normalisation, write_plain),
+        quantized=ByteRules(output=(1 / 128, 0)),
+    ),
     OpRecord(
         "LOCAL_RESPONSE_NORMALIZATION",
         "reduction",

@@ -5,6 +5,7 @@ is listed nowhere else: nodes.py, support.py, bounds.py and `texelflow inspect -
 ops that they are about.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
@@ -44,6 +45,24 @@ class FileForm:
     builtin: str = ""  # the op that is written instead, if it is another one
     version: int = 1  # version to write: the lowest that has everything that the reader accepts
     is_custom: bool = False  # whether it is written as a custom op, which TensorFlow Lite alone cannot run
+
+
+@dataclass(frozen=True)
+class ByteRules:
+    """What TensorFlow Lite's specification of 8-bit quantisation demands of an op's tensors.
+
+    What a file says otherwise is left to the CPU: TensorFlow Lite's kernels ignore it, each in its own way. Of all ops
+    scales are positive and zero points are integers of the type; tensors other than weights have one of each.
+    """
+
+    one_type: bool = True  # of all inputs and outputs that have a scale
+    one_scale: bool = False  # the same: the op keeps integers, and no kernel looks at what they mean
+    output: tuple[float, int] | None = None  # the scale that all kernels assume, and the zero point of int8
+    most_scale: float = math.inf  # scales of the inputs are below
+    weights: int | None = None  # of input 1, which has 0 as its zero point if int8, the dimension of several scales
+
+
+NO_RULES, ONE_SCALE = ByteRules(), ByteRules(one_scale=True)
 
 
 @dataclass(frozen=True)
@@ -159,8 +178,14 @@ class OpRecord:
     weight_bytes: Callable[[Graph, Node], int] = nothing  # that it, or what a pass makes of it, adds to its kernel
     taps: Callable[[Graph, Node], int] = one  # pixels of its window, each written out in the shader
     text_taps: Callable[[Graph, Node], int] = nothing  # the length of its source, in taps of a pool
+    quantized: ByteRules | None = None  # of 8-bit integers; None: one scale if it moves values, else nothing more
 
     @property
     def kernel_name(self) -> str:
         """What names of kernels call it."""
         return self.short_name or self.name.lower()
+
+    @property
+    def byte_rules(self) -> ByteRules:
+        """What is demanded of its 8-bit integers."""
+        return self.quantized or (ONE_SCALE if self.role in ("movement", "scatter") else NO_RULES)

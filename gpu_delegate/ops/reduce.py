@@ -39,7 +39,7 @@ from ..layout import ceil_div
 from ..operators import EncodedOperator, Operator, attributes_of, integers
 from ..sum_parts import ARRAY
 from .elementwise import with_integers
-from .record import Emission, Example, FileForm, OpRecord
+from .record import NO_RULES, ONE_SCALE, Emission, Example, FileForm, OpRecord
 
 if TYPE_CHECKING:
     from ..emit import Emitter
@@ -245,6 +245,7 @@ RECORDS = tuple(
         emission=_EMISSION,
         fits=_fits,
         pixelwise=reduces_channels,
+        quantized=ONE_SCALE if name in ("REDUCE_MAX", "REDUCE_MIN") else NO_RULES,
     )
     for name in _FOLDS
     for truths in (name in ("REDUCE_ANY", "REDUCE_ALL"),)

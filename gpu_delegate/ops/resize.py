@@ -11,7 +11,7 @@ from ..expressions import Slice
 from ..graph import Attributes, Graph, Node, Resize
 from ..interpolation import first_position, scale_of
 from ..operators import EncodedOperator, Operator, attributes_of, integers
-from .record import Emission, Example, FileForm, OpRecord
+from .record import ONE_SCALE, Emission, Example, FileForm, OpRecord
 
 if TYPE_CHECKING:
     from ..emit import Emitter
@@ -121,6 +121,16 @@ _FORM = FileForm(read_resize, write_resize, count=(2, 2), version=3)
 _DOUBLE = Example(out=(1, 16, 16, 8), attributes=Resize())
 
 RECORDS = (
-    OpRecord("RESIZE_BILINEAR", "window", _FORM, _DOUBLE, short_name="up", emission=Emission(stream=bilinear)),
-    OpRecord("RESIZE_NEAREST_NEIGHBOR", "window", _FORM, _DOUBLE, emission=Emission(stream=nearest)),
+    OpRecord(
+        "RESIZE_BILINEAR",
+        "window",
+        _FORM,
+        _DOUBLE,
+        short_name="up",
+        emission=Emission(stream=bilinear),
+        quantized=ONE_SCALE,
+    ),
+    OpRecord(
+        "RESIZE_NEAREST_NEIGHBOR", "window", _FORM, _DOUBLE, emission=Emission(stream=nearest), quantized=ONE_SCALE
+    ),
 )

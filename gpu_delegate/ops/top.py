@@ -15,7 +15,7 @@ from ..graph import Attributes, Graph, Node
 from ..layout import ceil_div, shape_of
 from ..operators import EncodedOperator, Operator, attributes_of, integers
 from .elementwise import NUMBERS
-from .record import Emission, Example, FileForm, OpRecord, always
+from .record import ONE_SCALE, Emission, Example, FileForm, OpRecord, always
 
 if TYPE_CHECKING:
     from ..emit import Emitter
@@ -139,6 +139,7 @@ RECORDS = (
         "reduction",
         FileForm(read_top, write_top, count=(2, 2), outputs=(2, 2), dtypes=NUMBERS, out_dtypes=NUMBERS),
         Example(out=(1, 8, 8, 3), others=((1, 8, 8, 3),), others_dtype="int32", attributes=Top(3)),
+        quantized=ONE_SCALE,
     ),
     _half(VALUES),
     _half(INDICES),

@@ -27,7 +27,7 @@ from ..operators import EncodedOperator, Operator, attributes_of
 from ..packing import bias_of, depthwise_taps
 from ..rewrite import float_data
 from .convolution import convolution_macs, window_taps
-from .record import Emission, Example, FileForm, OpRecord
+from .record import ONE_SCALE, ByteRules, Emission, Example, FileForm, OpRecord
 from .sliding import dilated_options, positive, read_dilation, read_stride, slide, window_options
 
 if TYPE_CHECKING:
@@ -216,6 +216,7 @@ RECORDS = (
         weight_bytes=_depthwise_bytes,
         taps=window_taps,
         text_taps=window_taps,
+        quantized=ByteRules(weights=3),
     ),
     *(
         OpRecord(
@@ -226,6 +227,7 @@ RECORDS = (
             emission=Emission(stream=pool),
             taps=pool_taps,
             text_taps=pool_taps,
+            quantized=ONE_SCALE,
         )
         for name in ("AVERAGE_POOL_2D", "MAX_POOL_2D")
     ),

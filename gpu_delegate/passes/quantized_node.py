@@ -18,8 +18,11 @@ from ..graph import ABSENT, Activated, Attributes, Graph, Node, Shape, Steps, Te
 from ..ops.requantize import MULTIPLIER_BITS, FixedPoint, Requantize, RoundToSteps, fixed_point, in_floats
 from ..quantization import is_quantized, nearest_whole, quantization_of, steps_of
 from ..rewrite import END_OF_INTEGERS, Rewriter
+from .byte_rules import broken_rule
 
 EXACT = Steps(1 - END_OF_INTEGERS, END_OF_INTEGERS - 1)  # limits of whole numbers that are not steps yet
+END_OF_INT32 = 1 << 31
+MOST_STEPS = 1 << 20  # from zero to the end of an activation: more than any byte has
 _ARITHMETIC = ("ADD", "SUB", "MUL", "DIV")
 _ACTIVATION_LIMITS: Mapping[str, tuple[float, float]] = MappingProxyType(
     {"RELU": (0.0, math.inf), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0), "RELU_0_TO_1": (0.0, 1.0)}
@@ -62,18 +65,10 @@ class QuantizedNode:
         self.scale(tensor)
         return quantization_of(tensor).zero_points[0]
 
-    def verify_scales(self) -> None:
-        """Refuse scales that no step size can be, and zero points that the integers do not have."""
-        for index in (*self.node.inputs, *self.node.outputs):
-            tensor = self.graph.tensors.get(index)
-            if tensor is None or not is_quantized(tensor):
-                continue
-            quantization, limits = quantization_of(tensor), np.iinfo(tensor.dtype)
-            if 0.0 in quantization.scales and not (tensor.is_constant and len(quantization.scales) > 1):
-                self.refuse(f"{tensor.name} has a scale of 0")
-            for zero_point in quantization.zero_points:
-                if not limits.min <= zero_point <= limits.max:
-                    self.refuse(f"{tensor.name} is {tensor.dtype} with a zero point of {zero_point}")
+    def verify_rules(self) -> None:
+        """Refuse what TensorFlow Lite's specification of quantisation forbids."""
+        if broken := broken_rule(self.graph, self.node):
+            self.refuse(broken)
 
     def refuse(self, reason: str) -> NoReturn:
         """Raise UnsupportedError."""
@@ -93,8 +88,8 @@ class QuantizedNode:
         if activation != "NONE" and math.isinf(low):
             self.refuse(f"{activation} fused into an op of bytes")
         return Steps(
-            max(all_of.low, _nearest(low / scale)) if math.isfinite(low) else all_of.low,
-            min(all_of.high, _nearest(high / scale)) if math.isfinite(high) else all_of.high,
+            max(all_of.low, _nearest_step(low, scale)) if math.isfinite(low) else all_of.low,
+            min(all_of.high, _nearest_step(high, scale)) if math.isfinite(high) else all_of.high,
         )
 
     def operand(self, position: int) -> int:
@@ -126,24 +121,41 @@ class QuantizedNode:
         self.nodes.append(Node(op, inputs, (found,), attributes or plain))
         return found
 
-    def requantized(self, x: int, multiplier: float, limits: Steps = EXACT, shape: Shape | None = None) -> int:
-        """Whole numbers in another scale, before the last node: rounded twice, as `requantize` does."""
-        factors = self._factors([fixed_point(multiplier)])
+    def most(self, position: int) -> int:
+        """The largest magnitude of the steps of an input in one scale."""
+        limits = steps_of(self.input(position))
+        return max(-limits.low, limits.high)
+
+    def requantized(
+        self, x: int, multiplier: float, most: int, limits: Steps = EXACT, shape: Shape | None = None
+    ) -> int:
+        """Whole numbers up to `most` in another scale, before the last node: rounded twice, as `requantize` does."""
+        factors = self._factors(self._fixed_points([multiplier], most))
         return self.add("REQUANTIZE", x, *factors, shape=shape, attributes=Requantize(limits))
 
     def requantize(
-        self, x: int, multipliers: npt.ArrayLike, limits: Steps | None = None, is_once: bool = False
+        self, x: int, multipliers: npt.ArrayLike, most: int, limits: Steps | None = None, is_once: bool = False
     ) -> Sequence[Node]:
-        """All nodes, the last from whole numbers in another scale, `multipliers` of the output's, to the output."""
-        points = [fixed_point(float(each)) for each in np.asarray(multipliers, np.float64).ravel()]
+        """All nodes, the last from whole numbers up to `most` in scales that are `multipliers` of the output's."""
+        points = self._fixed_points(np.asarray(multipliers, np.float64).ravel().tolist(), most)
         return self._requantize(x, points, limits or self.limits(), is_once)
 
     def requantize_mean(self, total: int, multiplier: float, count: int) -> Sequence[Node]:
         """The same of a sum, for its mean: an integer is divided by the count, after a shift by its bits."""
-        whole = fixed_point(multiplier)
+        (whole,) = self._fixed_points([multiplier], self.most(0) * count)
         bits = min(count.bit_length() - 1, MULTIPLIER_BITS - whole.shift)
         point = FixedPoint((whole.multiplier << bits) // count, whole.shift + bits)
         return self._requantize(total, [point], self.limits())
+
+    def _fixed_points(self, multipliers: Sequence[float], most: int) -> list[FixedPoint]:
+        """Refuses what needs more than 32 bits, which the reference kernels cut off."""
+        largest = max(multipliers)
+        if not math.isfinite(largest):
+            self.refuse(f"a multiplier of {largest:g}")
+        points = [fixed_point(each) for each in multipliers]
+        if most << max(0, *(-point.shift for point in points)) >= END_OF_INT32:
+            self.refuse(f"sums up to {most} times {largest:g}, which is more than 32 bits hold")
+        return points
 
     def _requantize(self, x: int, points: list[FixedPoint], limits: Steps, is_once: bool = False) -> Sequence[Node]:
         return self.finish("REQUANTIZE", x, *self._factors(points), attributes=Requantize(limits, is_once))
@@ -176,5 +188,12 @@ def activation_of(node: Node) -> str:
     return node.attributes.activation if isinstance(node.attributes, Activated) else "NONE"
 
 
-def _nearest(value: float) -> int:
-    return int(nearest_whole(np.array(value)))
+def in_float32(value: float) -> float:
+    """What is left of a number in float32, in which some of TensorFlow Lite's kernels compute their multipliers."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(value))
+
+
+def _nearest_step(value: float, scale: float) -> int:
+    """Of the quotient in float32, which at a tie is not the one of float64; no step of a byte is farther off."""
+    return int(np.clip(nearest_whole(np.float32(value) / np.float32(scale)), -MOST_STEPS, MOST_STEPS))

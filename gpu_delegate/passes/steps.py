@@ -35,7 +35,7 @@ def quantized_to_steps(graph: Graph) -> tuple[Graph, Outcome]:
     for node in graph.nodes:
         form = QuantizedNode(edit, graph, node)
         if form.has_bytes:
-            form.verify_scales()
+            form.verify_rules()
             edit.replace(node, *FORMS.get(node.op, _without_form)(form))
     for tensor in quantized:
         if not tensor.is_constant:

@@ -8,8 +8,11 @@ from types import MappingProxyType
 import numpy as np
 
 from ..graph import ABSENT, Activated, Node
+from ..operators import attributes_of
+from ..ops.matrix_product import MatrixProduct
+from ..ops.registry import OPS
 from ..quantization import is_quantized, quantization_of
-from .quantized_node import Form, QuantizedNode
+from .quantized_node import Form, QuantizedNode, in_float32
 
 
 def _convolved(node: QuantizedNode) -> Sequence[Node]:
@@ -23,9 +26,6 @@ def _convolved(node: QuantizedNode) -> Sequence[Node]:
         node.refuse(
             f"{x.dtype} with weights of {weights.dtype}" if weights.is_constant else "weights that are computed"
         )
-    products = np.array(quantization_of(weights).scales) * node.scale(x)
-    if x.dtype == "uint8" or node.node.op == "FULLY_CONNECTED":  # of which TensorFlow Lite has one, as a float
-        products = products.astype(np.float32).astype(np.float64)
     inputs = [x.index, node.steps_constant(weights), ABSENT]
     if len(node.node.inputs) > 2 and node.node.inputs[2] != ABSENT:
         bias = node.input(2)
@@ -33,10 +33,24 @@ def _convolved(node: QuantizedNode) -> Sequence[Node]:
             node.refuse(f"a bias of {bias.dtype}" if bias.data is not None else "a bias that is computed")
         inputs[2] = node.constant("bias", bias.data)
     sums = node.add(node.node.op, *inputs, attributes=replace(attributes, activation="NONE"))
-    multipliers = products / node.scale(node.out)
-    limits = node.limits(attributes.activation)
-    is_once = node.node.op == "FULLY_CONNECTED" and multipliers.size == 1
-    return node.requantize(sums, multipliers, limits, is_once)
+    scales = quantization_of(weights).scales
+    is_once = node.node.op == "FULLY_CONNECTED" and len(scales) == 1
+    products = [scale * node.scale(x) for scale in scales]
+    if x.dtype == "uint8" or is_once:  # of which TensorFlow Lite has one, in float32
+        products = [in_float32(product) for product in products]
+    multipliers = [product / node.scale(node.out) for product in products]
+    return node.requantize(sums, multipliers, _most_sum(node), node.limits(attributes.activation), is_once)
+
+
+def _most_sum(node: QuantizedNode) -> int:
+    """The largest magnitude that a sum of products, with its bias, can have."""
+    weights, rules = node.input(1), OPS[node.node.op].byte_rules
+    assert weights.data is not None, "they are constant"
+    steps = np.abs(weights.data.astype(np.int64) - quantization_of(weights).zero_points[0])
+    most = steps.sum(tuple(k for k in range(steps.ndim) if k != rules.weights)) * node.most(0)
+    inputs = node.node.inputs
+    bias = node.input(2).data if len(inputs) > 2 and inputs[2] != ABSENT else None
+    return int((most + (0 if bias is None else np.abs(bias.astype(np.int64).ravel()))).max())
 
 
 def _with_integer_weights(node: QuantizedNode) -> Sequence[Node]:
@@ -58,7 +72,10 @@ def _multiplied(node: QuantizedNode) -> Sequence[Node]:
     """BATCH_MATMUL."""
     scales = [node.scale(node.input(position)) for position in (0, 1)]
     sums = node.add(node.node.op, node.operand(0), node.operand(1), attributes=node.node.attributes)
-    return node.requantize(sums, float(np.float32(scales[0] * scales[1])) / node.scale(node.out))
+    attributes = attributes_of(node.node, MatrixProduct)
+    depth = node.input(0).shape[-2 if attributes.adj_x else -1]
+    most = node.most(0) * node.most(1) * depth
+    return node.requantize(sums, in_float32(scales[0] * scales[1]) / node.scale(node.out), most)
 
 
 CONTRACTION_FORMS: Mapping[str, Form] = MappingProxyType(

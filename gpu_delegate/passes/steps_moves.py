@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ..graph import ABSENT, Activated, Node, Pad, Resize, Tensor
+from ..graph import Activated, Node, Pad, Resize, Tensor
 from ..operators import attributes_of
 from ..ops.cast import Cast
 from ..quantization import is_quantized, quantization_of
@@ -24,9 +24,6 @@ _FROM_SEVERAL = ("PACK", "MAXIMUM", "MINIMUM", "SELECT", "SELECT_V2")
 
 def _moved(node: QuantizedNode) -> Sequence[Node]:
     """What keeps all values, in one scale."""
-    tensors = [node.graph.tensors[i] for i in (*node.node.inputs, *node.node.outputs) if i != ABSENT]
-    if len({(tensor.dtype, *_meaning(tensor)) for tensor in tensors if is_quantized(tensor)}) > 1:
-        node.refuse("its tensors have different scales")
     inputs = tuple(node.operand(k) if node.is_quantized(k) else i for k, i in enumerate(node.node.inputs))
     return [replace(node.node, inputs=inputs)]
 
@@ -45,7 +42,7 @@ def _greatest(node: QuantizedNode) -> Sequence[Node]:
     attributes = node.node.attributes
     assert isinstance(attributes, Activated)
     found = node.add(moved.op, *moved.inputs, attributes=replace(attributes, activation="NONE"))
-    return node.requantize(found, 1.0, node.limits(activation))
+    return node.requantize(found, 1.0, node.most(0), node.limits(activation))
 
 
 def _padded(node: QuantizedNode) -> Sequence[Node]:
@@ -85,7 +82,7 @@ def _quantized(node: QuantizedNode) -> Sequence[Node]:
     """QUANTIZE: of floats, or from one scale to another."""
     x = node.input(0)
     if is_quantized(x):
-        return node.requantize(node.operand(0), node.scale(x) / node.scale(node.out))
+        return node.requantize(node.operand(0), node.scale(x) / node.scale(node.out), node.most(0))
     if x.dtype != "float32":
         node.refuse(f"from {x.dtype}")
     limits = node.limits()

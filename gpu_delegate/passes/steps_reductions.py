@@ -43,8 +43,10 @@ def _mean(node: QuantizedNode) -> Sequence[Node]:
 def _sum(node: QuantizedNode) -> Sequence[Node]:
     if node.input(0).dtype == "int8":
         node.refuse("int8, which TensorFlow Lite's kernels add as if it were uint8")
-    total = node.add("SUM", node.operand(0), attributes=node.node.attributes)
-    return node.requantize(total, node.scale(node.input(0)) / node.scale(node.out))
+    x, reduced = node.input(0), attributes_of(node.node, Reduce)
+    count = math.prod(x.shape[axis] for axis in reduced.axes)
+    total = node.add("SUM", node.operand(0), attributes=reduced)
+    return node.requantize(total, node.scale(x) / node.scale(node.out), node.most(0) * count)
 
 
 def _normalised(node: QuantizedNode) -> Sequence[Node]:

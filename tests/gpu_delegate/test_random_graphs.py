@@ -53,6 +53,11 @@ def test_graphs_have_every_op_and_differ_in_size() -> None:
     assert dtypes >= {"float32", "int32", "bool"}
 
 
+def test_estimates_of_long_products_stay_numbers() -> None:
+    """Of one with more than 1750 factors, whose size no float can say."""
+    assert random_graph(1522).ops
+
+
 def test_a_failing_graph_becomes_small() -> None:
     """What makes it fail, and nothing else."""
     m = Sketch(0)

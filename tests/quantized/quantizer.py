@@ -258,7 +258,7 @@ class _Twin:
             elif place == bias and tensor >= 0:
                 scales = tuple(float(np.float32(self.encodings[op.inputs[x]][0] * scale)) for scale in made.scales)
                 known_bias = self.model.tensors[tensor]
-                whole_numbers = np.rint(_values(known_bias) / np.array(scales)).astype(np.int32)
+                whole_numbers = _integers(_values(known_bias), np.array(scales), 0, "int32")
                 self.out.tensors.append(
                     replace(
                         known_bias,
@@ -278,7 +278,7 @@ def _values(tensor: Any) -> npt.NDArray[np.float32]:
     return np.frombuffer(tensor.data, np.float32).reshape(tensor.shape)
 
 
-def _integers(values: Array, scale: float, zero_point: int, dtype: str) -> Array:
+def _integers(values: Array, scale: float | Array, zero_point: int, dtype: str) -> Array:
     limits = np.iinfo(dtype)
     return np.asarray(np.clip(np.rint(values / scale) + zero_point, limits.min, limits.max), dtype)
 

@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 
 from tests.model_builder import ModelBuilder, selfie_like
+from tests.quantized.networks import mobilenet_v2_like
+from tests.quantized.quantizer import quantized_twin
+from tests.quantized.runs import REFERENCE, XNNPACK, TfliteRun
 from tests.runtimes import RUNTIMES
+from texelflow.gpu_delegate.cpu import interpreter_module
+from texelflow.gpu_delegate.cpu.interpreter import InterpreterOptions, LocalInterpreter
 from texelflow.gpu_delegate.cpu.reference import Reference, load_interpreter_module
 from texelflow.gpu_delegate.errors import DeviceError, ModelError, UsageError
 from texelflow.gpu_delegate.reading.reader import read_model
@@ -59,6 +64,25 @@ def test_custom_op_equals_numpy(
     np.testing.assert_allclose(result, transposed(x, weights, bias, stride, out, before), atol=1e-5)
     node = read_model(model.build()).nodes[0]
     assert (node.attributes.padding.top, node.attributes.padding.left) == (before, before)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("is_older", [False, *([True] if len(RUNTIMES) > 1 else [])])
+def test_quantised_models_run_in_xnnpack_unless_they_judge(is_older: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in an interpreter that nobody has told otherwise, of a runtime whose XNNPACK takes 8-bit integers."""
+    rng = np.random.default_rng(0)
+    model = quantized_twin(mobilenet_v2_like(size=32), [[rng.random((1, 32, 32, 3), np.float32)]])
+    if is_older:
+        monkeypatch.setattr(interpreter_module, "NEWER", "no_such_module")
+    values = rng.integers(-128, 128, (1, 32, 32, 3)).astype(np.int8)
+    graph = read_model(model)
+    options = InterpreterOptions(1, len(graph.outputs), fast_bytes=True)
+    fast = LocalInterpreter(model, options)
+    assert fast.signature.runtime.startswith("tflite-runtime" if is_older else "ai-edge-litert")
+    wanted, exact = (TfliteRun(model, kernels)([values]) for kernels in (XNNPACK, REFERENCE))
+    assert not np.array_equal(wanted[0], exact[0])
+    np.testing.assert_array_equal(fast.run([values])[0], wanted[0])
+    np.testing.assert_array_equal(Reference(graph, threads=1).run(values)[0], wanted[0])
+    assert np.abs(np.subtract(Reference(graph, judges=True).run(values)[0], exact[0], dtype=np.int16)).max() <= 1
 
 
 def test_every_tensor_by_its_original_index() -> None:

@@ -128,7 +128,7 @@ def test_xnnpack_itself_refuses_instances_after_hard_finalization() -> None:
 def test_a_runtime_without_one_is_named_and_shares_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     litert = pytest.importorskip("ai_edge_litert.interpreter")
     for module in (interpreter, shared_interpreter):
-        monkeypatch.setattr(module, "load_interpreter_module", lambda: litert)
+        monkeypatch.setattr(module, "load_interpreter_module", lambda *_: litert)
     cache, model = WeightsCache(), load_segmentation("selfie")
     path, line = chosen_cpu_path(model, rgba_format((64, 48)), CpuChoice("tflite"), NetworkOptions(weights_cache=cache))
     cache.finalize_soft()

@@ -1,0 +1,78 @@
+"""A node with 8-bit tensors goes in; which rule of TensorFlow Lite's 8-bit quantisation it breaks comes out.
+
+What it demands of an op is in the op's record (ByteRules). Kernels of TensorFlow Lite take most files that lie outside,
+and each ignores something else of what these say: such nodes are left to them.
+"""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..graph import ABSENT, Graph, Node, Tensor
+from ..ops.record import ByteRules
+from ..ops.registry import OPS
+from ..quantization import is_quantized, quantization_of
+
+LEAST_SCALE, MOST_SCALE = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
+UINT8_OFFSET = 128  # of zero points, which the specification gives for int8
+
+
+def broken_rule(graph: Graph, node: Node) -> str:
+    """The first rule that a node breaks, in words; "" if it keeps to all."""
+    return next(_broken(graph, node, OPS[node.op].byte_rules), "")
+
+
+def _broken(graph: Graph, node: Node, rules: ByteRules) -> Iterator[str]:
+    inputs = [graph.tensors[i] for i in node.inputs if i != ABSENT]
+    outputs = [graph.tensors[i] for i in node.outputs]
+    for tensor in (*inputs, *outputs):
+        yield from _impossible(tensor)
+    has_weights = rules.weights is not None and len(inputs) > 1
+    weights = inputs[1] if has_weights and is_quantized(inputs[1]) else None
+    others = [t for t in (*inputs, *outputs) if is_quantized(t) and t is not weights]
+    if rules.one_type and len({tensor.dtype for tensor in others}) > 1:
+        yield "its tensors have different types"
+    if rules.one_scale and len({(quantization_of(t).scales, quantization_of(t).zero_points) for t in others}) > 1:
+        yield "its tensors have different scales"
+    for tensor in inputs:
+        if is_quantized(tensor) and max(quantization_of(tensor).scales) >= rules.most_scale:
+            yield f"{tensor.name} has a scale from {rules.most_scale:g} on"
+    if rules.output and is_quantized(outputs[0]):
+        yield from _other_output(outputs[0], *rules.output)
+    if weights and others and rules.weights is not None:
+        yield from _other_weights(weights, others[0].dtype, rules.weights)
+
+
+def _impossible(tensor: Tensor) -> Iterator[str]:
+    """Scales that no step size can be, and zero points that the integers do not have."""
+    if not is_quantized(tensor):
+        return
+    quantization, limits = quantization_of(tensor), np.iinfo(tensor.dtype)
+    may_be_zero = tensor.is_constant and len(quantization.scales) > 1  # of a channel whose weights are zero
+    for scale in quantization.scales:
+        if not (LEAST_SCALE <= scale <= MOST_SCALE or (scale == 0 and may_be_zero)):
+            yield f"{tensor.name} has a scale of {scale:g}"
+    for zero_point in quantization.zero_points:
+        if not limits.min <= zero_point <= limits.max:
+            yield f"{tensor.name} is {tensor.dtype} with a zero point of {zero_point}"
+
+
+def _other_output(tensor: Tensor, scale: float, zero_point: int) -> Iterator[str]:
+    """Its kernels know the output's scale before they see it."""
+    zero_point += UINT8_OFFSET if tensor.dtype == "uint8" else 0
+    found = quantization_of(tensor)
+    if not math.isclose(found.scales[0], scale, rel_tol=1e-6) or found.zero_points != (zero_point,):
+        said = f"{found.scales[0]:g} from {found.zero_points[0]}"
+        yield f"{tensor.name} has a scale of {said}, not {scale:g} from {zero_point}"
+
+
+def _other_weights(weights: Tensor, dtype: str, dimension: int) -> Iterator[str]:
+    """int8 lies around 0, with a scale for each output channel or one; uint8 has one."""
+    quantization = quantization_of(weights)
+    if weights.dtype != dtype:
+        yield f"{dtype} with weights of {weights.dtype}"
+    if weights.dtype == "int8" and any(quantization.zero_points):
+        yield f"{weights.name} has weights of int8 that are not around 0"
+    if len(quantization.scales) > 1 and (weights.dtype == "uint8" or quantization.dimension != dimension):
+        yield f"{weights.name} has {len(quantization.scales)} scales along dimension {quantization.dimension}"

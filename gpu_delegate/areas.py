@@ -19,6 +19,7 @@ class Area:
     cost: int  # of all threads, also of those past the edges
     flat: bool = False
     across: bool = False  # pixels of a thread lie in a row
+    deep: bool = False  # of one pixel: threads have slices of it
 
 
 # Software renderers --------------------------------------------------------------------------------------------------

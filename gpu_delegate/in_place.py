@@ -43,6 +43,8 @@ def _owns_texels(body: Body, tile: Tile) -> bool:
         return False
     if tile.z_slices and slices % tile.z_slices:
         return False
+    if tile.deep:
+        return tile.leaves or tile.blocks(slices) % columns == 0
     return tile.leaves or not (width % columns or height % (rows * tile.down))
 
 

@@ -21,6 +21,7 @@ class Tile:
     unrolls: bool = True  # whether a compiler may unroll loops
     leaves: bool = False  # threads past an edge end at once; else they repeat what the last ones compute
     across: bool = False  # a thread's pixels lie in one row
+    deep: bool = False  # of one pixel: threads along x have slices of it, where they would have pixels
 
     @property
     def threads(self) -> int:
@@ -56,6 +57,16 @@ class Tile:
     def sure_slices(self, slices: int) -> int:
         """Of `slices` output slices those that every thread has; in the last threads some may be past the end."""
         return self.z_slices - (-slices % self.z_slices if self.leaves else 0)
+
+    def blocks(self, slices: int) -> int:
+        """Parts of `slices` output slices that threads of their own have."""
+        return ceil_div(slices, self.z_slices) if self.z_slices else 1
+
+    def grid(self, domain: MapShape, slices: int) -> tuple[int, int, int]:
+        """Work-groups along x, y and z of a kernel with so many output slices."""
+        if self.deep:
+            return ceil_div(self.blocks(slices), self.local[0]), 1, 1
+        return (*self.groups(domain), self.blocks(slices))
 
     def groups(self, domain: MapShape) -> tuple[int, int]:
         """Work-groups along x and y."""

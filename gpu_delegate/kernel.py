@@ -129,8 +129,8 @@ def pixel_kernel(
     place, past = (None, "")
     if tile.deep:
         place, past = _place_in_slices(tile, slices)
-    elif tile.leaves:
-        place, past = _place(tile, domain)
+    elif tile.leaves or tile.turned:
+        place, past = _place(tile, domain, slices)
     if left:
         text = sums.around(text, past)
     elif past and tile.parts == 1:
@@ -166,20 +166,23 @@ def grid_of(body: Body, tile: Tile) -> Sides:
     return tile.grid(body.domain, shape_of(body.graph.tensors[body.outputs[0]]).slices)
 
 
-def _place(tile: Tile, domain: MapShape) -> tuple[list[str], str]:
+def _place(tile: Tile, domain: MapShape, slices: int) -> tuple[list[str], str]:
     """Where a thread's pixels and slices begin, and the condition under which it has none; "" if all have some."""
-    (width, height), counts, (x, y, parts) = tile.area(domain), tile.groups(domain), tile.local
+    (width, height), (columns, rows), (x, y, parts) = tile.area(domain), tile.sides, tile.local
+    along_x, along_y = ("y", "x") if tile.turned else ("x", "y")
     place = [
-        "    int x0 = int(gl_GlobalInvocationID.x);",
-        f"    int y0 = int(gl_GlobalInvocationID.y){f' * {tile.down}' if tile.down > 1 else ''};",
+        f"    int x0 = int(gl_GlobalInvocationID.{along_x});",
+        f"    int y0 = int(gl_GlobalInvocationID.{along_y}){f' * {tile.down}' if tile.down > 1 else ''};",
     ]
     if tile.z_slices:
         place.append(f"    int z0 = int(gl_WorkGroupID.z){f' * {tile.z_slices}' if tile.z_slices > 1 else ''};")
-    past = [f"x0 >= {width}"] if counts[0] * x > width else []
-    past += [f"y0 >= {height}"] if counts[1] * y * tile.down > height else []
-    if parts == 1:
+    past = [f"x0 >= {width}"] if width % columns else []
+    past += [f"y0 >= {height}"] if height % (rows * tile.down) else []
+    if parts == 1 and tile.leaves:
         return place, " || ".join(past)
     last = [f"    x0 = min(x0, {width - 1});", f"    y0 = min(y0, {height - tile.down});"]
+    if not tile.leaves:
+        return [*place, *last, *([f"    z0 = min(z0, {slices - tile.z_slices});"] if tile.z_slices else [])], ""
     return [*place, *_parts(x * y, " || ".join(past)), *last], "past"
 
 

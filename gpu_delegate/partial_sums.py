@@ -76,7 +76,7 @@ def _sums_of(body: Body, tile: Tile, source: int, node: Node, number: int) -> Pa
 def _summed(body: Body, tile: Tile, wanted: Container[int]) -> Iterator[int]:
     """Those of the wanted maps that a body computes, pixel by pixel, in many more pixels than its kernel has groups."""
     columns, rows = tile.groups(body.domain)
-    if LEAST_SAVED * columns * rows > body.domain.pixels:
+    if tile.turned or LEAST_SAVED * columns * rows > body.domain.pixels:
         return
     for tensor in body.outputs:
         if tensor in wanted and not is_scatter(body.producers[tensor]):

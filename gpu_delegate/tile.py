@@ -21,6 +21,7 @@ class Tile:
     unrolls: bool = True  # whether a compiler may unroll loops
     leaves: bool = False  # threads past an edge end at once; else they repeat what the last ones compute
     across: bool = False  # a thread's pixels lie in one row
+    turned: bool = False  # threads along x have rows, and those along y columns: of a narrow map
     deep: bool = False  # of one pixel: threads along x have slices of it, where they would have pixels
 
     @property
@@ -33,6 +34,12 @@ class Tile:
         if self.across:
             return ceil_div(domain.width, self.rows), domain.rows
         return (ceil_div(domain.pixels, self.rows), self.rows) if self.flat else (domain.width, domain.rows)
+
+    @property
+    def sides(self) -> tuple[int, int]:
+        """Threads of a work-group over columns and over rows of the area."""
+        x, y, _ = self.local
+        return (y, x) if self.turned else (x, y)
 
     @property
     def down(self) -> int:
@@ -71,4 +78,6 @@ class Tile:
     def groups(self, domain: MapShape) -> tuple[int, int]:
         """Work-groups along x and y."""
         width, height = self.area(domain)
-        return ceil_div(width, self.local[0]), ceil_div(height, self.local[1] * self.down)
+        columns, rows = self.sides
+        groups = ceil_div(width, columns), ceil_div(height, rows * self.down)
+        return (groups[1], groups[0]) if self.turned else groups

@@ -15,6 +15,7 @@ from .areas import (
     map_area,
     power_of_two_from,
     power_of_two_to,
+    turned_area,
 )
 from .body import Accumulate, Body, thread_slices
 from .device import Device, Tuning
@@ -167,8 +168,20 @@ def _lanes_tile(body: Body, baked: bool, tuning: Tuning) -> Tile:
     shapes = [map_area(domain.width, domain.rows, most_rows, tuning, _unit(body))]
     if domain.width % tuning.simd_width and is_pixelwise(body):
         shapes += [flat_area(domain.pixels, rows, tuning) for rows in range(1, most_rows + 1)]
+    elif tuning.fills_lanes:
+        shapes += _narrow_areas(body, most_rows, shapes[0].cost, tuning)
     area = min(shapes, key=lambda area: (area.cost, -area.rows))
     return _tile(area, z_slices, 1, baked, tuning)
+
+
+def _narrow_areas(body: Body, most_rows: int, usual_cost: int, tuning: Tuning) -> list[Area]:
+    """Areas of maps with fewer columns than lanes, or fewer rows than a thread may have; where they save a quarter."""
+    domain, found = body.domain, list[Area]()
+    if domain.width < tuning.simd_width:
+        found.append(turned_area(domain.width, domain.rows, most_rows, tuning, _unit(body)))
+    if domain.rows < most_rows and not _shares_loads(body) and any(map(has_weights, body.nodes)):
+        found.append(across_area(domain.width, domain.rows, most_rows, tuning))
+    return [area for area in found if 4 * area.cost <= 3 * usual_cost]
 
 
 def _waves_tile(body: Body, baked: bool, tuning: Tuning) -> Tile:
@@ -281,6 +294,7 @@ def _tile(area: Area, z_slices: int, parts: int, baked: bool, tuning: Tuning) ->
         unrolls=tuning.unrolls,
         leaves=tuning.simd_width == 1,
         across=area.across,
+        turned=area.turned,
         deep=area.deep,
     )
 

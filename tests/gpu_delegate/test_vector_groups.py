@@ -1,4 +1,4 @@
-"""Tensors of one pixel: work-groups whose lanes have slices, vectors computed once, loops over many slices."""
+"""Tensors of one pixel, and narrow maps: work-groups whose lanes have work, vectors computed once, loops."""
 
 import math
 
@@ -19,7 +19,8 @@ MOST_CHARACTERS = 65_536
 # Slices of a thread that do not divide all slices, sums in parts, threads that stay, small work-groups, whole waves.
 DEVICES = {
     "software": SOFTWARE,
-    "one lane": SOFTWARE.with_tuning(simd_width=2, thread_slices=3),
+    "few lanes": SOFTWARE.with_tuning(simd_width=4, thread_slices=3),
+    "leaving sums": SOFTWARE.with_tuning(leaves_sums=True, rows=3),
     "hardware": HARDWARE,
     "slices": HARDWARE.with_tuning(least_threads=1, thread_slices=3, sum_parts=1),
     "parts": HARDWARE.with_tuning(sum_parts=5, wave_threads=64, weights_fetch="uniform", inputs_fetch="storage"),
@@ -48,6 +49,22 @@ def of_many_slices(m: Sketch) -> None:
     m.output(m.op("RESHAPE", [mean, m.constant([1, 1100], "int32")], (1, 1100)), m.conv(most, 9))
 
 
+def narrow(m: Sketch, batch: int = 1) -> None:
+    """Maps of few columns and many rows, and one row that is read through a move."""
+    x = m.image(45, 1, 6, batch)
+    wide = m.unary("RELU", m.depthwise(m.conv(x, 13, (5, 1)), (3, 1)))
+    m.output(wide, m.conv(wide, 5, (3, 3), stride=(2, 1)), m.pool("AVERAGE_POOL_2D", x, (3, 1), stride=(3, 1)))
+    y = m.image(41, 3, 6, batch)
+    m.output(m.resize(m.conv(y, 7, (3, 2)), (60, 3), half_pixel_centers=True))
+    if batch == 1:
+        row = m.op("RESHAPE", [y, m.constant([1, 1, 123, 6], "int32")], (1, 1, 123, 6))
+        m.output(m.conv(m.binary("MUL", row, m.constant(0.5)), 29), m.mean(wide))
+
+
+def narrow_maps(m: Sketch) -> None:
+    narrow(m, batch=3)
+
+
 def cell(m: Sketch, state: int, x: int, channels: int) -> int:
     """A cell of an LSTM, written out: four gates of one matrix."""
     gates = m.binary("ADD", m.conv(x, 4 * channels), m.conv(state, 4 * channels))
@@ -68,7 +85,7 @@ def cells(m: Sketch) -> None:
     m.output(cell(m, state, x, 128))
 
 
-DRAWN = {each.__name__: each for each in (one_pixel, of_many_slices, cells)}
+DRAWN = {each.__name__: each for each in (one_pixel, of_many_slices, narrow, narrow_maps, cells)}
 
 
 def compiled(name: str, device: Device) -> tuple[bytes, CompiledGraph]:
@@ -78,8 +95,12 @@ def compiled(name: str, device: Device) -> tuple[bytes, CompiledGraph]:
     return model, compile_graph(read_model(model), device)
 
 
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.parametrize(
+    ("name", "device"),
+    [(name, device) for name in ("one_pixel", "of_many_slices") for device in DEVICES]
+    + [("narrow", device) for device in ("software", "few lanes", "leaving sums")]
+    + [("narrow_maps", "software"), ("cells", "software"), ("cells", "repeating")],
+)
 def test_values_of_one_pixel(context: Context, name: str, device: str) -> None:
     model, graph = compiled(name, DEVICES[device])
     shapes = [graph.graph.tensors[tensor].shape for tensor in graph.graph.inputs]
@@ -101,6 +122,12 @@ def test_lanes_of_one_pixel_have_work(name: str, family: str) -> None:
             assert kernel.tile.deep
             assert kernel.local[0] * kernel.tile.parts >= min(lanes, 16)
             assert kernel.idle_threads < math.prod(kernel.local)
+
+
+@pytest.mark.parametrize("name", ["narrow", "narrow_maps"])
+def test_lanes_of_narrow_maps_have_rows(name: str) -> None:
+    for kernel in compiled(name, SOFTWARE)[1].kernels:
+        assert not kernel.tile or kernel.local[0] % SOFTWARE.tuning.simd_width == 0
 
 
 @pytest.mark.parametrize("family", TUNINGS)

@@ -29,7 +29,7 @@ from .source_size import source_size
 from .storages import storage_inside
 from .tile import Tile
 from .tiling import choose_tiles, reduction_tile
-from .vector_work import MOST_NODES, MOST_TURNS, VectorWork, input_names, narrowed, turns_of
+from .vector_work import MOST_NODES, MOST_TURNS, VectorWork, input_names, narrowed, turns_of, vectors_size
 from .views import Views
 
 MOST_ROUNDS = 256  # of loads by all threads of a work-group, in front of a kernel: while they wait, nothing else runs
@@ -98,7 +98,9 @@ def lower_with(
     device = (device.for_graph(graph_signature(graph, precision)) if fuse else device).fitted()
     groups = group_nodes(graph, device, fuse, precision, options.memory.uses_views)
     signatures = [signature_of(body, precision) for body in groups.bodies]
-    tiles = choose_tiles(groups.bodies, device.tuning, options.compile_budget_s, device.tiles_of(signatures))
+    vectors_s = vectors_size(groups.vector_nodes.values()).operations * device.tuning.operation_compile_us / 1e6
+    budget_s = options.compile_budget_s - vectors_s
+    tiles = choose_tiles(groups.bodies, device.tuning, budget_s, device.tiles_of(signatures))
     tiles = [within_limits(body, tile, device.limits) for body, tile in zip(groups.bodies, tiles, strict=True)]
     sums = PartialSums(graph, groups.vector_nodes, {})
     if fuse and device.tuning.leaves_sums:
@@ -235,7 +237,7 @@ class _Builder(Generic[K]):
         outputs, taken_bytes = len(body.outputs) + len(left), shared_bytes_of(body, tile, left)
         if not self.inline or not self._fits(prologue, body.inputs, outputs, taken_bytes):
             return False
-        if source_size(body, tile).characters + prologue.characters > self.tuning.source_characters:
+        if (source_size(body, tile) + vectors_size(prologue.nodes)).characters > self.tuning.source_characters:
             return False
         rounds = prologue.steps // tile.threads if prologue.is_shared else 0
         if turns_of(prologue) > MOST_TURNS or rounds > MOST_ROUNDS:

@@ -1,15 +1,17 @@
 """Vector nodes and how one kernel shall compute them go in; what it reads, its shared memory and its loads come out."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from .graph import Graph, Node
 from .layout import TEXEL_BYTES, MapShape, ceil_div, shape_of
 from .nodes import has_role, has_weights, is_constant_vector, is_elementwise, record_of
+from .source_size import SourceSize
 
 MOST_TURNS = 1 << 14  # of a thread in front of a kernel: Mesa's llvmpipe ends all loops after 65,536 in a thread
 MOST_NODES = 32  # of one kernel: what it does not store, other kernels compute again
-_TEXT = 100  # characters of GLSL that every node takes; more are a multiple
+# Characters of GLSL, and operations in it, that a node takes at most, whatever the sizes of its vectors.
+_ELEMENTWISE, _MATRIX, _REDUCTION = SourceSize(300, 3), SourceSize(800, 12), SourceSize(1000, 20)
 VALUES_OF_A_LOAD = 8  # vec4s that are computed in the time of a load
 UNROLL = 8  # loads per iteration of a loop over pixels
 MOST_PARTS = 16  # threads that share one slice of a matrix's output: one of them adds what they have
@@ -80,11 +82,6 @@ class VectorWork:
             for out in node.outputs
         )
 
-    @property
-    def characters(self) -> int:
-        """About how many characters of GLSL it takes, whatever the sizes of vectors."""
-        return sum(_TEXT + (4 * _TEXT if is_elementwise(node) else 8 * _TEXT) for node in self.nodes)
-
     def _loads(self, node: Node, made: set[int]) -> int:
         slices = self.slices(node.outputs[0])
         read = [tensor for tensor in _operands(node) if tensor not in made]
@@ -97,6 +94,12 @@ class VectorWork:
 def _operands(node: Node) -> tuple[int, ...]:
     """What a node reads, its weights apart."""
     return node.inputs[:1] if has_weights(node) else node.inputs
+
+
+def vectors_size(nodes: Iterable[Node]) -> SourceSize:
+    """How long the source of vector nodes is, in one kernel."""
+    sizes = (_ELEMENTWISE if is_elementwise(node) else _MATRIX if has_weights(node) else _REDUCTION for node in nodes)
+    return sum(sizes, SourceSize())
 
 
 def turns_of(work: VectorWork) -> int:

@@ -8,12 +8,15 @@ import pytest
 from tests.boundless import BoundlessProgram
 from tests.engine import on_cpu, run, worst
 from tests.sketch import Sketch
+from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device
 from texelflow.gpu_delegate.families import TUNINGS, device_like
 from texelflow.gpu_delegate.layout import shape_of
 from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
 from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.source_size import FRAME
+from texelflow.gpu_delegate.vector_work import vectors_size
 
 MOST_CHARACTERS = 65_536
 # Slices of a thread that do not divide all slices, sums in parts, threads that stay, small work-groups, whole waves.
@@ -142,3 +145,25 @@ def test_matrices_of_a_cell_are_multiplied_once(family: str) -> None:
     kernels = compiled("cells", device_like(family))[1].kernels
     wanted = 4 * 128 * (257 + 128 + 128 + 128)
     assert sum(kernel.macs + kernel.repeated_macs for kernel in kernels) == wanted
+
+
+@pytest.mark.parametrize("device", [SOFTWARE, HARDWARE], ids=["software", "hardware"])
+@pytest.mark.parametrize("name", DRAWN)
+def test_length_of_vector_kernels_is_bounded_by_estimates(name: str, device: Device) -> None:
+    kernels = [kernel for kernel in compiled(name, device)[1].kernels if kernel.tile is None]
+    for kernel in kernels:
+        assert len(kernel.source) <= FRAME + 600 + vectors_size(kernel.nodes).characters
+
+
+def test_vectors_take_their_part_of_the_budget_for_compiling() -> None:
+    def longest(vectors: int) -> int:
+        m = Sketch(0)
+        x = m.conv(m.image(64, 64, 8), 24, (3, 3))
+        vector = m.mean(x)
+        for _ in range(vectors):
+            vector = m.unary("TANH", m.conv(vector, 24))
+        m.output(x, vector)
+        graph = compile_graph(read_model(m.build()), SOFTWARE, CompileOptions(compile_budget_s=1.0))
+        return max(len(kernel.source) for kernel in graph.kernels if kernel.tile)
+
+    assert longest(vectors=2) > longest(vectors=100)

@@ -17,6 +17,8 @@
 #              the GPU lacks some ops, NETWORKS=500, and 100 lifetimes; figures in build/delegate.json
 # make memory: the same models under every plan of memory, with nothing left in it before each run: the same bytes;
 #              figures in build/memory.json
+# make cliffs: the same models and 200 random networks: fused, none costs more than with a kernel for each op, by counted
+#              work on all families and by CPU time here; CLIFFS=200; many minutes; figures in build/cliffs.json
 # make quantized: 8-bit ops, and models of them made here and of MODELS=DIR on 100 inputs: how near the GPU, and XNNPACK,
 #              are to TensorFlow Lite's reference kernels; many minutes; WAY=native: the CPU's code; build/quantized.json
 # make op-cases: every case of every op (gpu_delegate/cases), on the GPU in three ways and as this CPU's code, with SEEDS=3
@@ -43,6 +45,7 @@ RUN := 1000
 WRITTEN := 1000
 MODELS :=
 NETWORKS := 500
+CLIFFS := 200
 START := hardware
 BUDGET := 600
 SEEDS := 3
@@ -54,7 +57,7 @@ ARCHIVE_ENV := build/archive-env
 LINK = rm -rf .links && mkdir -p .links/texelflow && \
        ln -s $(addprefix ../../,app gpu_delegate shaders assets $(wildcard app/api/*)) .links/texelflow
 
-.PHONY: setup system demo check lint test suite types types-linux types-win32 types-darwin soak sound fuzz fuzz-graphs fuzz-bytes fuzz-memory fuzz-models models delegate memory quantized op-cases gpu-compilers archive-test pieces check-arm tune-check bench lock clean
+.PHONY: setup system demo check lint test suite types types-linux types-win32 types-darwin soak sound fuzz fuzz-graphs fuzz-bytes fuzz-memory fuzz-models models delegate memory cliffs quantized op-cases gpu-compilers archive-test pieces check-arm tune-check bench lock clean
 
 setup: $(STAMP)
 
@@ -150,6 +153,10 @@ delegate: setup
 memory: setup
 	@mkdir -p build
 	$(BIN)/python -m tests.models --memory --json build/memory.json $(if $(MODELS),--folder "$(MODELS)")
+
+cliffs: setup
+	@mkdir -p build
+	$(BIN)/python -m tests.models --unfused --networks $(CLIFFS) --json build/cliffs.json $(if $(MODELS),--folder "$(MODELS)")
 
 quantized: setup
 	@mkdir -p build

@@ -19,6 +19,8 @@ class Area:
     cost: int  # of all threads, also of those past the edges
     flat: bool = False
     across: bool = False  # pixels of a thread lie in a row
+    turned: bool = False  # threads along x have rows
+    deep: bool = False  # of one pixel: threads have slices of it
 
 
 # Software renderers --------------------------------------------------------------------------------------------------
@@ -45,6 +47,21 @@ def map_area(width: int, height: int, most_rows: int, tuning: Tuning, unit: int 
         return area(rows, min(most_y, ceil_div(height, rows)))
     areas = [area(rows, local_y) for rows in choices for local_y in range(min(most_y, ceil_div(height, rows)), 0, -1)]
     return min(areas, key=lambda area: (area.cost, -area.rows))
+
+
+def turned_area(width: int, height: int, most_rows: int, tuning: Tuning, unit: int = 0) -> Area:
+    """The same with rows in the lanes: of a map one pixel wide, as sound has, columns would fill one lane."""
+
+    def area(rows: int) -> Area:
+        threads = ceil_div(height, rows)
+        local_x = aligned(min(tuning.group_threads, threads), tuning.simd_width)
+        local_y = max(1, min(width, tuning.group_threads // local_x))
+        return Area(
+            rows, (local_x, local_y), _cost(aligned(threads, local_x), aligned(width, local_y), rows), turned=True
+        )
+
+    choices = [rows for rows in range(1, min(most_rows, height) + 1) if not unit or unit % rows == 0]
+    return min(map(area, choices), key=lambda area: (area.cost, -area.rows))
 
 
 def flat_area(pixels: int, rows: int, tuning: Tuning) -> Area:

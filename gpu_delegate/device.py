@@ -29,6 +29,7 @@ class Tuning:
     group_width: int = 32  # of a work-group, in threads
     group_threads: int = 64
     simd_width: int = 8  # neighbours along x that are computed at once; 1: whole work-groups are
+    fills_lanes: bool = True  # whether neighbours are slices where a map has one pixel alone
     wave_threads: int = 32  # of a work-group that a GPU runs at once: it runs whole waves
     sum_group_threads: int = 256  # of a work-group whose threads share sums: all devices but Arm's oldest allow it
     sum_texels: int = 1024  # of shared memory that such a group may take: all that OpenGL ES guarantees
@@ -46,7 +47,7 @@ class Tuning:
     loads_at_use: bool = False  # of kernels: right before what needs them; else all of a window first
     stores_bytes: bool = True  # whether whole numbers that fit are stored so (storages.py): a quarter, in the same time
     tries_packing: bool = False  # whether packHalf2x16 is used for halves where it rounds right
-    prologue_loads: int = 40000  # vec4 loads that a reduction prologue may cost, summed over all work-groups
+    prologue_loads: int = 40000  # vec4 loads that may be repeated, in all work-groups, for vectors; -1: has no prologue
     leaves_sums: bool = False  # kernels leave sums of maps that are reduced; a group shares vector work, weights count
     sum_groups: int = 64  # work-groups along x and y beyond which those of kernels with sums become larger ...
     sum_threads: int = 256  # ... up to this size

@@ -37,12 +37,14 @@ def in_place_pairs(body: Body, tile: Tile, of_prologue: frozenset[int], storages
 def _owns_texels(body: Body, tile: Tile) -> bool:
     """Whether each slice of each pixel is the work of one thread; at edges threads may repeat what others do."""
     width, height = tile.area(body.domain)
-    columns, rows, parts = tile.local
+    (columns, rows), parts = tile.sides, tile.parts
     slices = shape_of(body.graph.tensors[body.outputs[0]]).slices
     if parts > 1 or height % tile.down or width * height != body.domain.pixels:
         return False
     if tile.z_slices and slices % tile.z_slices:
         return False
+    if tile.deep:
+        return tile.leaves or tile.blocks(slices) % tile.local[0] == 0
     return tile.leaves or not (width % columns or height % (rows * tile.down))
 
 

@@ -19,6 +19,7 @@ from .packing import Blob, Float32Array
 from .partial_sums import PartialSum
 from .print_glsl import lines, shared_array
 from .reduction import ReductionEmitter
+from .repetition import repetition_of
 from .schedule import scheduled
 from .shader import fill, load, with_extension
 from .shared_reduction import SharedReductionEmitter
@@ -42,7 +43,9 @@ class Kernel:
     bindings: Bindings  # how inputs, outputs and weights are declared in the source
     weights_fetch: Fetch
     weights: Float32Array
-    macs: int
+    macs: int  # as the ops define them; each counts once
+    repeated_macs: int = 0  # that work-groups and threads compute again (repetition.py)
+    repeated_bytes: int = 0  # that work-groups read again
     idle_threads: int = 0  # that have no pixel of their own
     signature: str = ""  # by which its tile is chosen; none for vector nodes alone
     tile: Tile | None = None
@@ -123,7 +126,11 @@ def pixel_kernel(
     targets = {tensor: _target(body, tensor, storages[tensor]) for tensor in body.outputs}
     targets |= {each.tensor: KernelOutput(storages[each.tensor]) for each in left}
     nodes, text = (*prologue.nodes, *body.nodes), list(lines(statements))
-    place, past = _place(tile, domain) if tile.leaves else (None, "")
+    place, past = (None, "")
+    if tile.deep:
+        place, past = _place_in_slices(tile, slices)
+    elif tile.leaves or tile.turned:
+        place, past = _place(tile, domain, slices)
     if left:
         text = sums.around(text, past)
     elif past and tile.parts == 1:
@@ -131,8 +138,11 @@ def pixel_kernel(
     shared = [shared_array(name, texels) for name, texels in (*emitter.shared.items(), *sums.shared.items())]
     grid = grid_of(body, tile)
     kernel = outline.kernel(nodes, grid, targets, _Main(defines, text, place, shared))
-    busy = width * ceil_div(height, tile.down) * grid[2] * tile.parts
-    return replace(kernel, idle_threads=kernel.threads - busy)
+    busy = width * ceil_div(height, tile.down) * tile.blocks(slices) * tile.parts
+    again = repetition_of(body, tile, prologue)
+    return replace(
+        kernel, idle_threads=kernel.threads - busy, repeated_macs=again.macs, repeated_bytes=again.read_bytes
+    )
 
 
 def reduction_kernel(
@@ -153,31 +163,51 @@ def reduction_kernel(
 
 def grid_of(body: Body, tile: Tile) -> Sides:
     """Work-groups of a body's kernel."""
-    slices = shape_of(body.graph.tensors[body.outputs[0]]).slices
-    return (*tile.groups(body.domain), ceil_div(slices, tile.z_slices) if tile.z_slices else 1)
+    return tile.grid(body.domain, shape_of(body.graph.tensors[body.outputs[0]]).slices)
 
 
-def _place(tile: Tile, domain: MapShape) -> tuple[list[str], str]:
+def _place(tile: Tile, domain: MapShape, slices: int) -> tuple[list[str], str]:
     """Where a thread's pixels and slices begin, and the condition under which it has none; "" if all have some."""
-    (width, height), counts, (x, y, parts) = tile.area(domain), tile.groups(domain), tile.local
+    (width, height), (columns, rows), (x, y, parts) = tile.area(domain), tile.sides, tile.local
+    along_x, along_y = ("y", "x") if tile.turned else ("x", "y")
     place = [
-        "    int x0 = int(gl_GlobalInvocationID.x);",
-        f"    int y0 = int(gl_GlobalInvocationID.y){f' * {tile.down}' if tile.down > 1 else ''};",
+        f"    int x0 = int(gl_GlobalInvocationID.{along_x});",
+        f"    int y0 = int(gl_GlobalInvocationID.{along_y}){f' * {tile.down}' if tile.down > 1 else ''};",
     ]
     if tile.z_slices:
         place.append(f"    int z0 = int(gl_WorkGroupID.z){f' * {tile.z_slices}' if tile.z_slices > 1 else ''};")
-    past = [f"x0 >= {width}"] if counts[0] * x > width else []
-    past += [f"y0 >= {height}"] if counts[1] * y * tile.down > height else []
-    if parts == 1:
+    past = [f"x0 >= {width}"] if width % columns else []
+    past += [f"y0 >= {height}"] if height % (rows * tile.down) else []
+    if parts == 1 and tile.leaves:
         return place, " || ".join(past)
+    last = [f"    x0 = min(x0, {width - 1});", f"    y0 = min(y0, {height - tile.down});"]
+    if not tile.leaves:
+        return [*place, *last, *([f"    z0 = min(z0, {slices - tile.z_slices});"] if tile.z_slices else [])], ""
+    return [*place, *_parts(x * y, " || ".join(past)), *last], "past"
+
+
+def _place_in_slices(tile: Tile, slices: int) -> tuple[list[str], str]:
+    """The same for threads over the slices of one pixel."""
+    count, (x, y, parts) = tile.blocks(slices), tile.local
+    last = f"{(count - 1) * tile.z_slices if tile.leaves else slices - tile.z_slices}"
+    place = [
+        "    int x0 = 0;",
+        "    int y0 = 0;",
+        f"    int z0 = int(gl_GlobalInvocationID.x){f' * {tile.z_slices}' if tile.z_slices > 1 else ''};",
+    ]
+    past = f"z0 > {last}" if count % x and tile.leaves else ""
+    if parts > 1:
+        return [*place, *_parts(x * y, past), f"    z0 = min(z0, {last});"], "past"
+    return [*place, *([] if tile.leaves else [f"    z0 = min(z0, {last});"])], past
+
+
+def _parts(pixels: int, past: str) -> list[str]:
+    """Which part of a pixel's work a thread has."""
     return [
-        *place,
         "    int part = int(gl_LocalInvocationID.z);",
-        f"    int pixel = thread % {x * y};  // of the group",
-        f"    bool past = {' || '.join(past) or 'false'};  // such a thread repeats work until all threads have met",
-        f"    x0 = min(x0, {width - 1});",
-        f"    y0 = min(y0, {height - tile.down});",
-    ], "past"
+        f"    int pixel = thread % {pixels};  // of the group",
+        f"    bool past = {past or 'false'};  // such a thread repeats work until all threads have met",
+    ]
 
 
 @dataclass(frozen=True)

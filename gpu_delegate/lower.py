@@ -1,7 +1,8 @@
 """Lowering: the passes' graph goes in, kernels in an executable order and how tensors are stored come out."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
@@ -12,7 +13,7 @@ from .device import Device
 from .fusion import Groups, group_nodes
 from .graph import Graph, Node
 from .kernel import GlslKernels, Kernel, grid_of
-from .layout import PLAIN, Precision, Storages, shape_of
+from .layout import PLAIN, Precision, Storages, ceil_div, shape_of
 from .nodes import has_role
 from .partial_sums import (
     PartialSum,
@@ -24,13 +25,14 @@ from .partial_sums import (
 )
 from .pixel_parts import within_limits
 from .signature import graph_signature, signature_of
+from .source_size import source_size
 from .storages import storage_inside
 from .tile import Tile
 from .tiling import choose_tiles, reduction_tile
-from .vector_work import MOST_TURNS, VectorWork, input_names, map_loads, matrix_turns, narrowed
+from .vector_work import MOST_NODES, MOST_TURNS, VectorWork, input_names, narrowed, turns_of, vectors_size
 from .views import Views
 
-MOST_REDUCTION_NODES = 32  # of one kernel: what it does not store, other kernels compute again
+MOST_ROUNDS = 256  # of loads by all threads of a work-group, in front of a kernel: while they wait, nothing else runs
 MOST_REPEATED_BYTES = 1 << 26  # of the weights of vector nodes that are in several kernels, over the whole program
 
 
@@ -96,14 +98,17 @@ def lower_with(
     device = (device.for_graph(graph_signature(graph, precision)) if fuse else device).fitted()
     groups = group_nodes(graph, device, fuse, precision, options.memory.uses_views)
     signatures = [signature_of(body, precision) for body in groups.bodies]
-    tiles = choose_tiles(groups.bodies, device.tuning, options.compile_budget_s, device.tiles_of(signatures))
+    vectors_s = vectors_size(groups.vector_nodes.values()).operations * device.tuning.operation_compile_us / 1e6
+    budget_s = options.compile_budget_s - vectors_s
+    tiles = choose_tiles(groups.bodies, device.tuning, budget_s, device.tiles_of(signatures))
     tiles = [within_limits(body, tile, device.limits) for body, tile in zip(groups.bodies, tiles, strict=True)]
     sums = PartialSums(graph, groups.vector_nodes, {})
     if fuse and device.tuning.leaves_sums:
         tiles = _tiles_with_sums(groups, tiles, device)
         sums = find_partial_sums(graph, groups.bodies, tiles, groups.vector_nodes, device)
     storages = _storages(sums.graph, groups, precision)
-    builder = _Builder(target(device, storages), device, sums, inline=fuse)
+    readers = _readers(groups.bodies, sums.vectors)
+    builder = _Builder(target(device, storages), device, sums, readers, inline=fuse)
     for number, (body, tile, signature) in enumerate(zip(groups.bodies, tiles, signatures, strict=True)):
         builder.add(replace(body, graph=sums.graph), tile, signature, sums.left_by.get(number, ()))
     builder.add_vectors([t for t in graph.outputs if t in groups.vector_nodes])
@@ -137,9 +142,33 @@ def _plain_outputs(graph: Graph, groups: Groups) -> frozenset[int]:
     return frozenset(tensor for tensor, shape in shapes.items() if shape.channels == 1 and not shape.is_vector)
 
 
+def _readers(bodies: Sequence[Body], vectors: Mapping[int, Node]) -> Mapping[int, int]:
+    """Of how many bodies each vector is needed, directly or for others; what is far behind counts less often."""
+    found = Counter[int]()
+    for body in bodies:
+        wanted = [tensor for tensor in body.inputs if tensor in vectors]
+        found.update(_behind(wanted, vectors, (), MOST_NODES))
+    return found
+
+
+def _behind(wanted: Sequence[int], vectors: Mapping[int, Node], known: Container[int], most: int = 1 << 31) -> set[int]:
+    """Vectors needed for some tensors, without those that are known and what only these need; about `most` of them."""
+    needed, waiting = set[int](), list(wanted)
+    while waiting and len(needed) < most:
+        tensor = waiting.pop()
+        if tensor in vectors and tensor not in known and tensor not in needed:
+            needed.add(tensor)
+            waiting += vectors[tensor].inputs
+    return needed
+
+
 class _Builder(Generic[K]):
-    def __init__(self, maker: KernelMaker[K], device: Device, sums: PartialSums, inline: bool) -> None:
+    def __init__(
+        self, maker: KernelMaker[K], device: Device, sums: PartialSums, readers: Mapping[int, int], inline: bool
+    ) -> None:
         self.maker = maker
+        self.readers = readers
+        self.lanes = max(device.tuning.simd_width, device.tuning.wave_threads if device.tuning.simd_width == 1 else 1)
         self.graph = sums.graph
         self.limits, self.tuning = device.limits, device.tuning
         self.vector_threads = reduction_tile(device).threads
@@ -182,19 +211,13 @@ class _Builder(Generic[K]):
 
     def _behind(self, wanted: list[int]) -> list[Node]:
         """Vector nodes needed for some tensors and not stored yet, in the graph's order."""
-        needed: set[int] = set()
-        waiting = list(wanted)
-        while waiting:
-            tensor = waiting.pop()
-            if tensor in self.vector_nodes and tensor not in self.stored and tensor not in needed:
-                needed.add(tensor)
-                waiting += self.vector_nodes[tensor].inputs
+        needed = _behind(wanted, self.vector_nodes, self.stored)
         return [self.vector_nodes[tensor] for tensor in sorted(needed, key=self.order.__getitem__)]
 
     def _fits(self, work: VectorWork, others: tuple[int, ...], outputs: int, taken_bytes: int = 0) -> bool:
         """Whether one kernel can do this vector work besides reading the inputs `others`, in what is left of memory."""
         repeated_bytes = self.repeated_bytes + self._repeated(work.nodes)
-        if len(work.nodes) > MOST_REDUCTION_NODES or repeated_bytes > MOST_REPEATED_BYTES:
+        if len(work.nodes) > MOST_NODES or repeated_bytes > MOST_REPEATED_BYTES:
             return False
         inputs = tuple(input_names(others, work))
         room = work.shared_bytes + taken_bytes <= self.limits.shared_memory_bytes
@@ -214,8 +237,15 @@ class _Builder(Generic[K]):
         outputs, taken_bytes = len(body.outputs) + len(left), shared_bytes_of(body, tile, left)
         if not self.inline or not self._fits(prologue, body.inputs, outputs, taken_bytes):
             return False
-        if not prologue.is_shared:
-            if matrix_turns(prologue) > MOST_TURNS:
-                return False
-            return map_loads(prologue) * math.prod(tile.groups(body.domain)) <= self.tuning.prologue_loads
-        return prologue.loads * math.prod(grid_of(body, tile)) <= self.tuning.prologue_loads
+        if (source_size(body, tile) + vectors_size(prologue.nodes)).characters > self.tuning.source_characters:
+            return False
+        rounds = prologue.steps // tile.threads if prologue.is_shared else 0
+        if turns_of(prologue) > MOST_TURNS or rounds > MOST_ROUNDS:
+            return False
+        return self._repeated_steps(prologue, body, tile) <= self.tuning.prologue_loads
+
+    def _repeated_steps(self, prologue: VectorWork, body: Body, tile: Tile) -> int:
+        """What all work-groups of all kernels spend on these vector nodes beyond computing them once, lanes filled."""
+        readers = max(self.readers.get(out, 1) for node in prologue.nodes for out in node.outputs)
+        idle = ceil_div(self.lanes, prologue.threads)
+        return prologue.steps * (math.prod(grid_of(body, tile)) * idle * readers - 1)

@@ -76,7 +76,7 @@ def _sums_of(body: Body, tile: Tile, source: int, node: Node, number: int) -> Pa
 def _summed(body: Body, tile: Tile, wanted: Container[int]) -> Iterator[int]:
     """Those of the wanted maps that a body computes, pixel by pixel, in many more pixels than its kernel has groups."""
     columns, rows = tile.groups(body.domain)
-    if LEAST_SAVED * columns * rows > body.domain.pixels:
+    if tile.turned or LEAST_SAVED * columns * rows > body.domain.pixels:
         return
     for tensor in body.outputs:
         if tensor in wanted and not is_scatter(body.producers[tensor]):
@@ -130,9 +130,13 @@ def needed_slices(body: Body, tile: Tile) -> tuple[Range, frozenset[int]]:
     slices = shape_of(body.graph.tensors[body.outputs[0]]).slices
     if not tile.z_slices:
         return Range("0", slices), frozenset(body.inputs)
+    whole = frozenset(tensor for tensor in body.inputs if not _is_read_slice_by_slice(body, tensor, slices))
+    if tile.deep:
+        each = tile.local[0] * tile.z_slices
+        first = f"min(int(gl_WorkGroupID.x) * {each}, {slices - each})" if each < slices else "0"
+        return Range(first, min(each, slices)), whole
     is_sure = tile.sure_slices(slices) == tile.z_slices
     first = "z0" if is_sure else f"min(z0, {slices - tile.z_slices})"
-    whole = frozenset(tensor for tensor in body.inputs if not _is_read_slice_by_slice(body, tensor, slices))
     return Range(first, tile.z_slices), whole
 
 

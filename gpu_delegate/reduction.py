@@ -23,11 +23,9 @@ from .ops.reduce import Reducer, fold_of, is_fold, reduces_pixels, scaled
 from .packing import Blob, bias_of, convolution_blocks
 from .print_glsl import glsl, lines
 from .rewrite import float_data
-from .vector_work import VectorWork
+from .vector_work import UNROLL, VectorWork
 
 MOST_SLICES = 1024  # of a vector in shared memory
-
-UNROLL = 8  # loads per iteration of a mean's loop
 
 
 def is_vector_node(graph: Graph, node: Node) -> bool:
@@ -111,31 +109,41 @@ class ReductionEmitter:
             self._each(shape.slices, [f"{target}[o] = {self._value(node.inputs[0], 'o', 0)};"])
             return
         source = self.inputs[node.inputs[0]]
+        if shape.slices > self.threads:
+            self._each(shape.slices, self._whole_slice(node, source, shape.pixels, target))
+            return
         together = min(shape.slices, self.threads)
         chunks = self.threads // together
-        for first in range(0, shape.slices, together):
-            count = min(together, shape.slices - first)
-            body = [
-                f"if (thread < {count * chunks}) {{",
-                f"    int base = ({first} + thread / {chunks}) * {shape.pixels};",
-                f"    int i = thread % {chunks};",
-                f"    vec4 {name} = {neutral};",
-                f"    for (; i < {shape.pixels - (UNROLL - 1) * chunks}; i += {UNROLL * chunks})",
-                "        " + fold_into(fold, *(f"READ({source}, base + i + {k * chunks})" for k in range(UNROLL))),
-                f"    for (; i < {shape.pixels}; i += {chunks}) {fold_into(fold, f'READ({source}, base + i)')}",
-                f"    partial_sums[thread] = {name};",
-                "}",
-                "SYNC();",
-                f"if (thread < {count}) {{",
-                f"    vec4 {name} = {neutral};",
-                f"    for (int i = 0; i < {chunks}; ++i) {fold_into(fold, f'partial_sums[thread * {chunks} + i]')}",
-                f"    {target}[{first} + thread] = {glsl(scaled(self.graph, node, Name(name, 'vec4')))};",
-                "}",
-            ]
-            if first:
-                body.insert(0, "SYNC();")
-            for text in body:
-                self._line(text)
+        for text in (
+            f"if (thread < {together * chunks}) {{",
+            f"    int base = (0 + thread / {chunks}) * {shape.pixels};",
+            f"    int i = thread % {chunks};",
+            f"    vec4 {name} = {neutral};",
+            f"    for (; i < {shape.pixels - (UNROLL - 1) * chunks}; i += {UNROLL * chunks})",
+            "        " + fold_into(fold, *(f"READ({source}, base + i + {k * chunks})" for k in range(UNROLL))),
+            f"    for (; i < {shape.pixels}; i += {chunks}) {fold_into(fold, f'READ({source}, base + i)')}",
+            f"    partial_sums[thread] = {name};",
+            "}",
+            "SYNC();",
+            f"if (thread < {together}) {{",
+            f"    vec4 {name} = {neutral};",
+            f"    for (int i = 0; i < {chunks}; ++i) {fold_into(fold, f'partial_sums[thread * {chunks} + i]')}",
+            f"    {target}[0 + thread] = {glsl(scaled(self.graph, node, Name(name, 'vec4')))};",
+            "}",
+        ):
+            self._line(text)
+
+    def _whole_slice(self, node: Node, source: str, pixels: int, target: str) -> list[str]:
+        """What one thread does for slice o of a reduction of pixels, where there are more slices than threads."""
+        fold = fold_of(node)
+        whole = pixels - pixels % UNROLL
+        several = fold_into(fold, *(f"READ({source}, i + {k})" for k in range(UNROLL)))
+        text = [f"int i = o * {pixels};", f"vec4 {fold.name} = {glsl(Splat(fold.neutral))};"]
+        if whole:
+            text.append(f"for (int k = 0; k < {whole}; k += {UNROLL}, i += {UNROLL}) {several}")
+        if whole < pixels:
+            text.append(f"for (int k = {whole}; k < {pixels}; ++k, ++i) {fold_into(fold, f'READ({source}, i)')}")
+        return [*text, f"{target}[o] = {glsl(scaled(self.graph, node, Name(fold.name, 'vec4')))};"]
 
     def _channels(self, node: Node) -> None:
         """Some threads fold slices, each as many as there are such threads; one folds what they have, and its lanes."""

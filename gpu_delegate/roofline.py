@@ -17,9 +17,12 @@ Roof = Literal["compute", "memory"]
 
 @dataclass(frozen=True)
 class Cost:
-    """The least work of a dispatch: every byte that it needs is moved once."""
+    """The least work of a dispatch as it is executed.
 
-    macs: int
+    Every byte that it needs is moved once, and once more for each further work-group that computes vectors from it.
+    """
+
+    macs: int  # those that work-groups and threads repeat included
     read_bytes: int  # inputs and weights
     written_bytes: int
 
@@ -62,4 +65,5 @@ def cost_of(compiled: CompiledGraph, kernel: Kernel) -> Cost:
         shapes = compiled.graph.tensors
         return sum(compiled.storages[tensor].size_bytes(shape_of(shapes[tensor])) for tensor in tensors)
 
-    return Cost(kernel.macs, size_bytes(kernel.inputs) + kernel.weights_bytes, size_bytes(kernel.outputs))
+    read_bytes = size_bytes(kernel.inputs) + kernel.weights_bytes + kernel.repeated_bytes
+    return Cost(kernel.macs + kernel.repeated_macs, read_bytes, size_bytes(kernel.outputs))

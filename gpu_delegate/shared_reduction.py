@@ -13,9 +13,9 @@ from .nodes import expression, is_elementwise, needs_mask
 from .ops.reduce import fold_of, scaled
 from .packing import Blob, Float32Array, bias_of, convolution_blocks
 from .print_glsl import glsl
-from .reduction import UNROLL, ReductionEmitter, fold_into
+from .reduction import ReductionEmitter, fold_into
 from .rewrite import float_data
-from .vector_work import VectorWork
+from .vector_work import UNROLL, VectorWork
 
 
 class SharedReductionEmitter(ReductionEmitter):
@@ -64,30 +64,28 @@ class SharedReductionEmitter(ReductionEmitter):
         if self.work.shape(source).is_vector:
             self._each(slices, [f"{target}[o] = {self._value(source, 'o', 0)};"])
             return
-        together, pixels = min(slices, self.threads), self.work.shape(source).pixels
-        chunks = min(self.threads // together, ceil_div(pixels, UNROLL))
-        for first in range(0, slices, together):
-            if first:
-                self._wait()
-            count = min(together, slices - first)
-            name = fold.name
-            self._lines(
-                f"if (thread < {count * chunks}) {{",
-                f"    int i = ({first} + thread / {chunks}) * {pixels} + thread % {chunks};",
-                f"    vec4 {name} = {glsl(Splat(fold.neutral))};",
-                *(f"    {line}" for line in self._loads_of(node, source, pixels, chunks)),
-                f"    partial_sums[thread] = {name};",
-                "}",
-            )
-            self._wait()
-            self._lines(
-                f"if (thread < {count}) {{",
-                f"    vec4 {name} = partial_sums[thread * {chunks}];",
-                f"    for (int i = 1; i < {chunks}; ++i) {fold_into(fold, f'partial_sums[thread * {chunks} + i]')}",
-                f"    {target}[{first} + thread] = {glsl(scaled(self.graph, node, Name(name, 'vec4')))};",
-                "}",
-            )
-            self._sums_are_read = True
+        pixels, name = self.work.shape(source).pixels, fold.name
+        if slices > self.threads:
+            self._each(slices, self._whole_slice(node, self.inputs[source], pixels, target))
+            return
+        chunks = min(self.threads // slices, ceil_div(pixels, UNROLL))
+        self._lines(
+            f"if (thread < {slices * chunks}) {{",
+            f"    int i = (0 + thread / {chunks}) * {pixels} + thread % {chunks};",
+            f"    vec4 {name} = {glsl(Splat(fold.neutral))};",
+            *(f"    {line}" for line in self._loads_of(node, source, pixels, chunks)),
+            f"    partial_sums[thread] = {name};",
+            "}",
+        )
+        self._wait()
+        self._lines(
+            f"if (thread < {slices}) {{",
+            f"    vec4 {name} = partial_sums[thread * {chunks}];",
+            f"    for (int i = 1; i < {chunks}; ++i) {fold_into(fold, f'partial_sums[thread * {chunks} + i]')}",
+            f"    {target}[0 + thread] = {glsl(scaled(self.graph, node, Name(name, 'vec4')))};",
+            "}",
+        )
+        self._sums_are_read = True
 
     def _loads_of(self, node: Node, source: int, pixels: int, chunks: int) -> list[str]:
         """Every `chunks`-th texel from i on, several at a time; loops whose turns compilers know."""

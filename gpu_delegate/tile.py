@@ -21,6 +21,8 @@ class Tile:
     unrolls: bool = True  # whether a compiler may unroll loops
     leaves: bool = False  # threads past an edge end at once; else they repeat what the last ones compute
     across: bool = False  # a thread's pixels lie in one row
+    turned: bool = False  # threads along x have rows, and those along y columns: of a narrow map
+    deep: bool = False  # of one pixel: threads along x have slices of it, where they would have pixels
 
     @property
     def threads(self) -> int:
@@ -32,6 +34,12 @@ class Tile:
         if self.across:
             return ceil_div(domain.width, self.rows), domain.rows
         return (ceil_div(domain.pixels, self.rows), self.rows) if self.flat else (domain.width, domain.rows)
+
+    @property
+    def sides(self) -> tuple[int, int]:
+        """Threads of a work-group over columns and over rows of the area."""
+        x, y, _ = self.local
+        return (y, x) if self.turned else (x, y)
 
     @property
     def down(self) -> int:
@@ -57,7 +65,19 @@ class Tile:
         """Of `slices` output slices those that every thread has; in the last threads some may be past the end."""
         return self.z_slices - (-slices % self.z_slices if self.leaves else 0)
 
+    def blocks(self, slices: int) -> int:
+        """Parts of `slices` output slices that threads of their own have."""
+        return ceil_div(slices, self.z_slices) if self.z_slices else 1
+
+    def grid(self, domain: MapShape, slices: int) -> tuple[int, int, int]:
+        """Work-groups along x, y and z of a kernel with so many output slices."""
+        if self.deep:
+            return ceil_div(self.blocks(slices), self.local[0]), 1, 1
+        return (*self.groups(domain), self.blocks(slices))
+
     def groups(self, domain: MapShape) -> tuple[int, int]:
         """Work-groups along x and y."""
         width, height = self.area(domain)
-        return ceil_div(width, self.local[0]), ceil_div(height, self.local[1] * self.down)
+        columns, rows = self.sides
+        groups = ceil_div(width, columns), ceil_div(height, rows * self.down)
+        return (groups[1], groups[0]) if self.turned else groups

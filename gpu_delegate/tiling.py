@@ -6,6 +6,7 @@ from functools import lru_cache
 from types import MappingProxyType
 
 from .areas import (
+    LEAST_GROUP,
     Area,
     across_area,
     flat_area,
@@ -14,6 +15,7 @@ from .areas import (
     map_area,
     power_of_two_from,
     power_of_two_to,
+    turned_area,
 )
 from .body import Accumulate, Body, thread_slices
 from .device import Device, Tuning
@@ -152,6 +154,8 @@ def reduction_tile(device: Device) -> Tile:
 
 def choose_tile(body: Body, baked: bool, tuning: Tuning) -> Tile:
     """Rows, slices and work-group of one body."""
+    if _has_slices_for_lanes(body, baked, tuning):
+        return _deep_tile(body, tuning)
     return _lanes_tile(body, baked, tuning) if tuning.simd_width > 1 else _waves_tile(body, baked, tuning)
 
 
@@ -164,8 +168,20 @@ def _lanes_tile(body: Body, baked: bool, tuning: Tuning) -> Tile:
     shapes = [map_area(domain.width, domain.rows, most_rows, tuning, _unit(body))]
     if domain.width % tuning.simd_width and is_pixelwise(body):
         shapes += [flat_area(domain.pixels, rows, tuning) for rows in range(1, most_rows + 1)]
+    elif tuning.fills_lanes:
+        shapes += _narrow_areas(body, most_rows, shapes[0].cost, tuning)
     area = min(shapes, key=lambda area: (area.cost, -area.rows))
     return _tile(area, z_slices, 1, baked, tuning)
+
+
+def _narrow_areas(body: Body, most_rows: int, usual_cost: int, tuning: Tuning) -> list[Area]:
+    """Areas of maps with fewer columns than lanes, or fewer rows than a thread may have; where they save a quarter."""
+    domain, found = body.domain, list[Area]()
+    if domain.width < tuning.simd_width:
+        found.append(turned_area(domain.width, domain.rows, most_rows, tuning, _unit(body)))
+    if domain.rows < most_rows and not _shares_loads(body) and any(map(has_weights, body.nodes)):
+        found.append(across_area(domain.width, domain.rows, most_rows, tuning))
+    return [area for area in found if 4 * area.cost <= 3 * usual_cost]
 
 
 def _waves_tile(body: Body, baked: bool, tuning: Tuning) -> Tile:
@@ -186,6 +202,31 @@ def _waves_tile(body: Body, baked: bool, tuning: Tuning) -> Tile:
     if rows == 1 and is_pixelwise(body):
         shapes.append(flat_group_area(domain.pixels, most, tuning.wave_threads))
     return _tile(min(shapes, key=lambda area: area.cost), z_slices, parts, baked, tuning)
+
+
+def _has_slices_for_lanes(body: Body, baked: bool, tuning: Tuning) -> bool:
+    """Whether a work-group's lanes shall have slices, since there is one pixel alone."""
+    slices = shape_of(body.graph.tensors[body.outputs[0]]).slices
+    is_one = body.domain.pixels == 1 and slices > 1 and body.split and not _writes_slices(body)
+    return tuning.fills_lanes and is_one and not baked
+
+
+def _deep_tile(body: Body, tuning: Tuning) -> Tile:
+    """For one pixel: threads along x have its slices, as many as a device computes at once.
+
+    In software a thread has several slices only where that leaves work for all lanes: they share what is read.
+    """
+    slices, own = shape_of(body.graph.tensors[body.outputs[0]]).slices, slices_of_group(body)
+    if tuning.simd_width > 1:
+        most = min(_z_slices(body, False, tuning) or tuning.thread_slices, slices // tuning.simd_width)
+        z_slices = max((k for k in range(1, most + 1) if own == slices or own % k == 0), default=1)
+        return _tile(Area(1, (tuning.simd_width, 1), 0, deep=True), z_slices, 1, False, tuning)
+    z_slices, _, parts = _share(body, False, tuning)
+    z_slices = z_slices or 1
+    lanes = max(LEAST_GROUP, min(tuning.wave_threads, power_of_two_from(ceil_div(slices, z_slices))))
+    if parts > 1:
+        lanes = min(lanes, power_of_two_to(min(tuning.sum_group_threads, tuning.sum_texels // z_slices) // parts))
+    return _tile(Area(1, (lanes, 1), 0, deep=True), z_slices, parts, False, tuning)
 
 
 def _share(body: Body, baked: bool, tuning: Tuning) -> tuple[int, int, int]:
@@ -253,6 +294,8 @@ def _tile(area: Area, z_slices: int, parts: int, baked: bool, tuning: Tuning) ->
         unrolls=tuning.unrolls,
         leaves=tuning.simd_width == 1,
         across=area.across,
+        turned=area.turned,
+        deep=area.deep,
     )
 
 

@@ -1,13 +1,19 @@
 """Vector nodes and how one kernel shall compute them go in; what it reads, its shared memory and its loads come out."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from .graph import Graph, Node
 from .layout import TEXEL_BYTES, MapShape, ceil_div, shape_of
-from .nodes import has_role, has_weights, is_constant_vector, is_elementwise
+from .nodes import has_role, has_weights, is_constant_vector, is_elementwise, record_of
+from .source_size import SourceSize
 
 MOST_TURNS = 1 << 14  # of a thread in front of a kernel: Mesa's llvmpipe ends all loops after 65,536 in a thread
+MOST_NODES = 32  # of one kernel: what it does not store, other kernels compute again
+# Characters of GLSL, and operations in it, that a node takes at most, whatever the sizes of its vectors.
+_ELEMENTWISE, _MATRIX, _REDUCTION = SourceSize(300, 3), SourceSize(800, 12), SourceSize(1000, 20)
+VALUES_OF_A_LOAD = 8  # vec4s that are computed in the time of a load
+UNROLL = 8  # loads per iteration of a loop over pixels
 MOST_PARTS = 16  # threads that share one slice of a matrix's output: one of them adds what they have
 
 
@@ -62,6 +68,20 @@ class VectorWork:
         made = {out for node in self.nodes for out in node.outputs}
         return sum(self._loads(node, made) for node in self.nodes)
 
+    @property
+    def steps(self) -> int:
+        """What repeating it costs: the same, and arithmetic for each slice of a value, several of which are a load."""
+        return self.loads + sum(self.slices(node.outputs[0]) for node in self.nodes) // VALUES_OF_A_LOAD
+
+    @property
+    def macs(self) -> int:
+        """The multiply-accumulates of a work-group."""
+        return sum(
+            record_of(node).macs(self.graph, node) * self.slices(out) // self.shape(out).slices
+            for node in self.nodes
+            for out in node.outputs
+        )
+
     def _loads(self, node: Node, made: set[int]) -> int:
         slices = self.slices(node.outputs[0])
         read = [tensor for tensor in _operands(node) if tensor not in made]
@@ -76,17 +96,25 @@ def _operands(node: Node) -> tuple[int, ...]:
     return node.inputs[:1] if has_weights(node) else node.inputs
 
 
-def map_loads(work: VectorWork) -> int:
-    """The texels of what vector nodes reduce, as it is read once for each of them."""
-    return sum(work.shape(node.inputs[0]).texels for node in work.nodes if has_role(node, "reduction"))
+def vectors_size(nodes: Iterable[Node]) -> SourceSize:
+    """How long the source of vector nodes is, in one kernel."""
+    sizes = (_ELEMENTWISE if is_elementwise(node) else _MATRIX if has_weights(node) else _REDUCTION for node in nodes)
+    return sum(sizes, SourceSize())
 
 
-def matrix_turns(work: VectorWork) -> int:
-    """How often a thread goes through the loops over the inputs of matrices, which no threads share."""
-    matrices = (node for node in work.nodes if has_weights(node))
+def turns_of(work: VectorWork) -> int:
+    """How often a thread goes through the loops over the inputs of matrices, and over the pixels of its slices."""
     return sum(
-        ceil_div(work.slices(node.outputs[0]), work.threads) * work.shape(node.inputs[0]).slices for node in matrices
+        ceil_div(work.slices(node.outputs[0]), work.threads) * _inner_turns(work, node)
+        for node in work.nodes
+        if not is_elementwise(node)
     )
+
+
+def _inner_turns(work: VectorWork, node: Node) -> int:
+    """Turns for one slice of the output of a matrix, or of a reduction."""
+    source = work.shape(node.inputs[0])
+    return source.slices if has_weights(node) or source.is_vector else ceil_div(source.pixels, UNROLL)
 
 
 def narrowed(work: VectorWork, range_: Range, needed: frozenset[int]) -> VectorWork:

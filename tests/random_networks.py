@@ -40,6 +40,11 @@ def random_network(seed: int, batch: int = 1) -> Sketch:
 class RandomNetwork(Sketch):
     """Grows from one input, step by step; a step reads what was made last, or sometimes anything made before."""
 
+    channels: Sequence[int] = CHANNELS
+    sides: Sequence[int] = SIDES
+    large_sides: Sequence[int] = LARGE_SIDES
+    kernels: Sequence[Size] = KERNELS
+
     def __init__(self, seed: int, batch: int) -> None:
         super().__init__(seed)
         self.batch = batch
@@ -48,8 +53,8 @@ class RandomNetwork(Sketch):
         self.inner_outputs: list[int] = []  # values that are read and outputs as well
 
     def grow(self) -> Sketch:
-        sides = LARGE_SIDES if self.chance(0.1) else SIDES
-        self.remember(self.image(self.pick(sides), self.pick(sides), self.pick(CHANNELS), self.batch), 1.0)
+        sides = self.large_sides if self.chance(0.1) else self.sides
+        self.remember(self.image(self.pick(sides), self.pick(sides), self.pick(self.channels), self.batch), 1.0)
         steps = self.steps()
         weights = np.array([weight for weight, _ in steps]) / sum(weight for weight, _ in steps)
         if self.chance(0.1):
@@ -111,7 +116,7 @@ class RandomNetwork(Sketch):
 
     def convolved(self, x: int) -> int:
         options = self.window(x)
-        return self.conv(x, self.pick(CHANNELS), activation=self.pick(FUSED), **options)
+        return self.conv(x, self.pick(self.channels), activation=self.pick(FUSED), **options)
 
     def depthwise_step(self, x: int) -> int:
         multiplier = self.pick((1, 1, 1, 1, 2, 3)) if self.shape(x)[3] < 14 else 1
@@ -120,7 +125,7 @@ class RandomNetwork(Sketch):
 
     def window(self, x: int, dilated: bool = True) -> dict[str, Any]:
         """Options of a window that fits into the map."""
-        options: dict[str, Any] = {"kernel": self.pick(KERNELS)}
+        options: dict[str, Any] = {"kernel": self.pick(self.kernels)}
         if dilated and self.chance(0.15):
             options["dilation"] = self.pick(((2, 2), (1, 2), (3, 2)))
         fits = min(slid(self.shape(x)[1:3], padding="VALID", **options)) > 0
@@ -131,7 +136,7 @@ class RandomNetwork(Sketch):
         kernel, stride = self.pick(TRANSPOSED)
         if max(n * step for n, step in zip(self.shape(x)[1:3], stride, strict=True)) > LARGEST_SIDE:
             return self.convolved(x)
-        custom, channels = self.chance(0.5), min(self.pick(CHANNELS), 17)
+        custom, channels = self.chance(0.5), min(self.pick(self.channels), 17)
         options: dict[str, Any] = {} if custom else {"activation": self.pick(FUSED)}
         return self.transpose(x, channels, kernel, stride, self.pick(("SAME", "VALID")), custom, **options)
 
@@ -186,7 +191,7 @@ class RandomNetwork(Sketch):
     def gated(self, x: int) -> int:
         """Squeeze and excite."""
         channels = self.shape(x)[3]
-        small = self.conv(self.mean_of(x), self.pick(CHANNELS), activation=self.pick(("RELU", "RELU6")))
+        small = self.conv(self.mean_of(x), self.pick(self.channels), activation=self.pick(("RELU", "RELU6")))
         gate = self.unary(self.pick(("LOGISTIC", "TANH")), self.conv(small, self.pick((channels, channels, 1))))
         return self.binary("MUL", x, gate)
 
@@ -199,7 +204,7 @@ class RandomNetwork(Sketch):
             others = [other for other in self.made if self.shape(other) == self.shape(x)]
             return self.mean(self.binary("ADD", x, self.pick(others)))
         if self.chance(0.2):
-            x = self.resize(x, (self.pick(SIDES), self.pick(SIDES)), "RESIZE_BILINEAR", **self.pick(RESIZES))
+            x = self.resize(x, (self.pick(self.sides), self.pick(self.sides)), "RESIZE_BILINEAR", **self.pick(RESIZES))
         return self.mean(x)
 
     def masked(self, x: int) -> int:
@@ -211,13 +216,13 @@ class RandomNetwork(Sketch):
     def resized(self, x: int) -> int:
         height, width = self.shape(x)[1:3]
         doubled = (2 * height, 2 * width)
-        size: Size = (self.pick(SIDES), self.pick(SIDES))
+        size: Size = (self.pick(self.sides), self.pick(self.sides))
         if max(doubled) <= LARGEST_SIDE and self.chance(0.6):
             size = doubled
         op = self.pick(("RESIZE_BILINEAR", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"))
         out = self.remember(self.resize(x, size, op, **self.pick(RESIZES)), self.magnitude[x])
         self.inner_outputs += [out] if self.chance(0.1) else []
-        return self.conv(out, self.pick(CHANNELS)) if self.chance(0.4) else out
+        return self.conv(out, self.pick(self.channels)) if self.chance(0.4) else out
 
     def pooled(self, x: int) -> int:
         options = self.window(x, dilated=False)
@@ -239,7 +244,7 @@ class RandomNetwork(Sketch):
         return self.depthwise_step(wide) if self.chance(0.4) else self.convolved(wide)
 
     def bottleneck(self, x: int) -> int:
-        channels, wide = self.shape(x)[3], self.pick(CHANNELS)
+        channels, wide = self.shape(x)[3], self.pick(self.channels)
         y = self.unary("HARD_SWISH", self.conv(x, wide))
         y = self.remember(self.unary("RELU", self.depthwise(y, self.pick(((3, 3), (5, 5))))), 2.0)
         if self.chance(0.3):

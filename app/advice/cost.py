@@ -41,7 +41,7 @@ class RunCost:
 
     dispatches: int = 0
     moved_bytes: int = 0
-    macs: int = 0  # as computed: vectors of four channels, those of padding included
+    macs: int = 0  # as computed: vectors of four channels, those of padding and repeated ones included
     ms: float | None = None  # at the machine's peaks; None where they were not measured
 
     def __add__(self, other: "RunCost") -> "RunCost":
@@ -93,7 +93,7 @@ def _handed_over(tensor: Tensor, rates: RunRates | None) -> RunCost:
 def kernel_cost(compiled: CompiledGraph, kernel: Kernel, rates: RunRates | None) -> RunCost:
     """That of one dispatch."""
     counted = cost_of(compiled, kernel)
-    macs = sum(_computed_macs(compiled.graph, node) for node in kernel.nodes)
+    macs = sum(_computed_macs(compiled.graph, node) for node in kernel.nodes) + kernel.repeated_macs
     return _dispatch(Cost(macs, counted.read_bytes, counted.written_bytes), rates)
 
 

@@ -157,7 +157,7 @@ def _dispatches(console: Console, found: Inspection) -> None:
     _title(
         console,
         f"{len(found.dispatches)} dispatches of {found.programs} shaders, {found.barriers} barriers (|), "
-        f"{sum(d.mmac for d in found.dispatches):.1f} MMAC, {found.idle:.0%} of threads idle",
+        f"{_macs(found)}, {found.idle:.0%} of threads idle, longest source {_longest(found) / 1024:.0f} KiB",
     )
     columns = [("#", "right"), ("kernel", "left"), ("shader", "right"), ("grid", "right"), ("group", "right")]
     columns += [("idle", "right")]
@@ -176,6 +176,18 @@ def _dispatches(console: Console, found: Inspection) -> None:
     if found.peaks:
         least_ms = sum(d.least_ms or 0 for d in found.dispatches)
         console.show(f"{least_ms:.2f} ms in all at these peaks")
+
+
+def _macs(found: Inspection) -> str:
+    """As executed, and how much of that is repeated."""
+    macs = sum(dispatch.mmac for dispatch in found.dispatches)
+    again = sum(dispatch.repeated_mmac for dispatch in found.dispatches)
+    return f"{macs:.1f} MMAC" + (f" ({again:.1f} of them repeated)" if again >= 0.05 else "")
+
+
+def _longest(found: Inspection) -> int:
+    """Characters of the longest source."""
+    return max((dispatch.characters for dispatch in found.dispatches), default=0)
 
 
 def _in_lines(name: str, most: int) -> str:

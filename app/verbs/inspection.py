@@ -43,7 +43,9 @@ class Dispatch:
     threads: int  # of all work-groups
     idle_threads: int  # past the edges of the map
     operators: tuple[int, ...]  # of the file
-    mmac: float
+    mmac: float  # as executed
+    repeated_mmac: float  # of these, what work-groups and threads compute again
+    characters: int  # of its source
     moved_bytes: int
     mac_per_byte: float
     roof: str | None
@@ -148,6 +150,8 @@ def _dispatch(
         idle_threads=kernel.idle_threads,
         operators=tuple(sorted({node.index for node in kernel.nodes if node.index >= 0})),
         mmac=cost.macs / 1e6,
+        repeated_mmac=kernel.repeated_macs / 1e6,
+        characters=len(kernel.source),
         moved_bytes=cost.moved_bytes,
         mac_per_byte=cost.intensity,
         roof=peaks.roof(cost) if peaks else None,

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from ..compiled_partitions import CompiledPartitions, Select
 from ..graph import ABSENT, Graph, Node
+from ..nodes import record_of
 from ..partition import Partition, border_bytes
 from ..program import CompiledGraph
 from ..wording import counted, sized
@@ -52,6 +53,7 @@ class Balance:
     copied_bytes: int  # to and from what runs on the CPU
     shared_bytes: int  # to and from other partitions, which stay on the GPU
     dispatches: int
+    repeated_macs: int = 0  # that kernels compute again, which the CPU would not
 
     def worth_ms(self, rates: DelegationRates) -> float:
         """What the work takes, and what handing it over in pieces would add: more dispatches and copies."""
@@ -61,7 +63,8 @@ class Balance:
     def cost_ms(self, rates: DelegationRates) -> float:
         """What it takes beside the work itself."""
         copies_ms = 1e3 * self.copied_bytes / rates.copied_bytes_per_s
-        return rates.hand_over_ms + self.dispatches * rates.dispatch_ms + copies_ms
+        repeated_ms = 1e3 * self.repeated_macs / rates.macs_per_s
+        return rates.hand_over_ms + self.dispatches * rates.dispatch_ms + copies_ms + repeated_ms
 
     def pays(self, rates: DelegationRates) -> bool:
         """Whether it is worth its cost."""
@@ -112,13 +115,19 @@ def _balance(graph: Graph, partition: Partition, compiled: CompiledGraph, on_gpu
     """Inputs of which only the shape is read are not copied."""
     read = {tensor for number in partition.computed for tensor in graph.nodes[number].inputs}
     crossing = read.intersection(partition.inputs) | {*partition.outputs}
+    once = sum(
+        record_of(node).macs(compiled.graph, node)
+        for node in {node.outputs: node for kernel in compiled.kernels for node in kernel.nodes}.values()
+    )
+    executed = sum(kernel.macs + kernel.repeated_macs for kernel in compiled.kernels)
     return Balance(
         len(partition.computed),
-        sum(kernel.macs for kernel in compiled.kernels),
+        once,
         sum(_operator_bytes(graph, graph.nodes[number]) for number in partition.computed),
         border_bytes(graph, crossing - on_gpu),
         border_bytes(graph, crossing & on_gpu),
         len(compiled.kernels),
+        executed - once,
     )
 
 

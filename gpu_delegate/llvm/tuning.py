@@ -39,6 +39,7 @@ def cpu_device(target: CpuTarget) -> Device:
         thread_slices=slices,
         even_slices=True,
         simd_width=target.lanes,
+        fills_lanes=False,
         bake_pixels=_ANY,
         bake_weights=0,
         prologue_loads=-1,

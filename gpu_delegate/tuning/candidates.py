@@ -143,7 +143,8 @@ class Search:
     def _proper(self, tile: Tile) -> Tile:
         """The tile, whose threads stay where there are some that have a part of their rows only."""
         leaves = tile.rows == 1 or tile.across or (self.body.domain.height % tile.rows == 0 and not tile.flat)
-        return replace(tile, leaves=tile.leaves and leaves)
+        deep = tile.deep and tile.z_slices > 0 and not tile.baked and tile.local[1] == 1
+        return replace(tile, leaves=tile.leaves and leaves, deep=deep, turned=tile.turned and not tile.flat)
 
     def _fits(self, tile: Tile) -> bool:
         """Whether it can be had, and a thread's registers, the source and its compilation stay within bounds."""

@@ -58,8 +58,7 @@ def estimate(body: Body, tile: Tile, least_threads: int) -> float:
 def thread_count(body: Body, tile: Tile) -> int:
     """All threads, also those past the edges."""
     slices = shape_of(body.graph.tensors[body.outputs[0]]).slices
-    depth = ceil_div(slices, tile.z_slices) if tile.z_slices else 1
-    return math.prod(tile.groups(body.domain)) * depth * math.prod(tile.local)
+    return math.prod(tile.grid(body.domain, slices)) * tile.threads
 
 
 def thread_work(body: Body, tile: Tile) -> ThreadWork:

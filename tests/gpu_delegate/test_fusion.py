@@ -70,7 +70,7 @@ def test_kernels_of_the_real_models(name: str, device: Device, fuse: bool, reque
 
 def test_a_kernel_may_be_for_one_window_or_contraction(selfie_model: Path) -> None:
     """Where registers are few, what kernels hand over through the cache costs less than what they would hold."""
-    device = SOFTWARE.with_tuning(joins_sums=False, prologue_loads=0)
+    device = SOFTWARE.with_tuning(joins_sums=False, prologue_loads=-1)
     compiled = compile_graph(load_model(selfie_model), device)
     check_kernels(compiled)
     pixel_kernels = [kernel.nodes for kernel in compiled.kernels if kernel.tile]

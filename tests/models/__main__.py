@@ -5,6 +5,7 @@
     python -m tests.models --folder DIR --json models.json # files of another folder, too; all figures
     python -m tests.models --delegate                      # through TensorFlow Lite's interpreter with the delegate
     python -m tests.models --memory                        # under every plan of memory: the same bytes, or which differ
+    python -m tests.models --unfused --networks 200        # whether fusing costs nothing; random networks, too
 
 Every model runs in a process of its own, which may take 4 GiB and 15 minutes.
 """
@@ -19,10 +20,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from tests.cliff_networks import cliff_network
 from tests.fuzz.children import in_child
 from tests.models.delegated import DELEGATE_COLUMNS, MOST_ERROR, delegate_row, is_delegated_right, measure_delegated
 from tests.models.measure import ROUND_S, Target, measure
 from tests.models.planned import PLANNED_COLUMNS, is_planned_right, measure_planned, planned_rows
+from tests.models.unfused import UNFUSED_COLUMNS, is_without_cliff, measure_unfused, unfused_rows
 from texelflow.app.bench.model_table import markdown_lines
 from texelflow.app.models.catalogue import CATALOGUE, fetch
 from texelflow.app.models.networks import NETWORKS, write_network
@@ -61,6 +64,15 @@ def targets(names: Sequence[str], folder: Path | None) -> Iterator[Target]:
     for path in sorted(folder.glob("*.tflite")) if folder else ():
         if not names or path.stem in names:
             yield Target(path.stem, path)
+
+
+def drawn_targets(count: int) -> Iterator[Target]:
+    """Random networks of small maps, long vectors and long windows."""
+    NETWORK_FOLDER.mkdir(parents=True, exist_ok=True)
+    for seed in range(count):
+        path = NETWORK_FOLDER / f"cliff-{seed}.tflite"
+        path.write_bytes(cliff_network(seed).build())
+        yield Target(path.stem, path)
 
 
 def measured(target: Target, measure_one: Measure = measure) -> dict[str, Any]:
@@ -121,6 +133,7 @@ THROUGH_THE_DELEGATE = Way(
     measure_delegated, is_delegated_right, DELEGATE_COLUMNS, lambda figures: [delegate_row(figures)]
 )
 UNDER_ALL_PLANS = Way(measure_planned, is_planned_right, PLANNED_COLUMNS, planned_rows)
+AGAINST_UNFUSED = Way(measure_unfused, is_without_cliff, UNFUSED_COLUMNS, unfused_rows)
 
 
 def main() -> int:
@@ -130,10 +143,13 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, metavar="DIR", help="further .tflite files")
     parser.add_argument("--delegate", action="store_true", help="through the interpreter with the delegate")
     parser.add_argument("--memory", action="store_true", help="whether every plan of memory gives the same bytes")
+    parser.add_argument("--unfused", action="store_true", help="whether fusing costs nothing, counted and by the clock")
+    parser.add_argument("--networks", type=int, default=0, metavar="N", help="random networks besides")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures here")
     options = parser.parse_args()
-    way = THROUGH_THE_DELEGATE if options.delegate else UNDER_ALL_PLANS if options.memory else AS_A_PROGRAM
-    chosen, found, wrong = list(targets(options.names, options.folder)), [], 0
+    ways = {options.delegate: THROUGH_THE_DELEGATE, options.memory: UNDER_ALL_PLANS, options.unfused: AGAINST_UNFUSED}
+    way = ways.get(True, AS_A_PROGRAM)
+    chosen, found, wrong = [*targets(options.names, options.folder), *drawn_targets(options.networks)], [], 0
     for number, target in enumerate(chosen, 1):
         print(f"{number}/{len(chosen)} {target.name}", file=sys.stderr, flush=True)
         found.append(measured(target, way.measure))

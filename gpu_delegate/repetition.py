@@ -1,0 +1,42 @@
+"""A body or vector work, a tile and its work-groups go in; what its threads compute and read again comes out.
+
+A work-group computes the vectors in front of its kernel by itself, and threads that have but some output slices each
+compute what these are summed up from. Neither is in an op's own multiply-accumulates, but both are executed.
+"""
+
+import math
+from dataclasses import dataclass
+
+from .body import Accumulate, Body
+from .layout import TEXEL_BYTES, shape_of
+from .nodes import record_of
+from .tile import Tile
+from .vector_work import VectorWork
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """Work beyond what one thread or work-group of each value's would do."""
+
+    macs: int = 0
+    read_bytes: int = 0
+
+
+def repetition_of(body: Body, tile: Tile, prologue: VectorWork) -> Repetition:
+    """That of a kernel: by its work-groups in front of it, and by threads with different slices in it."""
+    slices = shape_of(body.graph.tensors[body.outputs[0]]).slices
+    groups = math.prod(tile.grid(body.domain, slices))
+    once = sum(record_of(node).macs(prologue.graph, node) for node in prologue.nodes)
+    in_front = max(0, groups * prologue.macs - once)
+    return Repetition(in_front + _streamed_macs(body, tile.blocks(slices)), (groups - 1) * prologue.loads * TEXEL_BYTES)
+
+
+def _streamed_macs(body: Body, blocks: int) -> int:
+    """Of what is computed slice by slice while others add it up: each block of slices does, and each loop."""
+    times = dict.fromkeys(body.producers, 0)
+    for phase in body.phases:
+        summed = [root.node.outputs[0] for root in phase.roots if isinstance(root, Accumulate)]
+        for value in (phase.evaluates | {*summed}) & times.keys():
+            times[value] += blocks if summed and value not in summed else 1
+    macs = ((record_of(node).macs(body.graph, node), times[out]) for out, node in body.producers.items())
+    return sum(count * (repeated - 1) for count, repeated in macs if repeated > 1)

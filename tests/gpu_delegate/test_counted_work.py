@@ -1,0 +1,55 @@
+"""The oracle of fusion: by counted work, no fused program costs more than one of a kernel for each op."""
+
+import itertools
+
+import pytest
+
+from tests.cliff_networks import cliff_network
+from tests.counted_work import CountedKernel, counted
+from texelflow.app.models.catalogue import CATALOGUE, fetch
+from texelflow.gpu_delegate.device import SOFTWARE
+from texelflow.gpu_delegate.families import TUNINGS, device_like
+from texelflow.gpu_delegate.graph import Graph
+from texelflow.gpu_delegate.reading.reader import load_model, read_model
+
+NETWORKS = 200
+SMALL_BYTES = 300_000  # of a model's file
+TOLERANCE = 1.001  # of what planes of memory and idle threads at edges add
+GPUS = tuple(name for name in TUNINGS if name != "software")
+
+
+def cost(kernels: list[CountedKernel]) -> float:
+    return sum(kernel.cost for kernel in kernels)
+
+
+def check(graph: Graph, family: str) -> None:
+    fused, unfused = (counted(graph, device_like(family), fuse) for fuse in (True, False))
+    assert cost(fused) <= TOLERANCE * cost(unfused), f"{family}: {[kernel.names for kernel in fused]}"
+
+
+@pytest.mark.parametrize("first", range(0, NETWORKS, 20))
+def test_random_networks_cost_no_more_fused(first: int) -> None:
+    """In software, and on one family of GPUs after the other."""
+    for seed, gpu in zip(range(first, first + 20), itertools.cycle(GPUS), strict=False):
+        graph = read_model(cliff_network(seed).build())
+        check(graph, "software")
+        check(graph, gpu)
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_models_of_the_catalogue_cost_no_more_fused(name: str) -> None:
+    path = fetch(name)
+    if path.stat().st_size > SMALL_BYTES:
+        pytest.skip("make cliffs tries it")
+    for family in ("software", "hardware"):
+        check(load_model(path), family)
+
+
+def test_repeated_work_is_counted() -> None:
+    """What every work-group computes in front of its kernel, as many times as there are groups."""
+    once, repeated = (
+        counted(read_model(cliff_network(126).build()), SOFTWARE.with_tuning(prologue_loads=loads), True)
+        for loads in (SOFTWARE.tuning.prologue_loads, 1 << 40)
+    )
+    assert len(repeated) <= len(once)
+    assert cost(repeated) > 2 * cost(once)

@@ -354,7 +354,8 @@ def inspect_verb(
         str | None,
         typer.Option(
             metavar="hardware|software|FAMILY",
-            help="Compile for such GPUs: intel, amd, nvidia, adreno, mali, videocore; by default for this machine's.",
+            help="Compile for such GPUs: intel, intel-xe2, amd, nvidia, adreno, adreno-660, mali, videocore; by "
+            "default for this machine's.",
         ),
     ] = None,
     shaders: Annotated[

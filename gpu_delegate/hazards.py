@@ -49,7 +49,7 @@ def find_barriers(dispatches: Sequence[Sequence[Access]], given: Sequence[int] |
     return tuple(bits)
 
 
-def find_cyclic_barriers(dispatches: Sequence[Sequence[Access]]) -> tuple[int, ...]:
+def find_cyclic_barriers(dispatches: Sequence[Sequence[Access]], given: Sequence[int] | None = None) -> tuple[int, ...]:
     """Barrier bits for a list that runs repeatedly: its first dispatches also wait for the last of the run before."""
     twice = [*dispatches, *dispatches]
     found = find_barriers(twice)
@@ -57,6 +57,34 @@ def find_cyclic_barriers(dispatches: Sequence[Sequence[Access]]) -> tuple[int, .
     if find_barriers(twice, later * 2) == later * 2:
         return later
     return tuple(a | b for a, b in zip(first, later, strict=True))
+
+
+def levels_of(dispatches: Sequence[Sequence[Access]]) -> tuple[int, ...]:
+    """For each dispatch the longest chain of earlier ones that it has to wait for: those of one level may run at once.
+
+    A list sorted by its levels needs one barrier for each, if buffers are not used again for something else.
+    """
+    levels, known = list[int](), dict[int, list[tuple[int, Access]]]()
+    for accesses in dispatches:
+        before = (
+            level for access in accesses for level, other in known.get(access.buffer, ()) if access.conflicts(other)
+        )
+        levels.append(1 + max(before, default=-1))
+        for access in accesses:
+            known.setdefault(access.buffer, []).append((levels[-1], access))
+    return tuple(levels)
+
+
+def barriers_of_levels(dispatches: Sequence[Sequence[Access]], levels: Sequence[int]) -> tuple[int, ...]:
+    """The same for a list whose levels ascend, at most one before each, so that nothing parts what is in it.
+
+    What dispatches of one level access must not conflict.
+    """
+    together: list[list[Access]] = [[] for _ in range(1 + max(levels, default=-1))]
+    for level, accesses in zip(levels, dispatches, strict=True):
+        together[level] += accesses
+    bits = find_cyclic_barriers(together)
+    return tuple(bits[level] if number == bisect_left(levels, level) else 0 for number, level in enumerate(levels))
 
 
 class _Since:

@@ -1,5 +1,7 @@
 """Kernels and how tensors are stored go in; when each tensor is alive, where it lies and who accesses it come out."""
 
+import contextlib
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -8,7 +10,7 @@ from typing import Literal
 
 from .errors import DeviceError
 from .graph import Graph
-from .hazards import STORAGE, TEXTURE_FETCH, UNIFORM, Access, find_cyclic_barriers
+from .hazards import STORAGE, TEXTURE_FETCH, UNIFORM, Access, barriers_of_levels, find_cyclic_barriers, levels_of
 from .in_place import NOTHING_IN_PLACE
 from .kernel import Kernel, with_replaced
 from .layout import Fetch, MapShape, Storage, Storages, shape_of
@@ -18,10 +20,11 @@ from .memory.options import MemoryOptions
 from .memory.own_tensors import with_own
 from .memory.plan import BufferPlace, MemoryPlan, Planner
 from .memory.records import UsageRecord
-from .ordering import least_order
+from .ordering import accesses_by_owner, least_order
 from .views import NONE, Views
 
 MAX_ARENA_BYTES = 1 << 31
+MOST_GROWTH = 1.5  # of memory, for kernels that run side by side: of the catalogue's models none takes a byte more
 _WAYS: Mapping[Fetch, int] = MappingProxyType({"uniform": UNIFORM, "texture": TEXTURE_FETCH, "storage": STORAGE})
 
 # Which of the model's inputs and outputs have memory of their own all the time. Of the others an input has it up to its
@@ -74,20 +77,63 @@ class PlacedTensors:
 
 def place_tensors(name: str, lowered: Lowered, memory: MemoryOptions, alignment_bytes: int) -> PlacedTensors:
     """The memory of a program. Raises DeviceError where its tensors take too much."""
-    placed = _placed_as_ordered(name, lowered, memory, alignment_bytes)
-    if not memory.reorders:
+    placed = placed_in_order(name, lowered, memory, alignment_bytes)
+    if memory.reorders:
+        views = lowered.views.with_replaced(placed.in_place)
+        order = least_order(
+            lowered.graph, lowered.kernels, lowered.storages, views, placed.records, memory.keeps_inputs
+        ).tasks
+        other = _in_order(lowered, order)
+        placed = min(
+            placed, placed_in_order(name, other, memory, alignment_bytes), key=lambda each: each.plan.total_bytes
+        )
+    return _placed_by_level(name, lowered, memory, alignment_bytes, placed)
+
+
+def _in_order(lowered: Lowered, order: Sequence[int]) -> Lowered:
+    return replace(lowered, kernels=tuple(lowered.kernels[number] for number in order))
+
+
+def _placed_by_level(
+    name: str, lowered: Lowered, memory: MemoryOptions, alignment_bytes: int, placed: PlacedTensors
+) -> PlacedTensors:
+    """The same with kernels that need nothing of each other side by side, if that takes fewer barriers.
+
+    First with memory that no two of them share, which may be more, unless the least was asked for; else with what is
+    shared ordered by barriers of its own.
+    """
+    graph, kernels, storages, views = lowered.graph, lowered.kernels, lowered.storages, lowered.views
+    owners = {record.tensor for record in usage_records(graph, kernels, storages, views)}
+    levels = levels_of(accesses_by_owner(graph, kernels, storages, views, owners))
+    if 1 + max(levels, default=0) >= _count(placed.barriers):
         return placed
-    views = lowered.views.with_replaced(placed.in_place)
-    order = least_order(
-        lowered.graph, lowered.kernels, lowered.storages, views, placed.records, memory.keeps_inputs
-    ).tasks
-    other = replace(lowered, kernels=tuple(lowered.kernels[number] for number in order))
-    return min(placed, _placed_as_ordered(name, other, memory, alignment_bytes), key=lambda each: each.plan.total_bytes)
+    order = sorted(range(len(levels)), key=levels.__getitem__)
+    other, total_bytes = _in_order(lowered, order), placed.plan.total_bytes
+    apart = [levels[number] for number in order]
+    for together, growth in ((apart, 1.0 if memory.reorders else MOST_GROWTH), (None, 1.0)):
+        with contextlib.suppress(DeviceError):  # too much memory
+            found = placed_in_order(name, other, memory, alignment_bytes, together)
+            fewer = _count(found.barriers) < _count(placed.barriers)
+            if fewer and found.plan.total_bytes <= growth * total_bytes:
+                return found
+    return placed
 
 
-def _placed_as_ordered(name: str, lowered: Lowered, memory: MemoryOptions, alignment_bytes: int) -> PlacedTensors:
+def _count(barriers: Sequence[int]) -> int:
+    return sum(map(bool, barriers))
+
+
+def placed_in_order(
+    name: str, lowered: Lowered, memory: MemoryOptions, alignment_bytes: int, levels: Sequence[int] | None = None
+) -> PlacedTensors:
+    """The memory of kernels in the given order; with their `levels`, ascending, those of one level share none of it.
+
+    Raises DeviceError where tensors take too much.
+    """
     kernels, views, in_place, planner = lowered.kernels, lowered.views, NOTHING_IN_PLACE, memory.strategy.plan
     records = usage_records(lowered.graph, kernels, lowered.storages, views, always=outer_lifetime(memory))
+    if levels:
+        records = _through_levels(records, levels)
     if memory.replaces:
         in_place = choose_in_place(kernels, records, views, planner, alignment_bytes)
     pairs = {output: (output, tensor) for output, tensor in in_place.items()}
@@ -98,8 +144,19 @@ def _placed_as_ordered(name: str, lowered: Lowered, memory: MemoryOptions, align
     records = tuple(merged_records(records, in_place))
     kept = (*lowered.graph.inputs, *lowered.graph.outputs) if memory.shares else ()
     plan = plan_memory(name, records, views.with_replaced(in_place), planner, alignment_bytes, kept)
-    barriers = find_cyclic_barriers(tensor_accesses(lowered.graph, kernels, lowered.storages, plan))
+    accesses = tensor_accesses(lowered.graph, kernels, lowered.storages, plan)
+    barriers = barriers_of_levels(accesses, levels) if levels else find_cyclic_barriers(accesses)
     return PlacedTensors(kernels, barriers, records, plan, in_place)
+
+
+def _through_levels(records: Sequence[UsageRecord], levels: Sequence[int]) -> tuple[UsageRecord, ...]:
+    """Lifetimes from the first kernel of a level to the last one of a level; the end of the program stays the end."""
+    count = len(levels)
+    starts = [bisect_left(levels, level) for level in levels]
+    ends = [*(bisect_right(levels, level) - 1 for level in levels), count]
+    return tuple(
+        replace(record, first_task=starts[record.first_task], last_task=ends[record.last_task]) for record in records
+    )
 
 
 def choose_in_place(

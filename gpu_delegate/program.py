@@ -25,6 +25,7 @@ from .memory.plan import MemoryPlan
 from .memory.records import UsageRecord
 from .ordering import least_order
 from .packing import Float32Array, phwc4, vector_texels
+from .passes.convolutions import spread_depth
 from .passes.pipeline import PASSES, UNFUSED_PASSES, Pass, PassReport, run_passes
 from .placement import merged_records, outer_lifetime, place_tensors, plan_memory, tensor_accesses, usage_records
 from .rewrite import float_data
@@ -89,7 +90,7 @@ def compile_graph(source: Graph, device: Device, options: CompileOptions = COMPI
     if options.precision == "fp16-arithmetic" and not device.limits.half_arithmetic:
         raise DeviceError("this device has no half-precision arithmetic for OpenGL; use fp16, which stores halves")
     device = device.fitted()
-    graph, reports = rewrite_graph(source, options.fuse)
+    graph, reports = rewrite_graph(source, options.fuse, (spread_depth,))
     if any(tensor.steps for tensor in graph.tensors.values()):  # sums of steps are exact in float32 alone
         options = replace(options, precision="fp32")
     lowered = lower(graph, device, replace(options, memory=memory))

@@ -4,6 +4,7 @@ import ctypes
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count, takewhile
 from types import MappingProxyType, TracebackType
 from typing import Any, Literal
 
@@ -68,6 +69,10 @@ _Blocks = tuple[
 ]
 
 
+# As glBindTextures takes them: the first unit, their number, textures.
+_Textures = tuple[int, int, ctypes.Array[ctypes.c_uint]]
+
+
 @dataclass(frozen=True)
 class _Step:
     """One dispatch with everything that the loop passes to OpenGL."""
@@ -75,7 +80,7 @@ class _Step:
     program: int
     grid: tuple[int, int, int]
     barrier: int
-    textures: tuple[int, int, ctypes.Array[ctypes.c_uint]]  # as glBindTextures takes them
+    textures: tuple[_Textures, ...]  # of units that the kernel reads, and no others
     blocks: tuple[_Blocks, ...]  # storage blocks, then uniform blocks if there are any
 
 
@@ -88,6 +93,13 @@ def _blocks(target: int, places: Sequence[TensorRange]) -> _Blocks:
         (ctypes.c_ssize_t * count)(*(place.offset_bytes for place in places)),
         (ctypes.c_ssize_t * count)(*(place.size_bytes for place in places)),
     )  # fmt: skip
+
+
+def _textures(units: Mapping[int, int]) -> Iterator[_Textures]:
+    """Textures by unit, those of units in a row together."""
+    for first in sorted(unit for unit in units if unit - 1 not in units):
+        names = [units[unit] for unit in takewhile(units.__contains__, count(first))]
+        yield first, len(names), (ctypes.c_uint * len(names))(*names)
 
 
 class Program:
@@ -159,13 +171,13 @@ class Program:
         gl = self._gl
         gl.glUseProgram(step.program)
         if gl.multi_bind:
-            gl.glBindTextures(*step.textures)
+            for textures in step.textures:
+                gl.glBindTextures(*textures)
             for blocks in step.blocks:
                 gl.glBindBuffersRange(*blocks)
             return
-        first, _, names = step.textures
-        for unit, texture in enumerate(names, first):
-            if texture:  # what is read in another way has none, nor has every context such textures
+        for first, _, names in step.textures:
+            for unit, texture in enumerate(names, first):
                 gl.glActiveTexture(opengl.TEXTURE0 + unit)
                 gl.glBindTexture(opengl.TEXTURE_BUFFER, texture)
         for target, _, _, *columns in step.blocks:
@@ -402,15 +414,15 @@ class Program:
         def kept(fetch: Fetch) -> list[TensorRange]:
             return [weights] if weights.size_bytes and kernel.weights_fetch == fetch else []
 
-        units = [
-            place.texture if fetch == "texture" else 0 for place, fetch in zip(inputs, kernel.fetches, strict=True)
-        ]
-        first, names = (WEIGHTS_UNIT, [weights.texture, *units]) if weights.texture else (FIRST_INPUT_UNIT, units)
+        units = {
+            FIRST_INPUT_UNIT + k: place.texture for k, place in enumerate(inputs) if kernel.fetches[k] == "texture"
+        }
+        units |= {WEIGHTS_UNIT: weights.texture} if weights.texture else {}
         storage, uniform = [*outputs, *read("storage"), *kept("storage")], [*kept("uniform"), *read("uniform")]
         kinds = ((opengl.SHADER_STORAGE_BUFFER, storage), (opengl.UNIFORM_BUFFER, uniform))
         return _Step(
             self._lease.program(kernel.source, kernel.name), kernel.grid, self._barrier(number),
-            (first, len(names), (ctypes.c_uint * len(names))(*names)),
+            tuple(_textures(units)),
             tuple(_blocks(target, places) for target, places in kinds if places),
         )  # fmt: skip
 

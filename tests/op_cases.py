@@ -310,7 +310,7 @@ def _resizes() -> Iterator[OpCase]:
 
 
 def _scattered() -> Iterator[OpCase]:
-    for block, channels in ((2, 1), (2, 3), (3, 5), (4, 13)):
+    for block, channels in ((2, 1), (2, 3), (3, 5), (4, 13), (2, 20)):
         yield OpCase("DEPTH_TO_SPACE", f"{block} to {channels}", lambda m, b=block, c=channels: m.deep(b, c))
 
 

@@ -18,11 +18,12 @@ from typing import Any
 import pytest
 
 from tests.clips import DEMO_CLIP
+from tests.gpu_compilers.__main__ import main, readable
 from tests.gpu_compilers.compilers import MOST_S, PREFIX, Report, Row, kernels_of, measure, prefix_of
 from tests.gpu_compilers.document import BEGIN, END, write_document
 from tests.gpu_compilers.figures import Figures, parse
 from tests.gpu_compilers.glslang import VALIDATOR, validate
-from tests.gpu_compilers.kernels import MODELS, Dispatch, texts_for_es
+from tests.gpu_compilers.kernels import MODELS, Dispatch, device_of, dispatches, models_in, texts_for_es
 from tests.gpu_compilers.loops import Code, TextLoop, amd_code, executed, intel_code, loops_of
 from tests.gpu_compilers.platforms import PLATFORMS, RADV_ICD, environment_of
 from tests.gpu_compilers.records import (
@@ -38,6 +39,11 @@ from tests.gpu_compilers.records import (
     write_table,
 )
 from tests.portable import needs_validator
+from tests.sketch import Sketch
+from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.limits import Limits
+from texelflow.gpu_delegate.program import compile_graph
+from texelflow.gpu_delegate.reading.reader import load_model
 
 RADV = "radv-navi22"
 SLOWEST_S = 2.0  # that a driver may take for one kernel
@@ -123,6 +129,41 @@ def test_the_whole_program_runs_on_intels_driver(tmp_path: Path) -> None:
     masks = tmp_path / "masks"
     run("replay", str(DEMO_CLIP), "--to", "3", "--masks", str(masks), "--backend", "gl")
     assert len(list(masks.iterdir())) == 4  # 0 to 3
+
+
+class TestModels:
+    """Names, files and folders of models."""
+
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Path:
+        m = Sketch(0)
+        m.output(m.conv(m.image(9, 7, 5), 24))
+        for name in ("b.tflite", "a.tflite"):
+            (tmp_path / name).write_bytes(m.build())
+        (tmp_path / "notes.txt").write_text("")
+        return tmp_path
+
+    def test_a_folder_is_the_models_in_it(self, folder: Path) -> None:
+        assert models_in(str(folder)) == [str(folder / "a.tflite"), str(folder / "b.tflite")]
+        assert models_in("selfie") == ["selfie"]
+        (folder / "empty").mkdir()
+        with pytest.raises(UsageError, match="no file there ends in"):
+            models_in(str(folder / "empty"))
+
+    def test_kernels_of_a_file_are_those_of_its_graph(self, folder: Path) -> None:
+        path = str(folder / "a.tflite")
+        device = device_of("intel", Limits())
+        wanted = [kernel.source for kernel in compile_graph(load_model(path), device).kernels]
+        assert [each.source for each in dispatches(path, device)] == wanted
+
+    def test_what_cannot_be_read_is_told_and_left_out(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (folder / "c.tflite").write_bytes(b"nothing")
+        found = readable([str(folder), str(folder / "a.tflite"), str(folder / "no.tflite")])
+        assert found == (str(folder / "a.tflite"), str(folder / "b.tflite"))
+        said = capsys.readouterr().err.splitlines()
+        assert len(said) == 2
+        assert "c.tflite is left out" in said[0]
+        assert main(["--model", str(folder / "no.tflite"), "--platform", RADV]) == 2
 
 
 class TestLoops:

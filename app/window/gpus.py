@@ -39,7 +39,7 @@ class SystemGpu:
 
 def strength_of(vendor: str, renderer: str) -> int | None:
     """0 for software, WEAK or STRONG by a driver's names; None if they do not tell."""
-    family = family_of(vendor, renderer).name
+    family = family_of(vendor, renderer).name.partition("-")[0]
     if family in ("amd", "intel"):
         return STRONG if _DISCRETE.search(renderer) else WEAK
     return {"software": 0, "nvidia": STRONG}.get(family)

@@ -1,4 +1,4 @@
-"""SPACE_TO_DEPTH, SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND: how files say them, and where their values come from."""
+"""Blocks of pixels as channels or batches, and back: how files say such ops, and where their values come from."""
 
 import numpy as np
 
@@ -75,6 +75,18 @@ def _to_depth(graph: Graph, node: Node, at: Coordinates) -> tuple[Origin, ...]:
     return (Origin(0, (b, row, column, c.modulo(channels))),)
 
 
+def _from_depth(graph: Graph, node: Node, at: Coordinates) -> tuple[Origin, ...]:
+    """Channel c of pixel (y * block + i, x * block + j) is channel (i * block + j) * C + c of (y, x)."""
+    channels, block = shape_out(graph, node)[3], shape_out(graph, node)[2] // shape_in(graph, node)[2]
+    b, y, x, c = at
+    place = y.modulo(block).times(block).plus(x.modulo(block))
+    return (Origin(0, (b, y.over(block), x.over(block), place.times(channels).plus(c))),)
+
+
+def _gives_slices(graph: Graph, node: Node) -> bool:
+    return shape_out(graph, node)[3] % 4 == 0
+
+
 def _keeps_slices(graph: Graph, node: Node) -> bool:
     return shape_in(graph, node)[3] % 4 == 0
 
@@ -101,6 +113,15 @@ def _to_space(graph: Graph, node: Node, at: Coordinates) -> tuple[Origin, ...]:
 
 
 RECORDS = (
+    # DEPTH_TO_SPACE that reads where its values come from, where a kernel cannot hold all that comes from one pixel
+    OpRecord(
+        "READ_DEPTH_TO_SPACE",
+        "movement",
+        example=Example(shapes=((1, 8, 8, 20),), out=(1, 16, 16, 5)),
+        short_name="depth_to_space",
+        emission=MOVE,
+        movement=Movement(_from_depth, _gives_slices),
+    ),
     OpRecord(
         "SPACE_TO_DEPTH",
         "movement",

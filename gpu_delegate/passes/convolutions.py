@@ -18,10 +18,12 @@ from ..graph import (
     Reduce,
     TransposeConv2D,
 )
-from ..layout import aligned_shape
+from ..layout import aligned_shape, shape_of
 from ..nodes import is_elementwise
 from ..rewrite import Outcome, Rewriter, float_data
 from .grouped import MOST_DENSE_WEIGHTS
+
+MOST_STORED_SLICES = 16  # of one pixel: as many as any device's kernels hold of several values
 
 
 def split_activations(graph: Graph) -> tuple[Graph, Outcome]:
@@ -209,6 +211,18 @@ def elementwise_before_depth_to_space(graph: Graph) -> tuple[Graph, Outcome]:
         active = edit.new_tensor(deep.name + ":" + readers[0].op.lower(), deep.shape)
         edit.replace(node, replace(readers[0], inputs=(deep.index,), outputs=(active,)))
         edit.replace(readers[0], replace(node, inputs=(active,), outputs=readers[0].outputs))
+    return edit.finish()
+
+
+def spread_depth(graph: Graph) -> tuple[Graph, Outcome]:
+    """DEPTH_TO_SPACE of more slices than registers hold -> the same read by threads of its own pixels.
+
+    Fewer slices are stored by the kernel that computes them.
+    """
+    edit = Rewriter(graph)
+    for node in graph.nodes:
+        if node.op == "DEPTH_TO_SPACE" and shape_of(graph.tensors[node.inputs[0]]).slices > MOST_STORED_SLICES:
+            edit.replace(node, replace(node, op="READ_DEPTH_TO_SPACE"))
     return edit.finish()
 
 

@@ -203,7 +203,8 @@ CHECKS: Mapping[str, Check] = MappingProxyType(
         **dict.fromkeys((*UNARY_FUNCTIONS, *OF_SEVERAL, "LEAKY_RELU", "PRELU", "CAST", "DEQUANTIZE"), _broadcast),
         "SELECT": _select,
         **dict.fromkeys(("SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION", "REVERSE_V2", "CUMSUM"), _broadcast),
-        **dict.fromkeys(("RESHAPE", "EXPAND_DIMS", "SQUEEZE", "DEPTH_TO_SPACE", "SPACE_TO_DEPTH"), _same_count),
+        **dict.fromkeys(("RESHAPE", "EXPAND_DIMS", "SQUEEZE"), _same_count),
+        **dict.fromkeys(("DEPTH_TO_SPACE", "READ_DEPTH_TO_SPACE", "SPACE_TO_DEPTH"), _same_count),
         **dict.fromkeys(
             ("CONV_2D", "DEPTHWISE_CONV_2D", "COMPUTED_CONV_2D", "COMPUTED_DEPTHWISE_CONV_2D"), _convolution
         ),

@@ -1,7 +1,8 @@
-"""Names of platforms and models go in; tables of what the compilers of those GPUs make of the kernels come out.
+"""Names of platforms, and models, go in; tables of what the compilers of those GPUs make of the kernels come out.
 
     python -m tests.gpu_compilers                            # RADV and, with fake devices, 24 more GPUs
     python -m tests.gpu_compilers --platform tgl --platform radv-navi22 --model selfie --brief
+    python -m tests.gpu_compilers --model net.tflite --model FOLDER --brief     # files, and all those of a folder
     python -m tests.gpu_compilers --json before.json         # then change something, and
     python -m tests.gpu_compilers --against before.json --brief
 
@@ -17,13 +18,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import get_args
 
+from texelflow.gpu_delegate.errors import TexelflowError, UsageError
 from texelflow.gpu_delegate.families import TUNINGS
 from texelflow.gpu_delegate.layout import Precision
 
 from .compilers import PREFIX, Report, kernels_of, measure, prefix_of
 from .document import DOCUMENT, write_document
 from .glslang import VALIDATOR, validate
-from .kernels import MODELS, texts_for_es, texts_of
+from .kernels import MODELS, graph_of, models_in, texts_for_es, texts_of
 from .platforms import PLATFORMS
 from .records import KEPT, TABLE, Table, merged, read_table, table_of, write_table
 from .tables import AGAINST_HEAD, HEAD, ROW_HEAD, against_cells, lines_of_table, row_cells, sum_cells, words_of
@@ -35,7 +37,8 @@ def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(prog="python -m tests.gpu_compilers", description=__doc__,
                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     found.add_argument("--platform", action="append", choices=PLATFORMS, metavar="NAME", help=", ".join(PLATFORMS))
-    found.add_argument("--model", action="append", metavar="NAME", help=f"default: {', '.join(MODELS)}")
+    found.add_argument("--model", action="append", metavar="MODEL",
+                       help=f"a name, a .tflite file or a folder of them; default: {', '.join(MODELS)}")  # fmt: skip
     found.add_argument(
         "--family",
         choices=TUNINGS,
@@ -54,10 +57,12 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
-    prefix, models = prefix_of(), options.model or MODELS
+    prefix, models = prefix_of(), readable(options.model or MODELS)
     names = options.platform or [name for name, each in PLATFORMS.items() if prefix or not each.shim]
     if prefix is None and any(PLATFORMS[name].shim for name in names):
         print(f"{PREFIX} does not name a folder of fake devices", file=sys.stderr)
+        return 2
+    if not models:
         return 2
     make = kernels_of(models, options.precision, options.family)
     with ThreadPoolExecutor(options.jobs) as pool:
@@ -75,6 +80,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.against:
         print_differences(read_table(options.against), table_of(reports))
     return 0
+
+
+def readable(places: Sequence[str]) -> tuple[str, ...]:
+    """The models that are named, or are in folders; what cannot be read is told instead."""
+    found = list[str]()
+    for place in places:
+        try:
+            models = models_in(place)
+        except UsageError as error:
+            print(error, file=sys.stderr)
+            continue
+        for model in models:
+            try:
+                graph_of(model)
+            except (TexelflowError, OSError) as error:
+                print(f"{model} is left out: {error}", file=sys.stderr)
+            else:
+                found.append(model)
+    return tuple(dict.fromkeys(found))
 
 
 def write(reports: Sequence[Report], everywhere: bool) -> None:

@@ -1,4 +1,4 @@
-"""Names of models and a family of GPUs go in; their kernels come out, with their text."""
+"""Names or files of models and a family of GPUs go in; their kernels come out, with their text."""
 
 import hashlib
 from collections.abc import Iterable
@@ -6,16 +6,17 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from texelflow.app.models.catalogue import fetch
+from texelflow.app.models.catalogue import resolve
 from texelflow.app.models.networks import NETWORKS, write_network
 from texelflow.gpu_delegate.compile_options import CompileOptions
+from texelflow.gpu_delegate.compiled_partitions import compile_partitions
 from texelflow.gpu_delegate.device import Device
+from texelflow.gpu_delegate.errors import UsageError
 from texelflow.gpu_delegate.families import TUNINGS
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.kernel import Kernel
 from texelflow.gpu_delegate.layout import Precision, ceil_div
 from texelflow.gpu_delegate.limits import Limits
-from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.reading.reader import load_model
 from texelflow.gpu_delegate.shader import for_es
 
@@ -48,9 +49,19 @@ def device_of(family: str, limits: Limits) -> Device:
     return Device(replace(limits, packs_halves=TUNINGS[family].tries_packing), TUNINGS[family])
 
 
+def models_in(place: str) -> list[str]:
+    """The models of a folder, as files; what is no folder is one itself. Raises UsageError for a folder without any."""
+    if not Path(place).is_dir():
+        return [place]
+    if found := sorted(map(str, Path(place).glob("*.tflite"))):
+        return found
+    raise UsageError(f"{place}: no file there ends in .tflite")
+
+
 def dispatches(model: str, device: Device, precision: Precision = "fp32") -> tuple[Dispatch, ...]:
-    """A model's kernels. Raises CatalogueError, UnsupportedError, DeviceError."""
-    kernels = compile_graph(graph_of(model), device, CompileOptions(precision=precision)).kernels
+    """The kernels of all of a model's partitions: none for one that is left to the CPU. Raises CatalogueError."""
+    found = compile_partitions(graph_of(model), device, CompileOptions(precision=precision)).compiled
+    kernels = [kernel for each in found for kernel in each.kernels]
     return tuple(_dispatch(number, kernel) for number, kernel in enumerate(kernels))
 
 
@@ -77,6 +88,9 @@ def _dispatch(number: int, kernel: Kernel) -> Dispatch:
 
 @cache
 def graph_of(model: str) -> Graph:
-    """A model of the catalogue, fetched if need be, or a published network. Raises CatalogueError, OSError."""
-    path = write_network(model, NETWORK_FOLDER) if model in NETWORKS else fetch(model)
+    """A published network, a model of the catalogue, fetched if need be, or that of a file.
+
+    Raises CatalogueError, ModelError, OSError.
+    """
+    path = write_network(model, NETWORK_FOLDER) if model in NETWORKS else resolve(model).path
     return load_model(str(path))

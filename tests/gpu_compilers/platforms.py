@@ -43,10 +43,10 @@ class Platform:
     listed: bool = False  # it prints machine code, too, which takes it longer than to compile
 
 
-def _intel(words: str, name: str, full_width: int = 16, listed: bool = False) -> Platform:
+def _intel(words: str, name: str, full_width: int = 16, listed: bool = False, family: str = "intel") -> Platform:
     printing = {"INTEL_DEBUG": "cs"} if listed else {}
     environment = {"INTEL_STUB_GPU_PLATFORM": name, **printing}
-    return Platform(words, "intel", "intel_noop", environment, full_width=full_width, listed=listed)
+    return Platform(words, family, "intel_noop", environment, full_width=full_width, listed=listed)
 
 
 def _amd(words: str, name: str, aco: bool = False) -> Platform:
@@ -54,8 +54,8 @@ def _amd(words: str, name: str, aco: bool = False) -> Platform:
     return Platform(words, "amd", "amdgpu_noop", {"AMDGPU_GPU_ID": name, **chosen})
 
 
-def _adreno(name: str) -> Platform:
-    return Platform(f"Qualcomm Adreno {name}", "adreno", "freedreno_noop", {"FD_GPU_ID": name})
+def _adreno(name: str, family: str = "adreno-660") -> Platform:
+    return Platform(f"Qualcomm Adreno {name}", family, "freedreno_noop", {"FD_GPU_ID": name})
 
 
 def _mali(words: str, name: str) -> Platform:
@@ -70,7 +70,7 @@ PLATFORMS: Mapping[str, Platform] = MappingProxyType(
         "adl": _intel("Intel Gen12 Alder Lake", "adl"),
         "dg2": _intel("Intel Gen12.5 Arc A770", "dg2"),
         "mtl": _intel("Intel Gen12.5 Meteor Lake", "mtl"),
-        "lnl": _intel("Intel Xe2 Lunar Lake", "lnl", full_width=32, listed=True),
+        "lnl": _intel("Intel Xe2 Lunar Lake", "lnl", full_width=32, listed=True, family="intel-xe2"),
         "polaris": _amd("AMD gfx8 Polaris 10", "polaris10"),
         "raven": _amd("AMD gfx9 Raven (Ryzen 2000)", "raven"),
         "renoir": _amd("AMD gfx9 Renoir (Ryzen 4000)", "renoir"),
@@ -81,7 +81,7 @@ PLATFORMS: Mapping[str, Platform] = MappingProxyType(
         "vangogh-aco": _amd("AMD gfx10.3 Van Gogh, ACO", "vangogh", aco=True),
         "navi31-aco": _amd("AMD gfx11 Navi 31, ACO", "navi31", aco=True),
         "gfx1150-aco": _amd("AMD gfx11.5 Strix Point, ACO", "gfx1150", aco=True),
-        "a618": _adreno("618"),
+        "a618": _adreno("618", "adreno"),
         "a660": _adreno("660"),
         "a740": _adreno("740"),
         "g52": _mali("G52 (Bifrost)", "7212"),

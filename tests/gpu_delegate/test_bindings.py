@@ -1,5 +1,7 @@
 """Bindings: however weights and inputs are read, within a device's limits, kernels compute the same bits."""
 
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -10,6 +12,7 @@ from hypothesis import given
 
 from tests.engine import on_gpu
 from tests.sketch import Sketch
+from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.bindings import KernelInput, settle_fetches
 from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.context import Context
@@ -19,7 +22,9 @@ from texelflow.gpu_delegate.layout import PHWC4, PHWC4_HALVES, Fetch, Precision,
 from texelflow.gpu_delegate.limits import Limits
 from texelflow.gpu_delegate.program import accesses_of, compile_graph
 from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.runtime import Program
 
+UNIT = r"layout\(binding = (\d+)\) uniform samplerBuffer"
 FETCHES: tuple[Fetch, ...] = ("texture", "uniform", "storage")
 LIMITS = st.builds(
     Limits,
@@ -76,6 +81,36 @@ def test_results_have_the_same_bits_however_memory_is_read(context: Context, pre
         assert inputs in {fetch for kernel in compiled.kernels for fetch in kernel.fetches}
         found[weights, inputs] = on_gpu(context, compiled, values)[0].tobytes()
     assert len({*found.values()}) == 1
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize(("weights", "inputs"), list(product(FETCHES, FETCHES)))
+def test_units_are_bound_that_kernels_read_and_no_others(
+    context: Context, monkeypatch: pytest.MonkeyPatch, weights: Fetch, inputs: Fetch, together: bool
+) -> None:
+    if together and not context.gl.multi_bind:
+        pytest.skip("this driver binds one texture at a time")
+    device = replace(HARDWARE, limits=context.limits).with_tuning(weights_fetch=weights, inputs_fetch=inputs)
+    compiled = compile_graph(read_model(gated_network()), device)
+    with Program(context, compiled) as program:
+        bound, units, gl = list[set[int]](), set[int](), context.gl
+
+        def bind(first: int, count: int, names: Sequence[int]) -> None:
+            assert all(names)
+            units.update(range(first, first + count))
+
+        def dispatch(*_: int) -> None:
+            bound.append(set(units))
+            units.clear()
+
+        monkeypatch.setattr(gl, "multi_bind", together)
+        monkeypatch.setattr(gl, "glBindTextures", bind)
+        monkeypatch.setattr(gl, "glActiveTexture", lambda unit: units.add(unit - opengl.TEXTURE0))
+        monkeypatch.setattr(gl, "glDispatchCompute", dispatch)
+        program.run()
+    declared = [set(map(int, re.findall(UNIT, kernel.source))) for kernel in compiled.kernels]
+    assert bound == declared
+    assert any(declared) == ("texture" in (weights, inputs))
 
 
 def test_weights_too_large_for_a_uniform_block_come_from_storage() -> None:

@@ -1,23 +1,33 @@
 """Barriers: none may be missing, and none is there for nothing, on real models and on made-up dispatch lists."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.engine import on_gpu
 from tests.model_builder import SELFIE, ModelBuilder, selfie_like
+from tests.sketch import Sketch
 from texelflow.gpu_delegate.compile_options import CompileOptions
+from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device
 from texelflow.gpu_delegate.hazards import (
     STORAGE,
     TEXTURE_FETCH,
     Access,
+    barriers_of_levels,
     find_barriers,
     find_cyclic_barriers,
+    levels_of,
     unordered,
 )
+from texelflow.gpu_delegate.lower import lower
+from texelflow.gpu_delegate.memory.options import MemoryMode, MemoryOptions
+from texelflow.gpu_delegate.placement import MOST_GROWTH, placed_in_order
 from texelflow.gpu_delegate.program import CompiledGraph, accesses_of, compile_graph
 from texelflow.gpu_delegate.reading.reader import load_model, read_model
 
@@ -143,6 +153,57 @@ ACCESSES = st.builds(
 @given(st.lists(st.lists(ACCESSES, max_size=3), max_size=8))
 def test_barriers_suffice_and_each_is_needed(dispatches: list[list[Access]]) -> None:
     check_barriers(dispatches, find_cyclic_barriers(dispatches))
+
+
+@given(st.lists(st.lists(ACCESSES, max_size=3), max_size=8))
+def test_dispatches_of_one_level_need_nothing_of_each_other(dispatches: list[list[Access]]) -> None:
+    levels = levels_of(dispatches)
+    assert set(levels) == set(range(1 + max(levels, default=-1)))
+    for later, accesses in enumerate(dispatches):
+        for earlier in range(later):
+            if any(access.conflicts(other) for access in accesses for other in dispatches[earlier]):
+                assert levels[earlier] < levels[later]
+    order = sorted(range(len(levels)), key=levels.__getitem__)
+    by_level = [dispatches[number] for number in order]
+    bits = barriers_of_levels(by_level, [levels[number] for number in order])
+    assert unordered([*by_level, *by_level], [*bits, *bits]) == ()
+    assert sum(map(bool, bits)) <= 1 + max(levels, default=-1)
+
+
+def branches(count: int, depth: int) -> bytes:
+    """Chains of convolutions side by side behind one, each its own output."""
+    m = Sketch(0)
+    x = m.conv(m.image(9, 7, 5), 12)
+    for _ in range(count):
+        y = x
+        for _ in range(depth):
+            y = m.conv(y, 12, (3, 3))
+        m.output(y)
+    return m.build()
+
+
+@pytest.mark.parametrize("device", [SOFTWARE, HARDWARE], ids=["software", "hardware"])
+@pytest.mark.parametrize("mode", ["arena", "objects", "naive"])
+def test_branches_run_between_the_same_barriers(device: Device, mode: MemoryMode, context: Context) -> None:
+    """As many barriers as the longest chain has kernels, and the bytes that the order of the file gives."""
+    graph, memory = read_model(branches(3, 4)), MemoryOptions(mode, in_place=False)
+    device = replace(device, limits=context.limits)
+    compiled = compile_graph(graph, device, CompileOptions(memory=memory))
+    alignment_bytes = device.offset_alignment_bytes
+    lowered = lower(compiled.graph, device.fitted(), CompileOptions(memory=memory))
+    placed = placed_in_order(graph.name, lowered, memory, alignment_bytes)
+    assert len(compiled.kernels) == len(placed.kernels) == 13
+    assert check_barriers(accesses_of(compiled), compiled.barriers) >= 5
+    assert sum(map(bool, compiled.barriers)) == 5 < sum(map(bool, placed.barriers))
+    assert compiled.plan.total_bytes <= MOST_GROWTH * placed.plan.total_bytes
+    least = compile_graph(graph, device, CompileOptions(memory=replace(memory, reorders=True)))
+    assert least.plan.total_bytes <= placed.plan.total_bytes
+    in_order = replace(
+        compiled, kernels=placed.kernels, barriers=placed.barriers, records=placed.records, plan=placed.plan
+    )
+    values = [np.random.default_rng(1).uniform(-1, 1, graph.tensors[graph.inputs[0]].shape).astype(np.float32)]
+    found, wanted = on_gpu(context, compiled, values), on_gpu(context, in_order, values)
+    assert [each.tobytes() for each in found] == [each.tobytes() for each in wanted]
 
 
 @given(st.lists(st.lists(ACCESSES, max_size=3), max_size=8))

@@ -43,7 +43,7 @@ from .nodes import (
 )
 
 MOST_INPUTS = 15  # texture units 1 to 15 of the 16 that OpenGL guarantees; the first holds the weights
-MOST_TAPS = 512  # of a window: each is written out in the shader
+MOST_TAPS = 1 << 14  # of a window: more would keep one thread busy for too long
 MOST_WRITTEN_SLICES = 32  # of a loop that is unrolled so that lanes are known
 NOTHING: Mapping[int, Node] = MappingProxyType({})
 MOST_NODES = 100  # of a kernel: the emitter recurses through the inputs of a value, some calls for each

@@ -4,7 +4,7 @@ from .errors import UnsupportedError
 from .graph import Graph, Node
 from .nodes import record_of
 
-MOST_TEXT_TAPS = 120_000  # of all windows: as many as can be generated in about ten seconds
+MOST_TEXT_TAPS = 120_000  # of all windows that are no loops: as many as can be generated in about ten seconds
 MOST_WEIGHT_BYTES = 1 << 30  # of all ops, in the form that kernels read
 
 
@@ -17,7 +17,7 @@ def check_weights(graph: Graph) -> None:
 
 
 def check_text(graph: Graph) -> None:
-    """Raises UnsupportedError for more than MOST_TEXT_TAPS: every tap of a window stands in a kernel's source."""
+    """Raises UnsupportedError for more than MOST_TEXT_TAPS: taps of short windows stand in a kernel's source."""
     taps = sum(record_of(node).text_taps(graph, node) for node in graph.nodes)
     if taps > MOST_TEXT_TAPS:
         what = f"its windows would take {taps} taps of text, {MOST_TEXT_TAPS} are allowed"

@@ -5,6 +5,7 @@ handled here. Identifiers are ordinals (in0, out0, a1_0_2), never names from the
 source.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,13 +21,11 @@ from .code import (
     Declare,
     Element,
     ForEach,
-    Inside,
     Keep,
     Lane,
     Leave,
     LoadFrom,
     Name,
-    OnGrid,
     Operand,
     Operation,
     Repeated,
@@ -40,18 +39,19 @@ from .code import (
     Value,
     Weight,
     When,
-    clamp,
     combined,
     to_int,
     type_of,
+    values_in,
 )
 from .expressions import Slice, Weights
-from .graph import Node
+from .graph import Node, Size2
 from .group_sums import GroupSums
 from .indices import Index, Validity
 from .layout import MapShape, Storages, ceil_div, shape_of
 from .moves import Place, moved
 from .nodes import elementwise_value, has_weights, is_elementwise, needs_mask, record_of
+from .ops.sliding import is_long
 from .packing import Blob, Float32Array
 from .rewrite import float_data
 from .thread_pixels import index_in_smaller, index_of_pixel, place_of_pixel
@@ -99,6 +99,7 @@ class Emitter:
         self.shares_folds = False  # whether all parts compute what is emitted, a reduction over pixels
         self._fresh = 0
         self._positions: dict[Value, Name] = {}
+        self._varying: set[str] = set()  # positions in the loop over a window, which are others for each tap
         self._held_names: dict[int, str] = {}
         self._bases: dict[tuple[int, str], int] = {}
         self._inputs = inputs
@@ -152,12 +153,28 @@ class Emitter:
         return name
 
     def position(self, prefix: str, value: Value) -> Name:
-        """Like once(), for values that depend on the thread only: declared before all loops."""
+        """Like once(), for values that depend on the thread, then declared before all loops, or on a tap."""
         assert prefix in _POSITIONS, f"{prefix} names what is declared in loops, which is counted by itself"
+        if self._varying.intersection(each.name for each in values_in(value) if isinstance(each, Name)):
+            name = self.once("j", value)
+            self._varying.add(name.name)
+            return name
         if value not in self._positions:
             self._positions[value] = Name(f"{prefix}{len(self._positions)}", type_of(value))
             self.preamble.append(Declare(self._positions[value], value))
         return self._positions[value]
+
+    @contextmanager
+    def window_loop(self, *over: tuple[Name, int]) -> Iterator[None]:
+        """A loop over taps of a window: positions that depend on one are declared in it."""
+        with self.loop(*over):
+            self._varying = {name.name for name, _ in over}
+            yield
+            self._varying = set()
+
+    def looped_axes(self, kernel: Size2) -> tuple[bool, bool]:
+        """Whether the rows of a window, and its columns, are a loop."""
+        return (is_long(math.prod(kernel)),) * 2
 
     # Values -------------------------------------------------------------------------------------------------------
 
@@ -333,22 +350,6 @@ class Emitter:
         """Position in memory of slice `at` of a pixel, given by its index in the map."""
         return pixel if at.index == 0 else Texel(at.at, self.slice_stride(shape), pixel)
 
-    def axis(self, base: Value, stride: int, offset: int, size: int, last: int) -> SourceIndex:
-        """Source coordinate base * stride + offset along one axis, clamped, and its validity.
-
-        base runs from 0 to `last`.
-        """
-        place = base * stride + offset
-        if offset >= 0 and last * stride + offset < size:
-            return self.position("p", place), None
-        return self.position("p", clamp(place, 0, size - 1)), self.position("k", Inside(place, size))
-
-    def strided_axis(self, base: Value, stride: int, offset: int, size: int) -> SourceIndex:
-        """Source coordinate (base + offset) / stride of a transposed convolution, clamped, and its validity."""
-        place = base + offset
-        at = self.position("p", clamp(place / stride, 0, size - 1))
-        return at, self.position("k", OnGrid(place, stride, size))
-
     def tap(self, tensor: int, at: Slice, row: SourceIndex, column: SourceIndex, outside: Value = ZEROS) -> Name:
         """One texel of an input at source coordinates from axis(), `outside` where they are not valid."""
         if (node := self.body.through.get(tensor)) is not None:
@@ -485,7 +486,7 @@ class Emitter:
 
     def weights(self, node: Node, what: str, values: Float32Array) -> Weights:
         """Weights of a node: literals if the tile has them and a thread has all slices, else texels of the blob."""
-        if self.tile.has_literals:
+        if self.tile.has_literals and not is_long(record_of(node).taps(self.graph, node)):
             return Weights(values, None)
         if (node.outputs[0], what) not in self._bases:
             self._bases[node.outputs[0], what] = self.blob.add(values)

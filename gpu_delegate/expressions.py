@@ -34,7 +34,7 @@ class Weights:
     values: Float32Array
     base: int | None
 
-    def texel(self, *at: Slice | int) -> Value:
+    def texel(self, *at: Operand) -> Value:
         """The vec4 at a position with a coordinate for each axis; literals are read at constant indices."""
         if self.base is None:
             return literal(self.values[tuple(_number(each) for each in at)])
@@ -46,7 +46,7 @@ def literal(values: Float32Array) -> Vector:
     return Vector(tuple(float(value) for value in values))
 
 
-def _number(at: Slice | int) -> int:
+def _number(at: Operand) -> int:
     number = at.index if isinstance(at, Slice) else at
-    assert number is not None, "loops over literals are unrolled"
+    assert isinstance(number, int), "loops over literals are unrolled"
     return number

@@ -5,6 +5,7 @@ for many plans. On llvmpipe compilation takes 0.7 to 1 ms for each operation, ho
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .body import Accumulate, Body, Phase, tensor_of
@@ -23,6 +24,7 @@ from .nodes import (
     reads_memory,
     record_of,
 )
+from .ops.sliding import is_long
 from .pixel_parts import is_shared_by_outputs
 from .tile import Tile
 
@@ -93,12 +95,12 @@ def _streamed(body: Body, tile: Tile, node: Node, is_known: bool) -> SourceSize:
     """One slice of a node's result for all of a thread's pixels; is_known: one that has a number in the source."""
     rows, attributes = tile.rows, node.attributes
     if isinstance(attributes, DepthwiseConv2D):
-        height, width = body.graph.tensors[node.inputs[1]].shape[1:3]
+        height, width = _written(body.graph.tensors[node.inputs[1]].shape[1:3])
         loads = _window(tile, height, attributes.stride[0], attributes.dilation[0]) * width
         weights = sum((_reads(body, each, height * width) for each in computed_weights(node)), SourceSize())
         return _reads(body, node.inputs[0], loads) + _products(tile, height * width, 1) + weights
     if isinstance(attributes, Pool2D):
-        height, width = attributes.kernel
+        height, width = _written(attributes.kernel)
         loads = _window(tile, height, attributes.stride[0], 1) * width
         return _reads(body, node.inputs[0], loads) + SourceSize(40 * rows * (height * width + 2), rows * height * width)
     if has_role(node, "movement"):
@@ -125,7 +127,8 @@ def _accumulated(body: Body, tile: Tile, node: Node) -> SourceSize:
     if multiplies_rows(node):
         return _computed(body, tile, node, _thread_slices(body, tile, node))
     weights = body.graph.tensors[node.inputs[1]].shape
-    taps, slices = math.prod(weights[1:3]), ceil_div(weights[3], 4)  # of the input, or of a group of its channels
+    height, width = _written(weights[1:3])
+    taps, slices = height * width, ceil_div(weights[3], 4)  # of the input, or of a group of its channels
     lanes = (
         weights[3] / slices if tile.has_literals or slices == 1 else 4
     )  # a loop does not know the last slice from others
@@ -133,7 +136,6 @@ def _accumulated(body: Body, tile: Tile, node: Node) -> SourceSize:
     products = _computed(body, tile, node, places) if computed_weights(node) else _products(tile, places, lanes)
     if is_pixelwise_contraction(body.graph, node):
         return products
-    height, width = weights[1:3]
     stride, spread = (
         (node.attributes.stride[0], node.attributes.dilation[0]) if isinstance(node.attributes, Conv2D) else (1, 1)
     )
@@ -151,6 +153,11 @@ def _thread_slices(body: Body, tile: Tile, node: Node) -> int:
     if tile.shares_pixels and is_shared_by_outputs(body, node):
         return ceil_div(slices, tile.parts)
     return tile.z_slices or slices
+
+
+def _written(kernel: Sequence[int]) -> Sequence[int]:
+    """(h, w) of the taps of a window that are written out: one of a loop."""
+    return (1, 1) if is_long(math.prod(kernel)) else kernel
 
 
 def _window(tile: Tile, height: int, stride: int, spread: int) -> int:

@@ -33,6 +33,7 @@ from .nodes import (
     reads_window,
     record_of,
 )
+from .ops.sliding import is_long, written_taps
 from .pixel_parts import can_share_pixels, texels_of_pixel
 from .source_size import source_size
 from .tile import Tile
@@ -142,6 +143,7 @@ def weight_count(body: Body) -> int:
         int(tensor.data.size)
         for node in body.nodes
         if has_weights(node) and groups_of_channels(body.graph, node) == 1
+        if not is_long(record_of(node).taps(body.graph, node))  # a loop has none
         if (tensor := body.graph.tensors[node.inputs[1]]).data is not None
     )
 
@@ -393,7 +395,7 @@ def _unrolled(body: Body, z_slices: int) -> int:
     lengths = [1]
     for node in body.nodes:
         if has_weights(node) or computed_weights(node):
-            taps = record_of(node).taps(body.graph, node)
+            taps = written_taps(record_of(node).taps(body.graph, node))
             slices = z_slices or shape_of(body.graph.tensors[node.outputs[0]]).slices
             lengths.append(taps * slices if node.outputs[0] in body.held else max(taps, slices))
     return max(lengths)

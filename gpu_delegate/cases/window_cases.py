@@ -57,7 +57,8 @@ class _Window:
 _WINDOWS = (
     _Window(_ONE), _Window(_ONE, (2, 2)), _Window((2, 3)), _Window((5, 5)), _Window((3, 3), (2, 1)),
     _Window((3, 3), (3, 3), valid=True), _Window((3, 3), dilation=(2, 2)), _Window((2, 3), dilation=(2, 1), valid=True),
-    _Window((1, 5), (1, 2)), _Window((7, 7), (2, 2)),
+    _Window((1, 5), (1, 2)), _Window((7, 7), (2, 2)), _Window((9, 8), (2, 1)), _Window((1, 70)),
+    _Window((9, 9), dilation=(2, 2)),
 )  # fmt: skip
 _SIZE: Shape = (3, 11, 10, 5)  # of their maps
 
@@ -80,6 +81,7 @@ def _convolutions(op: str) -> Iterator[OpCase]:
     yield from (_convolution(_SIZE, 13, _Window(), activation=name) for name in ("RELU", "RELU6", "RELU_N1_TO_1"))
     for channels, outputs, groups in ((6, 4, 2), (9, 15, 3), (5, 10, 5), (16, 8, 2)):
         yield _convolution((1, 5, 7, channels), outputs, _Window(), groups)
+    yield from (_convolution(shape, 37, _Window((16, 16), (3, 2))) for shape in ((1, 33, 31, 7), LARGE))
     yield _convolution(LARGE, 37, _Window())
     yield _convolution(LARGE, 37, _Window(_ONE))
 
@@ -108,6 +110,7 @@ def _transposed(op: str) -> Iterator[OpCase]:
         *((shape, outputs, (3, 3), (2, 2)) for shape, outputs in zip(MAPS, (5, 13, 4, 3, 1) * 2, strict=True)),
         ((3, 4, 5, 5), 3, (2, 2), (2, 2)), ((3, 4, 5, 5), 3, (4, 4), (2, 2)), ((3, 4, 5, 5), 5, (2, 3), (2, 1)),
         ((1, 4, 5, 13), 1, (2, 2), (3, 3)), ((1, 4, 5, 3), 13, (3, 3), (1, 1)), ((1, 31, 33, 37), 21, (2, 2), (2, 2)),
+        ((3, 4, 5, 5), 3, (9, 9), (2, 2)), ((1, 4, 5, 13), 21, (16, 16), (8, 8)),
     ]  # fmt: skip
     for shape, outputs, kernel, stride in rows:
         out = (shape[0], shape[1] * stride[0], shape[2] * stride[1], outputs)

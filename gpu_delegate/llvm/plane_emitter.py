@@ -9,13 +9,14 @@ from ..body import Body
 from ..code import X0, Element, Name, Operand, Value, Weight
 from ..emit import Emitter
 from ..expressions import Slice, Weights
-from ..graph import Node
+from ..graph import Node, Size2
 from ..group_sums import GroupSums
 from ..layout import MapShape, Storages, ceil_div, shape_of
 from ..packing import Blob, Float32Array
 from ..tile import Tile
 from .planes import plane_floats
 
+MOST_COLUMNS = 64  # of a long window that are written out one by one
 BLOCK = Name("block", "int")  # of output slices, of those that a tile's kernel computes together
 
 
@@ -23,7 +24,7 @@ BLOCK = Name("block", "int")  # of output slices, of those that a tile's kernel 
 class BlockWeights(Weights):
     """Matrices of a convolution, block by block; `values` of one: (input slices, taps, its output slices, 4, 4)."""
 
-    def texel(self, *at: Slice | int) -> Value:
+    def texel(self, *at: Operand) -> Value:
         """By input slice, tap, output slice and lane, as Weights has it."""
         source, tap, target, lane = at
         assert self.base is not None
@@ -43,6 +44,11 @@ class PlaneEmitter(Emitter):
     def slice_stride(shape: MapShape) -> int:
         """In planes, whose slices are four of them; vectors count in whole slices."""
         return 1 if shape.is_vector else 4 * plane_floats(shape)
+
+    def looped_axes(self, kernel: Size2) -> tuple[bool, bool]:
+        """Rows first: where a lane's column is known, what neighbours read lies in a row."""
+        rows, columns = super().looped_axes(kernel)
+        return rows, columns and kernel[1] > MOST_COLUMNS
 
     def pixel(self, row: int) -> Operand:
         """The index of the thread's pixel `row`, where lanes count from the first one."""

@@ -15,8 +15,9 @@ from ..layout import aligned_channels, shape_of
 from ..operators import EncodedOperator, Operator, attributes_of, integers
 from ..packing import bias_of, convolution_blocks
 from ..rewrite import float_data
+from ..window_taps import TapIndex, axis_at, strided_axis_at, taps_of
 from .record import ByteRules, Emission, Example, FileForm, OpRecord
-from .sliding import dilated_options, positive, read_dilation, read_stride, slide, window_options
+from .sliding import dilated_options, positive, read_dilation, read_stride, slide, window_options, written_taps
 
 if TYPE_CHECKING:
     from ..emit import Emitter
@@ -133,10 +134,15 @@ def window_taps(graph: Graph, node: Node) -> int:
     return math.prod(graph.tensors[node.inputs[1]].shape[1:3])
 
 
+def written_window_taps(graph: Graph, node: Node) -> int:
+    """Those of them that a kernel's text has."""
+    return written_taps(window_taps(graph, node))
+
+
 def _text_taps(graph: Graph, node: Node) -> int:
     """Each tap multiplies matrices, one for each of the output slices that are computed at once."""
     slices = shape_of(graph.tensors[node.outputs[0]]).slices
-    return window_taps(graph, node) * (2 + 2 * min(slices, SLICES_AT_ONCE) // SLICES_AT_ONCE)
+    return written_window_taps(graph, node) * (2 + 2 * min(slices, SLICES_AT_ONCE) // SLICES_AT_ONCE)
 
 
 # Code ---------------------------------------------------------------------------------------------------------------
@@ -166,8 +172,9 @@ def accumulate(emitter: "Emitter", node: Node, at: Slice, source: Slice | None =
         (emitter.output_slice(index), [emitter.held(out, row, index) for row in emitter.rows])
         for index in emitter.held_slices(out)
     ]
-    for tap in range(blocks.values.shape[1]):
-        values = taps_of_window(emitter, node, source or at, tap)
+    height, width = weights.shape[1:3]
+    for ky, kx in taps_of(emitter, (height, width)):
+        values, tap = taps_of_window(emitter, node, source or at, (ky, kx)), ky.times(width).plus(kx).code
         for position, sums in registers:
             _multiply(emitter, sums, values, [blocks.texel(at, tap, position, lane) for lane in range(lanes)])
 
@@ -203,27 +210,29 @@ def _multiply(emitter: "Emitter", sums: Sequence[Name], values: Sequence[Value],
         emitter.add(AddTo(total, combined("add", terms)))
 
 
-def taps_of_window(emitter: "Emitter", node: Node, at: Slice, tap: int) -> Sequence[Value]:
+def taps_of_window(emitter: "Emitter", node: Node, at: Slice, tap: TapIndex) -> Sequence[Value]:
     """The input under one tap of the window, for each of the thread's pixels."""
     if is_pointwise_convolution(emitter.graph, node):
         return emitter.value(node.inputs[0], at)
     source, domain = emitter.shape(node.inputs[0]), emitter.body.domain
     attributes = node.attributes
-    ky, kx = divmod(tap, emitter.graph.tensors[node.inputs[1]].shape[2])
+    ky, kx = tap
     rows = []
     if isinstance(attributes, TransposeConv2D):
         stride, padding = attributes.stride, attributes.padding
-        column = emitter.strided_axis(X0, stride[1], padding.left - kx, source.width)
+        column = strided_axis_at(emitter, X0, stride[1], kx.times(-1).plus(padding.left), source.width)
         base = emitter.map_row()
-        rows = [emitter.strided_axis(base, stride[0], row + padding.top - ky, source.height) for row in emitter.rows]
+        offsets = (ky.times(-1).plus(row + padding.top) for row in emitter.rows)
+        rows = [strided_axis_at(emitter, base, stride[0], offset, source.height) for offset in offsets]
     else:
         assert isinstance(attributes, Conv2D)
         stride, dilation, padding = attributes.stride, attributes.dilation, attributes.padding
-        column = emitter.axis(X0, stride[1], kx * dilation[1] - padding.left, source.width, domain.width - 1)
+        offset = kx.times(dilation[1]).plus(-padding.left)
+        column = axis_at(emitter, X0, stride[1], offset, source.width, domain.width - 1)
         for row in emitter.rows:
-            offset = row * stride[0] + ky * dilation[0] - padding.top
+            offset = ky.times(dilation[0]).plus(row * stride[0] - padding.top)
             rows.append(
-                emitter.axis(emitter.map_row(), stride[0], offset, source.height, domain.height - emitter.tile.rows)
+                axis_at(emitter, emitter.map_row(), stride[0], offset, source.height, domain.height - emitter.tile.rows)
             )
     return [emitter.tap(node.inputs[0], at, row, column) for row in rows]
 

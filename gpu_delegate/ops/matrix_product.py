@@ -16,7 +16,15 @@ from ..graph import Attributes, Conv2D, DepthwiseConv2D, Graph, Node, Shape, Tra
 from ..indices import Index
 from ..layout import ceil_div, shape_of
 from ..operators import EncodedOperator, Operator, attributes_of
-from .convolution import SLICES_AT_ONCE, convolution_macs, is_pointwise_convolution, taps_of_window, window_taps
+from ..window_taps import taps_of
+from .convolution import (
+    SLICES_AT_ONCE,
+    convolution_macs,
+    is_pointwise_convolution,
+    taps_of_window,
+    window_taps,
+    written_window_taps,
+)
 from .record import Emission, Example, FileForm, OpRecord, always
 from .window import computed_depthwise
 
@@ -71,7 +79,9 @@ def _product_macs(graph: Graph, node: Node) -> int:
 
 def _text(graph: Graph, node: Node) -> int:
     """Texels of weights that are written out, for one tap four for each of the output slices computed at once."""
-    return window_taps(graph, node) * (2 + 4 * min(shape_of(graph.tensors[node.outputs[0]]).slices, SLICES_AT_ONCE))
+    return written_window_taps(graph, node) * (
+        2 + 4 * min(shape_of(graph.tensors[node.outputs[0]]).slices, SLICES_AT_ONCE)
+    )
 
 
 # Code ---------------------------------------------------------------------------------------------------------------
@@ -108,9 +118,8 @@ def accumulate_window(emitter: "Emitter", node: Node, at: Slice) -> None:
     """Add one slice of a convolution's input under each tap, times the weights there, to every output slice."""
     weights = node.inputs[1]
     outputs, kernel_h, kernel_w, _ = emitter.graph.tensors[weights].shape
-    for tap in range(kernel_h * kernel_w):
-        ky, kx = (Index.of(place) for place in divmod(tap, kernel_w))
-        values, lanes = _with_known_lanes(emitter, node, taps_of_window(emitter, node, at, tap), at)
+    for ky, kx in taps_of(emitter, (kernel_h, kernel_w)):
+        values, lanes = _with_known_lanes(emitter, node, taps_of_window(emitter, node, at, (ky, kx)), at)
 
         def place(row: Index, y: Index = ky, x: Index = kx) -> "Place":
             return row, y, x
@@ -232,6 +241,6 @@ RECORDS = (
         from_memory=(1,),
         macs=convolution_macs,
         taps=window_taps,
-        text_taps=window_taps,
+        text_taps=written_window_taps,
     ),
 )

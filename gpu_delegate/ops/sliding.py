@@ -7,6 +7,20 @@ import tflite
 from ..graph import Conv2D, Padding, Pool2D, Size2, TransposeConv2D
 from ..operators import ACTIVATION_CODES, MAX_STRIDE, Operator
 
+# Of a window: positions and conditions of a tap's row and column are registers for a whole kernel. Up to 8x8 compilers
+# spill nothing for them; a loop costs some eight instructions on ints a tap (docs/gpu.md).
+LONGEST_WRITTEN = 64
+
+
+def is_long(taps: int) -> bool:
+    """Whether a window of so many taps is a loop in a kernel's text; in a shorter one each tap is written out."""
+    return taps > LONGEST_WRITTEN
+
+
+def written_taps(taps: int) -> int:
+    """How many of a window's taps a kernel's text has."""
+    return 1 if is_long(taps) else taps
+
 
 def positive(operator: Operator, what: str, height: int, width: int) -> Size2:
     """(h, w), both of them possible. Raises ModelError."""

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 import tflite
 
-from ..code import ZEROS, Assign, ChooseLanes, Splat, Value
+from ..code import ZEROS, Assign, ChooseLanes, Splat, Value, Vector, to_float
 from ..expressions import Slice
 from ..graph import Attributes, Graph, Node, Padding, Pool2D, Size2, Unpool2D
 from ..operators import ACTIVATION_CODES, ACTIVATIONS, EncodedOperator, Operator, attributes_of
 from .record import Emission, Example, FileForm, OpRecord
 from .sliding import positive, slide
-from .window import LOWEST, SlidingWindow, pool_taps, window_values
+from .window import LOWEST, SlidingWindow, pool_taps, tap_number, window_values, written_pool_taps
 
 if TYPE_CHECKING:
     from ..emit import Emitter
@@ -119,7 +119,9 @@ def place_of_maximum(emitter: "Emitter", node: Node, at: Slice) -> Sequence[Valu
     window = SlidingWindow(pool.kernel, pool.stride, pool.padding)
     for row, tap, value in window_values(emitter, node, window, at, LOWEST):
         place, most = places[row], values[row]
-        emitter.add(Assign(place, ChooseLanes("less", most, value, Splat(float(tap)), place)))
+        number = tap_number(window, tap)
+        found = Splat(float(number)) if isinstance(number, int) else Vector((to_float(number),) * 4)
+        emitter.add(Assign(place, ChooseLanes("less", most, value, found, place)))
         emitter.add(Assign(most, ChooseLanes("less", most, value, value, most)))
     return places
 
@@ -143,7 +145,7 @@ RECORDS = (
         example=Example(out=_HALF, attributes=_POOLED),
         emission=Emission(stream=place_of_maximum),
         taps=pool_taps,
-        text_taps=pool_taps,
+        text_taps=written_pool_taps,
     ),
     OpRecord(
         "MaxUnpooling2D",

@@ -1,6 +1,6 @@
 """DEPTHWISE_CONV_2D and pooling, windows over each channel separately: how files say them, and their code."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,9 +26,10 @@ from ..layout import aligned_channels
 from ..operators import EncodedOperator, Operator, attributes_of
 from ..packing import bias_of, depthwise_taps
 from ..rewrite import float_data
-from .convolution import convolution_macs, window_taps
+from ..window_taps import TapIndex, axis_at, taps_of
+from .convolution import convolution_macs, window_taps, written_window_taps
 from .record import ONE_SCALE, ByteRules, Emission, Example, FileForm, OpRecord
-from .sliding import dilated_options, positive, read_dilation, read_stride, slide, window_options
+from .sliding import dilated_options, positive, read_dilation, read_stride, slide, window_options, written_taps
 
 if TYPE_CHECKING:
     from ..emit import Emitter
@@ -98,6 +99,10 @@ def pool_taps(graph: Graph, node: Node) -> int:
     return kernel[0] * kernel[1]
 
 
+def written_pool_taps(graph: Graph, node: Node) -> int:
+    return written_taps(pool_taps(graph, node))
+
+
 def depthwise(emitter: "Emitter", node: Node, at: Slice) -> Sequence[Value]:
     """One slice of a depthwise convolution: bias + sum over taps of x * w, lane by lane."""
     weights = float_data(emitter.graph.tensors[node.inputs[1]])
@@ -106,8 +111,9 @@ def depthwise(emitter: "Emitter", node: Node, at: Slice) -> Sequence[Value]:
     several = emitter.tile.rows > 1  # then the thread's pixels share their weights
     first = emitter.declare([bias.texel(at)], "b")[0] if several else bias.texel(at)
     sums = emitter.declare([first for _ in emitter.rows], "d")
-    for row, tap, value in window_values(emitter, node, _depthwise_window(emitter, node), at):
-        weight = taps.texel(at, tap)
+    window = _depthwise_window(emitter, node)
+    for row, tap, value in window_values(emitter, node, window, at):
+        weight = taps.texel(at, tap_number(window, tap))
         if several:
             weight = emitter.once("w", weight)
         emitter.add(AddTo(sums[row], value * weight))
@@ -116,12 +122,9 @@ def depthwise(emitter: "Emitter", node: Node, at: Slice) -> Sequence[Value]:
 
 def computed_depthwise(emitter: "Emitter", node: Node, at: Slice) -> Sequence[Value]:
     """The same with weights in memory, where slice `at` of pixel (ky, kx) is that of a tap; there is no bias."""
-    width = emitter.graph.tensors[node.inputs[1]].shape[2]
     sums = emitter.declare([ZEROS for _ in emitter.rows], "d")
     for row, tap, value in window_values(emitter, node, _depthwise_window(emitter, node), at):
-        ky, kx = divmod(tap, width)
-        place = Index.of(0), Index.of(ky), Index.of(kx)
-        weight = emitter.once("w", emitter.texel_at(node.inputs[1], at, place))
+        weight = emitter.once("w", emitter.texel_at(node.inputs[1], at, (Index.of(0), *tap)))
         emitter.add(AddTo(sums[row], value * weight))
     return sums
 
@@ -149,41 +152,73 @@ def pool(emitter: "Emitter", node: Node, at: Slice) -> Sequence[Value]:
 
 def _count(emitter: "Emitter", node: Node, window: SlidingWindow, row: int) -> Value:
     """How many taps of a pixel's window lie inside the map."""
-    rows, columns = _axes(emitter, node, window, row)
-
-    def inside(axes: list[SourceIndex]) -> Operand:
-        return combined("add", [1.0 if valid is None else to_float(valid) for _, valid in axes])
-
-    return Operation("multiply", (inside(rows), inside(columns)))
+    return Operation("multiply", (_rows_inside(emitter, node, window, row), _columns_inside(emitter, node, window)))
 
 
-def _axes(
-    emitter: "Emitter", node: Node, window: SlidingWindow, row: int
-) -> tuple[list[SourceIndex], list[SourceIndex]]:
-    """Origin rows and columns under the window of one of the thread's pixels."""
+def _rows_inside(emitter: "Emitter", node: Node, window: SlidingWindow, row: int) -> Operand:
+    (taps, _), (step, _), top = window.kernel, window.stride, window.padding.top
+    if any(emitter.looped_axes(window.kernel)):
+        first = emitter.map_row() * step + (row * step - top)
+        return _overlap(emitter, first, taps, emitter.shape(node.inputs[0]).height)
+    return _inside([_row(emitter, node, window, row, Index.of(tap)) for tap in range(taps)])
+
+
+def _columns_inside(emitter: "Emitter", node: Node, window: SlidingWindow) -> Operand:
+    (_, taps), (_, step), left = window.kernel, window.stride, window.padding.left
+    if any(emitter.looped_axes(window.kernel)):
+        return _overlap(emitter, X0 * step - left, taps, emitter.shape(node.inputs[0]).width)
+    return _inside([_column(emitter, node, window, Index.of(tap)) for tap in range(taps)])
+
+
+def _inside(axes: Sequence[SourceIndex]) -> Operand:
+    return combined("add", [1.0 if valid is None else to_float(valid) for _, valid in axes])
+
+
+def _overlap(emitter: "Emitter", first: Value, taps: int, size: int) -> Operand:
+    """How many of so many places from the first one on are among 0 ... size - 1."""
+    start = emitter.position("p", first)
+    last = Operation("minimum", (start + taps, size))
+    return to_float(last - Operation("maximum", (start, 0)))
+
+
+def _row(emitter: "Emitter", node: Node, window: SlidingWindow, row: int, tap: Index) -> SourceIndex:
+    """The origin row under a tap of the window of one of the thread's pixels."""
+    source, domain, step = emitter.shape(node.inputs[0]), emitter.body.domain, window.stride[0]
+    offset = tap.times(window.dilation[0]).plus(row * step - window.padding.top)
+    return axis_at(emitter, emitter.map_row(), step, offset, source.height, domain.height - emitter.tile.rows)
+
+
+def _column(emitter: "Emitter", node: Node, window: SlidingWindow, tap: Index) -> SourceIndex:
+    """The origin column under a tap."""
     source, domain = emitter.shape(node.inputs[0]), emitter.body.domain
-    (step_y, step_x), (spread_y, spread_x), padding = window.stride, window.dilation, window.padding
-    rows = [
-        emitter.axis(
-            emitter.map_row(),
-            step_y,
-            row * step_y + ky * spread_y - padding.top,
-            source.height,
-            domain.height - emitter.tile.rows,
-        )
-        for ky in range(window.kernel[0])
-    ]
-    columns = [
-        emitter.axis(X0, step_x, kx * spread_x - padding.left, source.width, domain.width - 1)
-        for kx in range(window.kernel[1])
-    ]
-    return rows, columns
+    offset = tap.times(window.dilation[1]).plus(-window.padding.left)
+    return axis_at(emitter, X0, window.stride[1], offset, source.width, domain.width - 1)
+
+
+def tap_number(window: SlidingWindow, tap: TapIndex) -> Operand:
+    """A tap's number, row by row."""
+    row, column = tap
+    return row.times(window.kernel[1]).plus(column).code
 
 
 def window_values(
     emitter: "Emitter", node: Node, window: SlidingWindow, at: Slice, outside: Value = ZEROS
-) -> list[tuple[int, int, Name]]:
-    """(row of the thread, tap, value): source row by source row, so that pixels share their loads."""
+) -> Iterator[tuple[int, TapIndex, Name]]:
+    """(row of the thread, tap, value), to be used one by one: in a loop, or source row by source row, so that pixels
+    share their loads."""
+    if not any(emitter.looped_axes(window.kernel)):
+        yield from _written_values(emitter, node, window, at, outside)
+        return
+    for ky, kx in taps_of(emitter, window.kernel):
+        column = _column(emitter, node, window, kx)
+        for row in emitter.rows:
+            source_row = _row(emitter, node, window, row, ky)
+            yield row, (ky, kx), emitter.tap(node.inputs[0], at, source_row, column, outside)
+
+
+def _written_values(
+    emitter: "Emitter", node: Node, window: SlidingWindow, at: Slice, outside: Value
+) -> list[tuple[int, TapIndex, Name]]:
     uses: dict[int, list[tuple[int, int]]] = {}
     for row in emitter.rows:
         for ky in range(window.kernel[0]):
@@ -197,8 +232,17 @@ def window_values(
             rows, columns = axes[row]
             for kx, column in enumerate(columns):
                 value = emitter.tap(node.inputs[0], at, rows[ky], column, outside)
-                found.append((row, ky * len(columns) + kx, value))
+                found.append((row, (Index.of(ky), Index.of(kx)), value))
     return found
+
+
+def _axes(
+    emitter: "Emitter", node: Node, window: SlidingWindow, row: int
+) -> tuple[list[SourceIndex], list[SourceIndex]]:
+    """Origin rows and columns under the window of one of the thread's pixels."""
+    height, width = window.kernel
+    rows = [_row(emitter, node, window, row, Index.of(ky)) for ky in range(height)]
+    return rows, [_column(emitter, node, window, Index.of(kx)) for kx in range(width)]
 
 
 _HALF = Example(out=(1, 4, 4, 8), attributes=Pool2D(kernel=(2, 2), stride=(2, 2)))
@@ -215,7 +259,7 @@ RECORDS = (
         macs=convolution_macs,
         weight_bytes=_depthwise_bytes,
         taps=window_taps,
-        text_taps=window_taps,
+        text_taps=written_window_taps,
         quantized=ByteRules(weights=3),
     ),
     *(
@@ -226,7 +270,7 @@ RECORDS = (
             _HALF,
             emission=Emission(stream=pool),
             taps=pool_taps,
-            text_taps=pool_taps,
+            text_taps=written_pool_taps,
             quantized=ONE_SCALE,
         )
         for name in ("AVERAGE_POOL_2D", "MAX_POOL_2D")

@@ -13,7 +13,7 @@ import numpy as np
 from ..graph import Activated, Alpha, Attributes, Graph, Node, Shape
 from ..layout import aligned_channels, shape_of
 from ..operators import ACTIVATION_CODES, MAX_OPERANDS, EncodedOperator, Operator, attributes_of
-from .record import Example, FileForm, OpRecord, ConstantTexels, no_texels
+from .record import ConstantTexels, Example, FileForm, OpRecord, no_texels
 
 MOST_BROADCAST = 4  # dimensions; TensorFlow Lite aborts the process where it broadcasts in 5 or 6, depending on the op
 

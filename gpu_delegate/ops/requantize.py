@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ..graph import Attributes, Node, Steps
 from ..operators import attributes_of
 from .elementwise import elementwise
-from .record import Example, ConstantTexels
+from .record import ConstantTexels, Example
 
 MULTIPLIER_BITS, LOW_BITS = 31, 16
 SUM_BITS = 20  # of a step, to which ADD brings its inputs

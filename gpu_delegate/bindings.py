@@ -8,8 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from .layout import PHWC4, TEXEL_BYTES, Fetch, Storage
+import numpy as np
+
+from .layout import PHWC4, TEXEL_BYTES, Fetch, Storage, ceil_div
 from .limits import Limits
+from .packing import Blob
 from .shader import lines_of
 
 WEIGHTS_UNIT = 0  # texture unit of the weights
@@ -34,6 +37,7 @@ class KernelInput:
     texels: int
     fetch: Fetch = "texture"
     is_replaced: bool = False  # an output lies where it does
+    low: str = ""  # the variable that holds the least number of its bytes; "" writes the number itself
 
     @property
     def unpacks(self) -> bool:
@@ -57,6 +61,7 @@ class KernelOutput:
     storage: Storage
     lanes: int = 4  # written by one WRITE; a plain tensor may be written in pairs or fours
     replaces: bool = False  # it lies where an input does
+    low: str = ""  # as an input's
 
     @property
     def texel(self) -> str:
@@ -159,7 +164,7 @@ def declare(
         lines += lines_of("stored_bytes.glsl")
     for k, source in enumerate(sources):
         if source.fetch == "texture":
-            lines += _input_texture(k, source.storage)
+            lines += _input_texture(k, source)
         elif source.fetch == "uniform":
             lines += _input_array(k, f"std140, binding = {uniform}", "uniform", source, halves.unpack)
             uniform += 1
@@ -182,10 +187,10 @@ def _weights_array(block: str, value: str = "weights[i]") -> list[str]:
     return [block, "#undef WEIGHT", f"#define WEIGHT(i) {value}"]
 
 
-def _input_texture(k: int, storage: Storage) -> list[str]:
+def _input_texture(k: int, source: KernelInput) -> list[str]:
     kind, value = "samplerBuffer", f"texelFetch(in{k}_texels, i)"
-    if storage.is_bytes:  # OpenGL ES has no precision of its own for such samplers
-        kind, value = "highp usamplerBuffer", _with_low(f"vec4({value})", storage)
+    if source.storage.is_bytes:  # OpenGL ES has no precision of its own for such samplers
+        kind, value = "highp usamplerBuffer", _with_low(f"vec4({value})", source)
     return [f"layout(binding = {FIRST_INPUT_UNIT + k}) uniform {kind} in{k}_texels;", f"#define in{k}(i) {value}"]
 
 
@@ -193,7 +198,7 @@ def _input_array(k: int, layout: str, kind: str, source: KernelInput, unpack: st
     texel, value = "vec4", f"in{k}_texels[i]"
     if source.unpacks:
         texel, storage = _PACKED[source.storage.value_bytes], source.storage
-        value = _with_low(f"from_bytes({value})", storage) if storage.is_bytes else f"{unpack}({value})"
+        value = _with_low(f"from_bytes({value})", source) if storage.is_bytes else f"{unpack}({value})"
     size = source.texels if source.fetch == "uniform" else ""
     return [f"layout({layout}) {kind} In{k} {{ {texel} in{k}_texels[{size}]; }};", f"#define in{k}(i) {value}"]
 
@@ -206,14 +211,31 @@ def _converted_output(k: int, target: KernelOutput, restrict: str, to_halves: st
     """In the form that WRITE in halves.glsl and stored_bytes.glsl expects, whatever this output is stored as."""
     storage, value = target.storage, "v"
     if storage.is_packed:
-        value = f"to_bytes(v, {storage.low}.0)" if storage.is_bytes else f"{to_halves}(v)"
+        value = f"to_bytes(v, {target.low or f'{storage.low}.0'})" if storage.is_bytes else f"{to_halves}(v)"
     return [
         f"layout(std430, binding = {k}) writeonly {restrict}buffer Out{k} {{ {target.texel} out{k}_texels[]; }};",
         f"#define out{k}(i, v) out{k}_texels[i] = {value}",
     ]
 
 
-def _with_low(unsigned: str, storage: Storage) -> str:
+def with_lows(
+    sources: Sequence[KernelInput], targets: Sequence[KernelOutput], blob: Blob
+) -> tuple[list[KernelInput], list[KernelOutput], list[str]]:
+    """The same where the least numbers of bytes are among the weights, and the lines that read them.
+
+    Kernels that differ in them alone have the same source.
+    """
+    values = [each.storage.low for each in (*sources, *targets) if each.storage.low]
+    base = blob.vector(np.array(values, np.float32)) if values else 0
+    names = (f"lows{k // 4}.{'xyzw'[k % 4]}" for k in range(len(values)))
+    read = [replace(each, low=next(names)) if each.storage.low else each for each in sources]
+    written = [replace(each, low=next(names)) if each.storage.low else each for each in targets]
+    return read, written, [f"    vec4 lows{k} = WEIGHT({base + k});" for k in range(ceil_div(len(values), 4))]
+
+
+def _with_low(unsigned: str, source: KernelInput) -> str:
     """The numbers that the bytes of a texel stand for."""
-    low = storage.low
+    low = source.storage.low
+    if source.low:
+        return f"({unsigned} + {source.low})"
     return f"({unsigned} {'-' if low < 0 else '+'} {abs(low)}.0)" if low else unsigned

@@ -209,8 +209,9 @@ class Elementwise(Value):
 
     op: str
     attributes: Attributes
-    glsl: str  # with {0}, {1}, ... for the operands
+    glsl: str  # with {0}, {1}, ... for the operands, then the constants
     operands: tuple[Operand, ...]
+    constants: tuple[Value, ...] = ()  # texels with numbers of the attributes, for printers that do not write those
     type: ValueType = "vec4"
 
 

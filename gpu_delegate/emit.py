@@ -50,7 +50,7 @@ from .group_sums import GroupSums
 from .indices import Index, Validity
 from .layout import MapShape, Storages, ceil_div, shape_of
 from .moves import Place, moved
-from .nodes import elementwise_value, has_weights, is_elementwise, needs_mask, record_of
+from .nodes import constants_of, elementwise_value, has_weights, is_elementwise, needs_mask, record_of
 from .ops.sliding import is_long
 from .packing import Blob, Float32Array
 from .rewrite import float_data
@@ -239,7 +239,9 @@ class Emitter:
     def _elementwise(self, node: Node, at: Slice) -> Sequence[Value]:
         channels = self.shape(node.outputs[0]).channels
         operands = [self.operand(i, at, channels) for i in node.inputs]
-        values = [elementwise_value(node, row) for row in zip(*operands, strict=True)]
+        weights = self.weights(node, "constants", constants_of(node))
+        constants = [self.once("c", weights.texel(k)) for k in range(len(weights.values))]
+        values = [elementwise_value(node, row, constants) for row in zip(*operands, strict=True)]
         return [self.masked(value, channels, at) for value in values] if needs_mask(node) else values
 
     def masked(self, value: Value, channels: int, at: Slice) -> Value:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from .bindings import Bindings, HalfFunctions, KernelInput, KernelOutput, settle_fetches
+from .bindings import Bindings, HalfFunctions, KernelInput, KernelOutput, settle_fetches, with_lows
 from .body import Body
 from .emit import Emitter
 from .graph import Node
@@ -246,15 +246,19 @@ class _Outline:
     ) -> Kernel:
         """The kernel whose main() continues so after the reductions."""
         sizes = zip(("LOCAL_X", "LOCAL_Y", "LOCAL_Z"), self._tile.local, strict=True)
-        called, weights = called_functions(nodes), self.blob.data()
+        called, sources, lows = called_functions(nodes), self._sources, list[str]()
+        written = list(targets.values())
+        if len(self.blob.data()) and not self._tile.has_literals:
+            sources, written, lows = with_lows(sources, written, self.blob)
+        weights = self.blob.data()
         storage = PHWC4_HALVES if self._limits.half_arithmetic else PHWC4
         wanted = KernelInput(storage, len(weights), self._tile.weights_fetch if len(weights) else "texture")
-        read, *sources = settle_fetches([wanted, *self._sources], len(targets), self._limits)
+        read, *sources = settle_fetches([wanted, *sources], len(targets), self._limits)
         restricts = "storage" in (self._tile.weights_fetch, self._tile.inputs_fetch)
         is_declared = len(weights) or (self._tile.weights_fetch == "texture" and self._limits.texture_buffer_texels)
         bindings = Bindings(
             tuple(sources),
-            tuple(targets.values()),
+            tuple(written),
             read if is_declared else None,
             restricts,
             HalfFunctions(self._limits.packs_halves, bool(self._limits.half_arithmetic)),
@@ -262,7 +266,7 @@ class _Outline:
         sections = {
             "bindings": [*bindings.lines, *called, *self.vectors.shared, *main.shared],
             "place": main.place,
-            "body": self.vectors.lines + main.lines,
+            "body": lows + self.vectors.lines + main.lines,
         }
         return Kernel(
             name="+".join(record_of(node).kernel_name for node in nodes),

@@ -2,7 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 
-from .code import Elementwise, Operand
+import numpy as np
+import numpy.typing as npt
+
+from .code import Elementwise, Operand, Value
 from .graph import Graph, Node
 from .layout import shape_of
 from .ops.record import Emission, OpRecord, Role
@@ -64,15 +67,20 @@ def is_elementwise(node: Node) -> bool:
     return has_role(node, "elementwise")
 
 
-def elementwise_value(node: Node, operands: Sequence[Operand]) -> Elementwise:
-    """What an elementwise node makes of vec4 operands."""
+def elementwise_value(node: Node, operands: Sequence[Operand], constants: Sequence[Value] = ()) -> Elementwise:
+    """What an elementwise node makes of vec4 operands, with the texels of its constants."""
     arithmetic = record_of(node).arithmetic
     glsl = arithmetic if isinstance(arithmetic, str) else arithmetic(node)
-    return Elementwise(node.op, node.attributes, glsl, tuple(operands))
+    return Elementwise(node.op, node.attributes, glsl, tuple(operands), tuple(constants))
+
+
+def constants_of(node: Node) -> npt.NDArray[np.float32]:
+    """Numbers of an elementwise node's attributes as texels (N, 4): kernels with others have the same source."""
+    return np.array(record_of(node).constants(node), np.float32).reshape(-1, 4)
 
 
 def expression(node: Node, operands: list[str]) -> str:
-    """The GLSL expression of an elementwise node on vec4 operands."""
+    """The GLSL expression of an elementwise node on vec4 operands, the texels of its constants among them."""
     return elementwise_value(node, []).glsl.format(*operands)
 
 

@@ -251,7 +251,7 @@ _WORDS: Mapping[type, Callable[[Any], str]] = MappingProxyType(
         Choose: lambda v: f"({glsl(v.condition)} ? {glsl(v.value)} : {glsl(v.other)})",
         ChooseLanes: _choose_lanes,
         Tap: _tap,
-        Elementwise: lambda value: value.glsl.format(*map(_atom, value.operands)),
+        Elementwise: lambda value: value.glsl.format(*map(_atom, (*value.operands, *value.constants))),
         Halves: lambda value: halves(value.value),
         Widened: lambda value: f"vec4({glsl(value.value)})",
         Texel: _texel,

@@ -11,6 +11,7 @@ from .code import AcrossLanes, Name, Splat
 from .graph import Graph, Node
 from .layout import shape_of
 from .nodes import (
+    constants_of,
     expression,
     has_role,
     has_weights,
@@ -182,10 +183,14 @@ class ReductionEmitter:
     def _elementwise(self, node: Node) -> None:
         shape = shape_of(self.graph.tensors[node.outputs[0]])
         repeat = shape.channels if shape.channels > 1 else 0
-        text = expression(node, [self._value(i, "o", repeat) for i in node.inputs])
+        text = expression(node, [*(self._value(i, "o", repeat) for i in node.inputs), *self._constants(node)])
         if needs_mask(node) and shape.channels % 4:
             text = f"keep({text}, {shape.channels} - 4 * o)"
         self._each(shape.slices, [f"{self.arrays[node.outputs[0]]}[o] = {text};"])
+
+    def _constants(self, node: Node) -> list[str]:
+        """Numbers of a node's attributes, as weights."""
+        return [f"WEIGHT({self.blob.add(texel)})" for texel in constants_of(node)]
 
     def _matrix(self, node: Node) -> None:
         """A 1x1 convolution: one thread per output slice, weights such that adjacent threads read adjacent texels."""

@@ -120,7 +120,8 @@ class SharedReductionEmitter(ReductionEmitter):
     def _elementwise(self, node: Node) -> None:
         out = node.outputs[0]
         channels, at = self.work.shape(out).channels, f"{self._first(out)}o"
-        text = expression(node, [self._value(i, at, channels if channels > 1 else 0) for i in node.inputs])
+        operands = [self._value(i, at, channels if channels > 1 else 0) for i in node.inputs]
+        text = expression(node, [*operands, *self._constants(node)])
         if needs_mask(node) and channels % 4:
             text = f"keep({text}, {channels} - 4 * ({at}))"
         self._each(self.work.slices(out), [f"{self.arrays[out]}[{at}] = {text};"])

@@ -12,8 +12,8 @@ vec4 round_up(vec4 v) {
     return whole + floor(2.0 * (v - whole));
 }
 
-vec4 round_to_steps(vec4 v, vec4 multiplier, float least, float most) {
-    return clamp(round_away(v * multiplier), least, most);
+vec4 round_to_steps(vec4 v, vec4 multiplier, vec4 limits) {
+    return clamp(round_away(v * multiplier), limits.x, limits.y);
 }
 
 // The bits from 31 on of a product of two integers: rounded down, or, by half a unit more, up.
@@ -31,42 +31,56 @@ ivec4 multiplier_of(vec4 high, vec4 low) {
 }
 
 // Rounded up to a whole number behind the product, and away from zero behind the power.
-vec4 requantize(vec4 v, vec4 high, vec4 low, vec4 power, float least, float most) {
+vec4 requantize(vec4 v, vec4 high, vec4 low, vec4 power, vec4 limits) {
     ivec4 product = high_product(ivec4(v * max(power, 1.0)), multiplier_of(high, low), HALF_UNIT);
-    return clamp(round_away(vec4(product) * min(power, 1.0)), least, most);
+    return clamp(round_away(vec4(product) * min(power, 1.0)), limits.x, limits.y);
+}
+
+// The same where float32 has the product to a quarter (is_narrow in gpu_delegate/ops/requantize.py), in a third of the
+// instructions. Twice the product is 2^32 times the rounded one and a rest, from -2^31 on, which is all that 32 bits keep
+// of it: so the rounded one is the whole number next to the difference. Behind the power, a factor of the float next to
+// 1.0 leads halves, and nothing else, away from zero.
+vec4 requantize_narrow(vec4 v, vec4 high, vec4 low, vec4 power, vec4 limits) {
+    vec4 x = v * max(power, 1.0), multiplier = high * 3.0517578125e-5 + low * 4.656612873077393e-10;
+    ivec4 rest = ivec4(x) * ((ivec4(high) << 17) + (ivec4(low) << 1));
+    vec4 product = roundEven(x * multiplier - vec4(rest) * 2.3283064365386963e-10);
+    return clamp(roundEven(product * (min(power, 1.0) * 1.00000011920928955)), limits.x, limits.y);
 }
 
 // Rounded up once, behind the power.
-vec4 requantize_once(vec4 v, vec4 high, vec4 low, vec4 power, float least, float most) {
+vec4 requantize_once(vec4 v, vec4 high, vec4 low, vec4 power, vec4 limits) {
     uvec4 more = uvec4(greaterThanEqual(power, vec4(1.0))) * HALF_UNIT;
     ivec4 product = high_product(ivec4(v * max(power, 1.0)), multiplier_of(high, low), more);
-    return clamp(floor(vec4(product) * min(power, 1.0) + 0.5), least, most);
+    return clamp(floor(vec4(product) * min(power, 1.0) + 0.5), limits.x, limits.y);
 }
 
-// Quotient by a power of two, rounded away from zero.
-ivec4 shifted_right(ivec4 x, int bits) {
-    int mask = (1 << bits) - 1;
-    ivec4 rest = x & mask, half_of = ivec4(mask >> 1) + ivec4(lessThan(x, ivec4(0)));
-    return (x >> bits) + ivec4(greaterThan(rest, half_of));
+// Quotients by a power of two, given half of it, rounded away from zero.
+ivec4 shifted_right(ivec4 x, ivec4 negative, int half_of, int bits) {
+    return (x + half_of + negative) >> bits;
 }
 
-// Steps of two scales to 2^-20 of a common one, added or subtracted; a multiplier is followed by its shift to the right.
-vec4 add_steps(vec4 a, vec4 b, ivec2 of_a, ivec2 of_b, ivec2 of_sum, int sign, float least, float most) {
-    ivec4 first = shifted_right(high_product(ivec4(a) << 20, ivec4(of_a.x), HALF_UNIT), of_a.y);
-    ivec4 second = shifted_right(high_product(ivec4(b) << 20, ivec4(of_b.x), HALF_UNIT), of_b.y);
-    ivec4 total = high_product(first + sign * second, ivec4(of_sum.x), HALF_UNIT);
-    return clamp(vec4(shifted_right(total, of_sum.y)), least, most);
+// Steps of two scales to 2^-20 of twice the greater one, that of `a`: `other` is multiplied by an integer in two parts, in
+// units of 1 and of 2^-11, then shifted by bits, and so is the sum, whose multiplier has a higher and a lower part. The
+// factors of `last` bring both to the double of 2^-20, with the sign of each, since the product's bits from 32 on are taken.
+vec4 add_steps(vec4 a, vec4 b, vec4 other, vec4 sum, vec4 last) {
+    ivec4 y = ivec4(b), above, below;
+    ivec4 whole = y * int(other.x) + ((y * int(other.y) + 1024) >> 11);
+    ivec4 second = shifted_right(whole, y >> 31, int(other.z), int(other.w));
+    imulExtended(ivec4(a) * int(last.x) + second * int(last.y), ivec4((int(sum.x) << 16) + int(sum.y)), above, below);
+    above += ivec4(uvec4(below) >> 31);
+    return clamp(vec4(shifted_right(above, above >> 31, int(sum.z), int(sum.w))), last.z, last.w);
 }
 
-// x * clamp(x + 3, 0, 6) / 6 in 16 bits. The gate is computed in `gates`: factors before, of, and behind a rounding.
-vec4 hard_swish_steps(vec4 x, float multiplier, vec3 gates, float power, float low, float high) {
-    vec4 value = round_up(x * multiplier);
-    vec4 gate = round_up(clamp(x * gates.x, -32768.0, 32767.0) * gates.y);
-    gate = clamp(round_away(gate * gates.z), -32768.0, 32767.0);
+// x * clamp(x + 3, 0, 6) / 6 in 16 bits. `gates` has the factor of x, and the gate's: before, of, and behind a rounding;
+// `last` the last one, and the limits.
+vec4 hard_swish_steps(vec4 x, vec4 gates, vec4 last) {
+    vec4 value = round_up(x * gates.x);
+    vec4 gate = round_up(clamp(x * gates.y, -32768.0, 32767.0) * gates.z);
+    gate = clamp(round_away(gate * gates.w), -32768.0, 32767.0);
     gate = floor((gate + 32768.0) * 0.5);
     vec4 upper = floor(gate * 0.0078125);
     vec4 lower = (gate - upper * 128.0) * abs(value) * 0.000030517578125;
     upper = upper * abs(value) * 0.00390625;
     vec4 product = floor(upper) + floor(upper - floor(upper) + lower);
-    return clamp(round_away(sign(value) * product * power), low, high);
+    return clamp(round_away(sign(value) * product * last.x), last.y, last.z);
 }

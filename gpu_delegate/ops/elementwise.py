@@ -13,7 +13,7 @@ import numpy as np
 from ..graph import Activated, Alpha, Attributes, Graph, Node, Shape
 from ..layout import aligned_channels, shape_of
 from ..operators import ACTIVATION_CODES, MAX_OPERANDS, EncodedOperator, Operator, attributes_of
-from .record import NO_RULES, ONE_SCALE, ByteRules, Example, FileForm, OpRecord
+from .record import NO_RULES, ONE_SCALE, ByteRules, ConstantTexels, Example, FileForm, OpRecord, no_texels
 
 MOST_BROADCAST = 4  # dimensions; TensorFlow Lite aborts the process where it broadcasts in 5 or 6, depending on the op
 
@@ -162,11 +162,12 @@ def elementwise(
     functions: str = "",
     finite: bool = True,
     quantized: ByteRules = NO_RULES,
+    constants: Callable[[Node], ConstantTexels] = no_texels,
 ) -> OpRecord:
     """The record of an elementwise op."""
     return OpRecord(
-        name, "elementwise", file, example, short_name=short_name, arithmetic=arithmetic, functions=functions,
-        finite=finite, weight_bytes=operand_bytes, quantized=quantized,
+        name, "elementwise", file, example, short_name=short_name, arithmetic=arithmetic, constants=constants,
+        functions=functions, finite=finite, weight_bytes=operand_bytes, quantized=quantized,
     )  # fmt: skip
 
 

@@ -135,6 +135,14 @@ def nothing(graph: Graph, node: Node) -> int:
     return 0
 
 
+ConstantTexels = tuple[tuple[float, float, float, float], ...]
+
+
+def no_texels(node: Node) -> ConstantTexels:
+    """The constants of an op that has none."""
+    return ()
+
+
 def one(graph: Graph, node: Node) -> int:
     """The count of an op that reads one pixel for one pixel, or all channels."""
     return 1
@@ -161,6 +169,9 @@ class OpRecord:
     short_name: str = ""  # in the names of kernels; the name in lower case where there is none
     emission: Emission = Emission()
     arithmetic: str | Callable[[Node], str] = ""  # of an elementwise op: GLSL on the vec4 operands {0}, {1}, ...
+    constants: Callable[[Node], ConstantTexels] = (
+        no_texels  # numbers of its attributes, which kernels read as operands behind
+    )
     functions: str = ""  # the file of shaders/ with functions that it calls, if elementwise.glsl lacks them
     finite: bool = True  # whether the arithmetic gives finite values in padding lanes; else they are set to zero
     movement: Movement | None = None

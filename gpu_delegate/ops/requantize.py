@@ -16,10 +16,12 @@ import numpy.typing as npt
 from ..graph import Attributes, Node, Steps
 from ..operators import attributes_of
 from .elementwise import elementwise
-from .record import Example
+from .record import ConstantTexels, Example
 
 MULTIPLIER_BITS, LOW_BITS = 31, 16
 SUM_BITS = 20  # of a step, to which ADD brings its inputs
+FRACTION_BITS = MULTIPLIER_BITS - SUM_BITS  # of the product of a step in such parts and a multiplier
+END_OF_NARROW = 1 << 22  # of whole numbers whose products with multipliers float32 has to a quarter
 _Floats = npt.NDArray[np.float32]
 
 
@@ -32,6 +34,7 @@ class Requantize(Attributes):
 
     limits: Steps = field(default_factory=lambda: Steps(-128, 127))
     is_once: bool = False  # rounded once, behind the power, halves up
+    is_narrow: bool = False  # whether what it is given lets requantize_narrow do it (`is_narrow`)
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,9 @@ class HardSwishSteps(Attributes):
     limits: Steps = field(default_factory=lambda: Steps(-128, 127))
 
 
+HALF = FixedPoint(1 << (MULTIPLIER_BITS - 1), 0)
+
+
 def fixed_point(multiplier: float) -> FixedPoint:
     """A positive number (QuantizeMultiplier of TensorFlow Lite); to the left where the shift is negative."""
     mantissa, exponent = math.frexp(multiplier)
@@ -86,36 +92,57 @@ def in_floats(multipliers: list[FixedPoint]) -> tuple[_Floats, _Floats, _Floats]
     return np.array(high, np.float32), np.array(low, np.float32), np.array(powers, np.float32)
 
 
-def _limits(limits: Steps) -> str:
-    return f"{float(limits.low)!r}, {float(limits.high)!r}"
+def is_narrow(limits: Steps, most: int, least_power: float, greatest_power: float) -> bool:
+    """Whether `requantize_narrow` does what `requantize` does: for whole numbers up to `most` away from zero.
+
+    It needs products that float32 has to a quarter, or that the limits cut off even if they are wrong by 2.
+    """
+    if most * max(1.0, 2 * greatest_power) < END_OF_NARROW:
+        return True
+    is_cut = least_power * (END_OF_NARROW // 2 - 2) > max(-limits.low, limits.high) + 1
+    return is_cut and greatest_power <= 1.0
 
 
 def _requantized(node: Node) -> str:
     attributes = attributes_of(node, Requantize)
-    function = "requantize_once" if attributes.is_once else "requantize"
-    return f"{function}({{0}}, {{1}}, {{2}}, {{3}}, {_limits(attributes.limits)})"
+    function = "_once" if attributes.is_once else "_narrow" if attributes.is_narrow else ""
+    return f"requantize{function}({{0}}, {{1}}, {{2}}, {{3}}, {{4}})"
 
 
-def _rounded(node: Node) -> str:
-    return f"round_to_steps({{0}}, {{1}}, {_limits(attributes_of(node, RoundToSteps).limits)})"
+def _limits(node: Node) -> ConstantTexels:
+    assert isinstance(node.attributes, Requantize | RoundToSteps)
+    limits = node.attributes.limits
+    return ((float(limits.low), float(limits.high), 0.0, 0.0),)
 
 
 def _added(node: Node) -> str:
-    attributes = attributes_of(node, AddSteps)
-    factors = (*attributes.of_inputs, attributes.of_sum)
-    said = ", ".join(f"ivec2({each.multiplier}, {each.shift})" for each in factors)
-    sign = -1 if attributes.is_difference else 1
-    return f"add_steps({{0}}, {{1}}, {said}, {sign}, {_limits(attributes.limits)})"
+    """The input whose scale is the greater one comes first: it is but shifted."""
+    first, _ = attributes_of(node, AddSteps).of_inputs
+    return "add_steps({0}, {1}, {2}, {3}, {4})" if first == HALF else "add_steps({1}, {0}, {2}, {3}, {4})"
 
 
-def _vector(values: tuple[float, ...]) -> str:
-    return f"vec{len(values)}({', '.join(map(repr, map(float, values)))})"
+def _factors(node: Node) -> ConstantTexels:
+    """Of ADD_STEPS, all of them integers that float32 has; see shaders/requantize.glsl."""
+    add = attributes_of(node, AddSteps)
+    signs = (1.0, -1.0 if add.is_difference else 1.0)
+    (first, second), of_sum = add.of_inputs, add.of_sum
+    if first != HALF:
+        first, second, signs = second, first, signs[::-1]
+    assert first == HALF, "the greater scale is half of twice itself"
+    assert of_sum.shift or not of_sum.multiplier, "the form refuses others"
+    whole, fraction = divmod(second.multiplier, 1 << FRACTION_BITS) if second.shift else (second.multiplier >> 10, 0)
+    high, low = divmod(of_sum.multiplier, 1 << LOW_BITS)
+    shift, last = max(second.shift, 1), max(of_sum.shift, 1)
+    return (
+        (float(whole), float(fraction), 2.0 ** (shift - 1), float(shift)),
+        (float(high), float(low), 2.0 ** (last - 1), float(last)),
+        (signs[0] * 2**SUM_BITS, signs[1] * 2, float(add.limits.low), float(add.limits.high)),
+    )
 
 
-def _swished(node: Node) -> str:
+def _swish_factors(node: Node) -> ConstantTexels:
     swish = attributes_of(node, HardSwishSteps)
-    factors = f"{swish.multiplier!r}, {_vector(swish.gates)}, {swish.power!r}"
-    return f"hard_swish_steps({{0}}, {factors}, {_limits(swish.limits)})"
+    return ((swish.multiplier, *swish.gates), (swish.power, float(swish.limits.low), float(swish.limits.high), 0.0))
 
 
 RECORDS = (
@@ -125,13 +152,15 @@ RECORDS = (
         None,
         Example(constants=((8,), (8,), (8,)), attributes=Requantize()),
         functions="requantize.glsl",
+        constants=_limits,
     ),
     elementwise(
         "ROUND_TO_STEPS",
-        _rounded,
+        "round_to_steps({0}, {1}, {2})",
         None,
         Example(constants=((8,),), attributes=RoundToSteps()),
         functions="requantize.glsl",
+        constants=_limits,
     ),
     elementwise(
         "ADD_STEPS",
@@ -139,6 +168,14 @@ RECORDS = (
         None,
         Example(shapes=((1, 8, 8, 8), (1, 8, 8, 8)), attributes=AddSteps()),
         functions="requantize.glsl",
+        constants=_factors,
     ),
-    elementwise("HARD_SWISH_STEPS", _swished, None, Example(attributes=HardSwishSteps()), functions="requantize.glsl"),
+    elementwise(
+        "HARD_SWISH_STEPS",
+        "hard_swish_steps({0}, {1}, {2})",
+        None,
+        Example(attributes=HardSwishSteps()),
+        functions="requantize.glsl",
+        constants=_swish_factors,
+    ),
 )

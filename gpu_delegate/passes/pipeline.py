@@ -38,6 +38,7 @@ from .grouped import expand_grouped_convolution
 from .integers import check_integers
 from .lookups import express_lookups
 from .merging import merge_following_arithmetic, merge_preceding_arithmetic
+from .narrow_products import narrow_products
 from .padding import dilate_convolutions, pad_from_concatenation
 from .products import express_products, separate_computed_weights
 from .ranks import align_ranks
@@ -87,6 +88,7 @@ PASSES: tuple[Pass, ...] = (
     distribute_mean,
     mean_before_resize,
     drop_unused,
+    narrow_products,
 )
 
 # Passes for programs of one dispatch per op: nothing is moved; only unused nodes are removed, and only ops without a
@@ -117,6 +119,7 @@ UNFUSED_PASSES: tuple[Pass, ...] = (
     connected_to_convolution,
     pool_to_mean,
     drop_unused,
+    narrow_products,
 )
 
 

@@ -29,7 +29,7 @@ def _added(node: QuantizedNode) -> Sequence[Node]:
     twice, scale = 2 * max(_scales(node)), node.scale(node.out)
     first, second = (fixed_point(each / twice) for each in _scales(node))
     of_sum = fixed_point(twice / 2**SUM_BITS / scale)
-    if of_sum.shift < 0:
+    if of_sum.shift < 1 and of_sum.multiplier:
         node.refuse(f"a scale of {scale} for a sum of scales up to {twice / 2}")
     attributes = AddSteps((first, second), of_sum, node.node.op == "SUB", node.limits(activation_of(node.node)))
     return node.finish("ADD_STEPS", node.operand(0), node.operand(1), attributes=attributes)

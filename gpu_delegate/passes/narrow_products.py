@@ -1,0 +1,29 @@
+"""A graph goes in; the same comes out where each REQUANTIZE says whether numbers are small enough for a shorter way."""
+
+from dataclasses import replace
+
+from ..graph import Graph, Node, Steps
+from ..operators import attributes_of
+from ..ops.requantize import Requantize, is_narrow
+from ..rewrite import Outcome, Rewriter
+from ..whole_numbers import whole_ranges
+
+
+def narrow_products(graph: Graph) -> tuple[Graph, Outcome]:
+    """REQUANTIZE of whole numbers that are small enough, or whose steps are limited -> a third of the instructions."""
+    edit = Rewriter(graph)
+    nodes = [node for node in graph.nodes if node.op == "REQUANTIZE" and not attributes_of(node, Requantize).is_once]
+    ranges = whole_ranges(graph) if nodes else {}
+    for node in nodes:
+        if _is_narrow(graph, node, ranges.get(node.inputs[0])):
+            attributes = replace(attributes_of(node, Requantize), is_narrow=True)
+            edit.replace(node, replace(node, attributes=attributes))
+    return edit.finish()
+
+
+def _is_narrow(graph: Graph, node: Node, known: Steps | None) -> bool:
+    powers = graph.tensors[node.inputs[3]].data
+    if known is None or powers is None:
+        return False
+    most = max(-known.low, known.high)
+    return is_narrow(attributes_of(node, Requantize).limits, most, float(powers.min()), float(powers.max()))

@@ -52,7 +52,7 @@ def archive_verb(
         typer.Option(
             metavar="ADDRESS",
             rich_help_panel=_PANEL,
-            help="Of a Ray that runs: HOST:PORT, or auto; else one on this machine.",
+            help="Of a Ray that runs: HOST:PORT, or auto; local starts one. Without, processes of this machine work.",
         ),
     ] = None,
     workers: Annotated[
@@ -68,7 +68,7 @@ def archive_verb(
     """Segment thousands of recordings and pictures on many machines: of each, what replay makes, in one folder.
 
     A result is there whole or not at all, with a line in manifest.jsonl; --resume goes on by these lines.
-    Ray starts for the run, or --cluster joins one; the extra archive brings it.
+    Processes of this machine do the work, or, with --cluster, Ray's workers; the extra archive-cluster brings Ray.
     What fails is listed, and the rest goes on: exit code 2 then, else 3 if a recording was cut off.
     """
     from .archive.options import ArchiveOptions

@@ -31,6 +31,7 @@ class ArchiveOptions:
     force: bool = False  # a folder that has a manifest begins anew
     whole: bool = False  # nothing is cut
     piece_frames: int = PIECE_FRAMES
+    follow_links: bool = False  # in folders, also out of them
 
     def watch(self) -> ConfigWatch:
         """The settings, and what watches their file. Raises UsageError."""

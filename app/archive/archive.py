@@ -67,7 +67,7 @@ def archive(options: ArchiveOptions, console: Console, as_json: bool = False) ->
         mark, lead = mark_of(options, staged), 0 if options.whole else lead_of(settings)
         config = WorkerConfig(
             out, _with_one_thread(staged.settings), staged.made_from, options.format, options.with_masks, options.whole,
-            options.piece_frames, lead, versions=mark.versions,
+            options.piece_frames, lead, versions=mark.versions, overwrites=options.force,
         )  # fmt: skip
         charge = _charge(config, settings, stack)
         index = stack.enter_context(ManifestIndex(out / MANIFEST_NAME)) if options.resume else None
@@ -129,6 +129,7 @@ def _charge(config: WorkerConfig, settings: Settings, stack: contextlib.ExitStac
     stack.callback(token.unlink, missing_ok=True)
     try:
         token.write_text(text, encoding="utf-8")
+        config = replace(config, began_ns=token.stat().st_mtime_ns)
     except OSError as error:
         raise OutputError(f"'{token.parent}' cannot be written ({error.strerror}); choose another --out") from error
     chosen = tuple(opengl_environment(settings).items())

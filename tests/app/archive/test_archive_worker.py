@@ -167,13 +167,14 @@ def test_whatever_has_the_name_stays(folder: Path, configured: Configured, kind:
     """What is no file, no --force lets a result replace; that is for files."""
     theirs, out = folder / "out" / "talk.masks.mp4", folder / "out"
     worker = ArchiveWorker(configured(with_masks=True, overwrites=overwrites))
-    {
+    make: dict[str, Callable[[], object]] = {
         "file": lambda: theirs.write_bytes(b"theirs"),
         "folder": theirs.mkdir,
         "link": lambda: theirs.symlink_to(folder / "talk.mp4"),
         "dead link": lambda: theirs.symlink_to("nowhere"),
         "pipe": lambda: os.mkfifo(theirs),
-    }[kind]()
+    }
+    make[kind]()
     before, recording = theirs.lstat(), (folder / "talk.mp4").read_bytes()
     outcome = done(worker, OpenInput(listed(folder / "talk.mp4")))
     if kind == "file" and overwrites:

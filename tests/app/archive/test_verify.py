@@ -196,7 +196,7 @@ def trapped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.lists(
         st.dictionaries(
@@ -221,4 +221,5 @@ def test_a_hostile_manifest_ends_in_one_line_or_in_lines_of_files(
     assert len(complained.splitlines()) == (code == 2), complained
     assert (said == "") == (code == 2)
     assert f"{said}{complained}".replace("\n", "").isprintable()
-    assert said.count("\n") <= 1 + sum(len(each.get("outputs", DONE.files) or ()) for each in changes)  # type: ignore[arg-type]
+    files = [change.get("outputs", DONE.files) for change in changes]
+    assert said.count("\n") <= 1 + sum(len(each) for each in files if isinstance(each, dict | list | str))

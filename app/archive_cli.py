@@ -5,26 +5,43 @@ from typing import Annotated
 
 import typer
 
+from texelflow.gpu_delegate.errors import UsageError
+
 from .options import JsonOption, output_option
 from .settings.flags import with_settings
 
 _PANEL = "Machines"
 
 
+def required(inputs: list[str] | None, out: Path | None) -> tuple[tuple[str, ...], Path]:
+    """What only --verify does without. Raises UsageError."""
+    if not inputs:
+        raise UsageError("Missing argument 'INPUT...'; --help shows what is needed")
+    if out is None:
+        raise UsageError("Missing option '--out'; --help shows what is needed")
+    return tuple(inputs), out
+
+
+def check_alone(inputs: list[str] | None, out: Path | None) -> None:
+    """Raise UsageError where something is to be done besides --verify."""
+    if inputs or out is not None:
+        raise UsageError("--verify FOLDER looks at that folder alone: leave INPUT and --out out")
+
+
 @with_settings("archive")
 def archive_verb(
     flags: dict[str, object],
     inputs: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="INPUT",
             help="Recordings, pictures, folders with all in them, patterns ('rec/**/*.mp4'), lists of these (.txt, "
             ".list, @FILE, - for a pipe), addresses (s3://, sftp://, https://).",
         ),
-    ],
+    ] = None,
     out: Annotated[
-        Path, output_option("--out", metavar="DIR", help="For results and their manifest; all machines see it.")
-    ],
+        Path | None, output_option("--out", metavar="DIR", help="For results and their manifest; all machines see it.")
+    ] = None,
     with_masks: Annotated[
         bool, output_option("--with-masks", help="Masks beside each result: NAME.masks, a grey video or picture.")
     ] = False,
@@ -52,7 +69,7 @@ def archive_verb(
         typer.Option(
             metavar="ADDRESS",
             rich_help_panel=_PANEL,
-            help="Of a Ray that runs: HOST:PORT, or auto; else one on this machine.",
+            help="Of a Ray that runs: HOST:PORT, or auto; local starts one. Without, processes of this machine work.",
         ),
     ] = None,
     workers: Annotated[
@@ -61,6 +78,13 @@ def archive_verb(
             metavar="N", rich_help_panel=_PANEL, help="In all; by default one for each GPU, else for half of the cores."
         ),
     ] = None,
+    follow_links: Annotated[
+        bool, typer.Option("--follow-links", help="In folders, also links that lead out of them.")
+    ] = False,
+    verify: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Hold all results in it against its manifest, and stop: 1 if any differs."),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be done, and stop.")] = False,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="A file of settings, as live has it.")] = None,
     json: JsonOption = False,
@@ -68,20 +92,28 @@ def archive_verb(
     """Segment thousands of recordings and pictures on many machines: of each, what replay makes, in one folder.
 
     A result is there whole or not at all, with a line in manifest.jsonl; --resume goes on by these lines.
-    Ray starts for the run, or --cluster joins one; the extra archive brings it.
+    Processes of this machine do the work, or, with --cluster, Ray's workers; the extra archive-cluster brings Ray.
     What fails is listed, and the rest goes on: exit code 2 then, else 3 if a recording was cut off.
     """
+    from .console import Console
+
+    console = Console(quiet=json)
+    if verify is not None:
+        from .archive.verify import verify_archive
+
+        check_alone(inputs, out)
+        return verify_archive(verify, console, json)
+
     from .archive.options import ArchiveOptions
     from .archive.planning import check_archive, plan_archive
-    from .console import Console
     from .replay.targets import parse_format
 
+    named, folder = required(inputs, out)
     options = ArchiveOptions(
-        tuple(inputs), out, flags, config, with_masks, parse_format(format), cluster, workers, resume, retry_failed,
-        force, whole, piece_frames,
+        named, folder, flags, config, with_masks, parse_format(format), cluster, workers, resume, retry_failed,
+        force, whole, piece_frames, follow_links,
     )  # fmt: skip
     check_archive(options)
-    console = Console(quiet=json)
     if dry_run:
         return plan_archive(options, console, json)
 

@@ -16,6 +16,7 @@ from .console import one_line
 from .media.finished import is_numbered
 
 _OLD = ".old"
+_NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK}  # of a file system without them
 _MOVE_IT = "move that, or choose another place"
 
 
@@ -27,25 +28,29 @@ def sync(path: Path) -> None:
         raise MediaError(f"'{path}' cannot be written to the disk ({error.strerror}); choose another place") from error
 
 
-def publish(aside: Path, final: Path) -> None:
+def publish(aside: Path, final: Path, exclusive: bool = False) -> bool:
     """Sync it, then give it its final name in one step, and sync the folder that holds the name. Raises MediaError.
 
     Folders above are made. A file takes the place of a file. A folder cannot take the place of one with something in
     it in one step: that one, of numbered pictures alone (check_place), is moved to `aside` with ".old" added first, and
-    removed afterwards.
+    removed afterwards. `exclusive`: nothing is replaced; False where something lies there.
     """
     sync(aside)
     try:
-        if aside.is_dir():
+        if aside.is_dir() and not exclusive:
             check_place(final)
         made = [folder for folder in final.parents if not folder.exists()]
         final.parent.mkdir(parents=True, exist_ok=True)
-        if aside.is_dir() and final.is_dir():
+        if exclusive:
+            if not _moved_to_free(aside, final):
+                return False
+        elif aside.is_dir() and final.is_dir():
             _replace_folder(aside, final)
         else:
             os.replace(aside, final)
         for folder in dict.fromkeys([final.parent, *(each.parent for each in made)]):
             _sync_folder(folder)
+        return True
     except OSError as error:
         raise MediaError(f"'{final}' cannot be written ({error.strerror}); choose another place") from error
 
@@ -74,6 +79,31 @@ def _other_than_pictures(folder: Path) -> str | None:
     with os.scandir(folder) as entries:
         others = (each.name for each in entries if not (is_numbered(each.name) and each.is_file(follow_symlinks=False)))
         return min(others, default=None)
+
+
+def _moved_to_free(aside: Path, final: Path) -> bool:
+    """Rename it, in one step, unless something has the name. Raises OSError."""
+    if os.path.lexists(final):
+        return False
+    if aside.is_dir() or sys.platform == "win32":  # such a rename fails where something is
+        try:
+            os.rename(aside, final)
+        except OSError:
+            if os.path.lexists(final):
+                return False
+            raise
+        return True
+    try:
+        os.link(aside, final)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        os.replace(aside, final)  # in the moment since it was free
+        return True
+    os.unlink(aside)
+    return True
 
 
 def _replace_folder(aside: Path, final: Path) -> None:

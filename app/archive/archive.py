@@ -23,14 +23,15 @@ from ..signals import exit_code, stop_flag
 from .archive_inputs import ArchiveInputs, mark_of
 from .archive_loop import ArchiveLoop
 from .figures import ArchiveFigures
+from .job_server import WorkerCharge
 from .listing_thread import NOTHING_YET_S, ListingThread
 from .manifest import MANIFEST_NAME, hold_folder, open_manifest
 from .manifest_index import ManifestIndex
 from .manifest_lines import RunRecord
 from .options import ArchiveOptions
+from .pool_cluster import PoolCluster, open_pool
 from .progress import archive_progress
-from .ray_cluster import RayCluster, RayOptions, check_cluster, check_ray, open_ray
-from .ray_worker import WorkerCharge
+from .ray_cluster import LOCAL_RAY, RayCluster, RayOptions, check_cluster, check_ray, open_ray
 from .results import ArchiveCounts
 from .scheduler import Scheduler
 from .staging import prepare_staging
@@ -38,7 +39,7 @@ from .work_folder import PIECES
 from .worker_config import STAGING, WorkerConfig
 
 SOME_FAILED, SOME_CUT_OFF = 2, 3  # exit codes
-_LOOKED_S = 5.0  # for something to do, before Ray starts for it: after an interruption much may be done
+_LOOKED_S = 5.0  # for something to do, before workers start for it: after an interruption much may be done
 _SEEN = "seen-"  # with which a file's name begins by which workers know the folder
 _WORKER = ("texelflow.app.archive.worker", "ArchiveWorker")
 
@@ -50,8 +51,8 @@ def archive(options: ArchiveOptions, console: Console, as_json: bool = False) ->
     TexelflowError for what is wrong before any work begins, and where the manifest cannot be written.
     """
     began = monotonic()
-    check_ray()
     if options.cluster:
+        check_ray()
         check_cluster(options.cluster)
     settings, out = options.watch().settings, options.out.absolute()
     with contextlib.ExitStack() as stack:
@@ -66,7 +67,7 @@ def archive(options: ArchiveOptions, console: Console, as_json: bool = False) ->
         mark, lead = mark_of(options, staged), 0 if options.whole else lead_of(settings)
         config = WorkerConfig(
             out, _with_one_thread(staged.settings), staged.made_from, options.format, options.with_masks, options.whole,
-            options.piece_frames, lead, versions=mark.versions,
+            options.piece_frames, lead, versions=mark.versions, overwrites=options.force,
         )  # fmt: skip
         charge = _charge(config, settings, stack)
         index = stack.enter_context(ManifestIndex(out / MANIFEST_NAME)) if options.resume else None
@@ -78,8 +79,7 @@ def archive(options: ArchiveOptions, console: Console, as_json: bool = False) ->
         listing = stack.enter_context(ListingThread(inputs, inputs.stopping))
         scheduler = Scheduler(figures.read(listing), finished_pieces=inputs.finished_pieces)
         if _has_work(scheduler):
-            console.note("starting Ray" if options.cluster is None else f"joining Ray at {options.cluster}")
-            cluster = stack.enter_context(open_ray(RayOptions(options.cluster, options.workers), charge))
+            cluster = _opened(options, charge, console, stack)
             figures.dashboard = _told_dashboard(cluster, console)
             run = RunRecord(mark, asdict(settings), lead, None if options.whole else options.piece_frames)
             manifest, index = open_manifest(out, run, options.resume, options.force, held=held, index=index)
@@ -101,7 +101,7 @@ def archive(options: ArchiveOptions, console: Console, as_json: bool = False) ->
 
 
 def _has_work(scheduler: Scheduler) -> bool:
-    """Whether Ray is needed: not where everything is done. False takes some seconds at most to find out."""
+    """Whether workers are needed: not where everything is done. False takes some seconds at most to find out."""
     until = monotonic() + _LOOKED_S
     while scheduler.reading and monotonic() < until:
         scheduler.read_on()
@@ -129,14 +129,27 @@ def _charge(config: WorkerConfig, settings: Settings, stack: contextlib.ExitStac
     stack.callback(token.unlink, missing_ok=True)
     try:
         token.write_text(text, encoding="utf-8")
+        config = replace(config, began_ns=token.stat().st_mtime_ns)
     except OSError as error:
         raise OutputError(f"'{token.parent}' cannot be written ({error.strerror}); choose another --out") from error
     chosen = tuple(opengl_environment(settings).items())
     return WorkerCharge(version("texelflow"), (str(token), text), _WORKER, pickle.dumps(config), chosen)
 
 
-def _told_dashboard(cluster: RayCluster, console: Console) -> str | None:
+def _opened(
+    options: ArchiveOptions, charge: WorkerCharge, console: Console, stack: contextlib.ExitStack
+) -> RayCluster | PoolCluster:
+    """Processes of this machine, or Ray's workers. Raises UsageError."""
+    if options.cluster is None:
+        return stack.enter_context(open_pool(charge, options.workers))
+    console.note("starting Ray" if options.cluster == LOCAL_RAY else f"joining Ray at {options.cluster}")
+    return stack.enter_context(open_ray(RayOptions(options.cluster, options.workers), charge))
+
+
+def _told_dashboard(cluster: RayCluster | PoolCluster, console: Console) -> str | None:
     """Say where it is, and the token that it asks for."""
+    if isinstance(cluster, PoolCluster):
+        return None
     if cluster.dashboard:
         # Who has the token may run programs here, so no log file gets it
         shown = f" {cluster.token}" if console.is_watched else ", shown on terminals alone"

@@ -2,8 +2,8 @@
 
 import contextlib
 import hashlib
-import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from texelflow.gpu_delegate.errors import TexelflowError
@@ -15,6 +15,7 @@ from .manifest_index import ManifestIndex
 from .manifest_lines import RunMark
 from .options import ArchiveOptions
 from .rendering import StoppedError
+from .result_files import holds_what_was_made
 from .results import SkippedInput
 from .resume import to_be_done
 from .staging import Staged
@@ -29,7 +30,9 @@ class ArchiveInputs:
 
     def __init__(self, options: ArchiveOptions, out: Path) -> None:
         """Raises UsageError for names that mean nothing."""
-        self.listing = InputListing(options.inputs, out, self, of_folders=options.format == "png")
+        self.listing = InputListing(
+            options.inputs, out, self, of_folders=options.format == "png", follow_links=options.follow_links
+        )
         self.stopping = self.listing.stopping
         self._options, self._out = options, out
         self._index: ManifestIndex | None = None
@@ -58,22 +61,14 @@ class ArchiveInputs:
     def __iter__(self) -> Iterator[ArchiveInput | SkippedInput]:
         if self._index is None:
             return iter(self.listing)
-        return to_be_done(
-            self.listing, self._index, self._mark, self._output_bytes, self._sha256_of, self._options.retry_failed
-        )
+        holds = partial(holds_what_was_made, self._out)
+        return to_be_done(self.listing, self._index, self._mark, holds, self._sha256_of, self._options.retry_failed)
 
     def finished_pieces(self, cut_input: ArchiveInput, cut: Cut) -> Iterator[PieceDone]:
         """Those of earlier runs that are still there."""
         for piece in self._index.pieces_of(cut_input.address, cut.sha256, self._mark) if self._index else ():
             if all((self._out / STAGING / file).exists() for file in piece.files.values()):
                 yield piece
-
-    def _output_bytes(self, file: str) -> int | None:
-        """Of a result, by its path in the folder: of a file, or of all files of a folder of pictures."""
-        path = self._out / file
-        with contextlib.suppress(OSError):
-            return sum(each.stat().st_size for each in os.scandir(path)) if path.is_dir() else path.stat().st_size
-        return None
 
     def _sha256_of(self, archived: ArchiveInput) -> str | None:
         """None for what cannot be read. Raises StoppedError."""

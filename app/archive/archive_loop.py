@@ -65,7 +65,7 @@ class ArchiveLoop:
                 checked = now
                 self._end_overdue(now)
             if not self._joined and now - began > _NOBODY_S:
-                self.console.note_once("no worker has started yet: Ray's CPUs and GPUs may all be taken")
+                self.console.note_once("no worker has started yet; of a cluster, CPUs and GPUs may all be taken")
 
     def _feed(self, now: float) -> bool:
         """Jobs for all workers that can hold one more; whether one has none while inputs are still being read."""

@@ -1,6 +1,7 @@
 """What a loop asks of workers on many machines goes in, as a protocol; what happens to them comes out, as events.
 
-RayCluster (ray_cluster.py) is one; tests and the simulation have others.
+PoolCluster (pool_cluster.py) has processes of this machine, RayCluster (ray_cluster.py) those of many; tests and the
+simulation have others.
 """
 
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ class WorkerJoined:
     worker: str  # no other one of this run has this name, not even one that comes in its place
     node: ClusterNode
     process: int
-    gpu: str | None = None  # OpenGL's device, where Ray counts GPUs
+    gpu: str | None = None  # OpenGL's device, where GPUs are counted
 
 
 @dataclass(frozen=True)

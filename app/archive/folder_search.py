@@ -1,8 +1,10 @@
 """A folder of a store goes in; the recordings and pictures in it and below it come out, one at a time, by name.
 
-What is left out is counted by why. Links are followed, into each folder once.
+What is left out is counted by why. Links are followed, into each folder once; those that lead out of the folder, only
+where somebody has asked for that.
 """
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -18,6 +20,7 @@ NO_MEDIA = "no recordings or pictures by their endings"
 HIDDEN = "hidden"
 RESULTS = "in the output folder"
 LINKED = "links to folders that were searched before"
+LEADS_OUT = "links that lead out of their folder (--follow-links)"
 DEEP = f"in folders more than {MOST_DEPTH} deep"
 
 
@@ -43,10 +46,14 @@ class FolderSearch:
     is_result: Callable[[str], bool]
     problem: Callable[[str], None]
     left: Counter[str]
+    follow_links: bool = False
+    _root: str = ""
     _entered: set[tuple[int, int]] = field(default_factory=set)
 
     def files(self, folder: str, path: str = "") -> Iterator[FoundFile]:
         """Of a folder; what their paths begin with. Raises MediaError if that one cannot be listed."""
+        if self.store.is_local:
+            self._root = os.path.realpath(folder)
         root = self.store.look(folder)
         if root and root.place:
             self._entered.add(root.place)
@@ -78,6 +85,7 @@ class FolderSearch:
         why = (
             HIDDEN if after is None and entry.name.startswith(".")
             else RESULTS if self.is_result(address)
+            else LEADS_OUT if self._leads_out(address, entry)
             else LINKED if entry.place in self._entered
             else DEEP if path.count("/") >= MOST_DEPTH
             else ""
@@ -97,8 +105,16 @@ class FolderSearch:
             HIDDEN if after is None and entry.name.startswith(".")
             else NO_MEDIA if not says_itself and not entry.name.lower().endswith(MEDIA_ENDINGS)
             else RESULTS if entry.is_link and self.is_result(address)
+            else LEADS_OUT if self._leads_out(address, entry)
             else entry.why_not
         )  # fmt: skip
         if why:
             self.left[why] += 1
         return not why
+
+    def _leads_out(self, address: str, entry: StoreEntry) -> bool:
+        """Whether it is a link that is not to be followed."""
+        if not entry.is_link or self.follow_links:
+            return False
+        real, root = os.path.realpath(address), self._root
+        return real != root and not real.startswith(root.rstrip(os.sep) + os.sep)

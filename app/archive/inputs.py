@@ -55,15 +55,23 @@ class InputListing:
     """
 
     def __init__(
-        self, names: Sequence[str], out: Path, known: KnownNames | None = None, of_folders: bool = False
+        self,
+        names: Sequence[str],
+        out: Path,
+        known: KnownNames | None = None,
+        of_folders: bool = False,
+        follow_links: bool = False,
     ) -> None:
         """`known` are names of results that an earlier run gave; `of_folders`: results are folders of pictures.
+
+        `follow_links`: in folders, also those that lead out of them.
 
         Raises UsageError for a name that means nothing, and for one in the output folder, before anything is done.
         """
         self.left, self.problems = Counter[str](), list[str]()
         self.found, self.problem_count, self.is_complete = 0, 0, False
         self.stopping = threading.Event()
+        self._follow_links = follow_links
         self._out, self._book = os.path.realpath(out), NameBook(known, of_folders)
         self._sources = [self._checked(name) for name in names]
         several = len(names) > 1 or any(isinstance(each, PathList) for each in self._sources)
@@ -140,7 +148,9 @@ class InputListing:
         if source.file:
             yield source.file
             return
-        search = FolderSearch(source.store, source.pattern, self._is_result, self._problem, self.left)
+        search = FolderSearch(
+            source.store, source.pattern, self._is_result, self._problem, self.left, self._follow_links
+        )
         try:
             yield from search.files(source.place, source.path)
         except MediaError as error:

@@ -14,6 +14,7 @@ class ArchiveInput:
     """One recording or picture. `name` is that of its results, relative to the output folder, without an ending.
 
     `address` is an absolute path, or what fsspec opens (s3://bucket/key). Size and time are None where nobody tells.
+    `own` are paths and sha256 of results that it has in the output folder, by the manifest's lines.
     """
 
     number: int
@@ -21,6 +22,7 @@ class ArchiveInput:
     name: str
     size_bytes: int | None = None
     modified_ns: int | None = None
+    own: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,9 @@ class InputDone:
     agreement: Agreement | None = None
     cut_off: str | None = None  # what is missing at the input's end
     notes: tuple[str, ...] = field(default=())
+    file_sha256: Mapping[str, str] = field(default_factory=dict)  # by kind; lines of earlier versions have none
+    file_modified_ns: Mapping[str, int] = field(default_factory=dict)  # the same
+    name: str = ""  # of the results, where the input's own was taken
 
 
 FailureCause = Literal["input", "machine", "output"]

@@ -1,5 +1,5 @@
 """A manifest goes in; where in it the last line of each input stands comes out: 24 bytes an input, and 8 for each
-folder that results are in; lines stay on disk.
+folder that results are, or are in; lines stay on disk.
 
 A last line without an end was torn when the run was killed: what comes before it is whole. Any other line that is
 damaged ends in MediaError, but those of pieces: they are looked at when they are needed, and count as absent.
@@ -31,6 +31,7 @@ from .results import ArchiveResult, DoneResult, FailedResult, PieceResult
 _PIECE = b'{"kind":"piece","input":'
 _MOST_ADDRESS = 1 << 16
 _KIND_SHOWN, _KINDS_TOLD = 40, 100
+_MOST_RESULTS = 16  # lines of one input that are looked at, from the last one on
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,8 @@ class _Found:
 
     hashes: "array[int]" = field(default_factory=lambda: array("Q"))
     offsets: "array[int]" = field(default_factory=lambda: array("Q"))
-    names: "array[int]" = field(default_factory=lambda: array("Q"))  # but those of
-    folders: "array[int]" = field(default_factory=lambda: array("Q"))  # results that are folders
+    names: "array[int]" = field(default_factory=lambda: array("Q"))
+    folders: "array[int]" = field(default_factory=lambda: array("Q"))  # names of results that are folders
     above: set[int] = field(default_factory=set)  # folders that names are in, each once
 
     def add(self, offset: int, result: ArchiveResult) -> None:
@@ -48,7 +49,9 @@ class _Found:
         self.hashes.append(_key(result.input.address))
         self.offsets.append(offset)
         is_folder = isinstance(result, DoneResult) and name in result.done.files.values()  # files have an ending
-        (self.folders if is_folder else self.names).append(_name_key(name))
+        self.names.append(_name_key(name))
+        if is_folder:
+            self.folders.append(_name_key(name))
         for folder in reversed(folders_of(name)):
             if (key := _name_key(folder)) in self.above:
                 return  # with those above it
@@ -80,6 +83,7 @@ class ManifestIndex:
         except BaseException:
             self.close()
             raise
+        self._owners = _contested(found.names, found.hashes)
         self._hashes, self._offsets = _sorted(found.hashes, found.offsets)
         self._names, self._folders = (
             np.unique(np.frombuffer(each, np.uint64)) for each in (found.names, found.folders)
@@ -101,13 +105,34 @@ class ManifestIndex:
 
     def result_of(self, address: str) -> RecordedResult | None:
         """The last line of an input that was done or failed."""
+        return next(self.results_of(address), None)
+
+    def results_of(self, address: str) -> Iterator[RecordedResult]:
+        """The same, and those before it, of which the last ones count."""
         key = np.uint64(_key(address))
         first, last = (int(np.searchsorted(self._hashes, key, side)) for side in ("left", "right"))
-        for place in range(last - 1, first - 1, -1):
+        for place in range(last - 1, max(first, last - _MOST_RESULTS) - 1, -1):
             line = read_manifest_line(self._line_at(int(self._offsets[place])))
             if isinstance(line, RecordedResult) and line.result.input.address == address:
-                return line
-        return None
+                yield line
+
+    def last_results(self) -> Iterator[RecordedResult]:
+        """The last line of each input, in the order of the file. Raises ValueError where the file was changed since."""
+        last = np.append(self._hashes[1:] != self._hashes[:-1], True)[: len(self._hashes)]
+        for offset in np.sort(self._offsets[last]):
+            line = read_manifest_line(self._line_at(int(offset)))
+            if isinstance(line, RecordedResult):
+                yield line
+
+    def own_files(self, address: str) -> tuple[tuple[str, str], ...]:
+        """Paths and sha256 of results that an input has, or had."""
+        done = [line.result.done for line in self.results_of(address) if isinstance(line.result, DoneResult)]
+        return tuple(
+            (each.files[kind], sha256)
+            for each in done
+            for kind, sha256 in each.file_sha256.items()
+            if kind in each.files
+        )
 
     def pieces_of(self, address: str, sha256: str, mark: RunMark) -> Iterator[PieceDone]:
         """Pieces of an input with these contents, made the same way, in the order in which they were finished."""
@@ -122,13 +147,14 @@ class ManifestIndex:
                     yield result.piece
 
     def name_of(self, address: str) -> str | None:
-        """The name that an input's results have; None if it has none yet."""
+        """The name that an input's results have; None if it has none yet, or another input had it first."""
         line = self.result_of(address)
-        return line.result.input.name if line else None
+        name = line.result.input.name if line else None
+        return name if name is not None and self._owners.get(_name_key(name), _key(address)) == _key(address) else None
 
     def has_name(self, name: str) -> bool:
         """Whether some input's results have that name, in large or small letters; once in 10^13 names it errs."""
-        return _holds(self._names, name) or self.has_folder(name)
+        return _holds(self._names, name)
 
     def has_below(self, folder: str) -> bool:
         """Whether some input's name lies in that folder, or below."""
@@ -228,6 +254,15 @@ def _holds(keys: npt.NDArray[np.uint64], name: str) -> bool:
     key = np.uint64(_name_key(name))
     place = int(np.searchsorted(keys, key))
     return place < len(keys) and bool(keys[place] == key)
+
+
+def _contested(names: "array[int]", hashes: "array[int]") -> dict[int, int]:
+    """Names that lines of several inputs have, and the input that had each first."""
+    keys, inputs = np.frombuffer(names, np.uint64), np.frombuffer(hashes, np.uint64)
+    order = np.argsort(keys, kind="stable")
+    keys, inputs = keys[order], inputs[order]
+    twice = np.unique(keys[1:][(keys[1:] == keys[:-1]) & (inputs[1:] != inputs[:-1])])
+    return {int(key): int(inputs[np.searchsorted(keys, key)]) for key in twice}
 
 
 def _sorted(hashes: "array[int]", offsets: "array[int]") -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:

@@ -7,6 +7,7 @@ kinds of later versions are passed over.
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -15,11 +16,13 @@ from typing import Any, TypeAlias, cast
 
 from .jobs import Agreement, ArchiveInput, FrameRange, InputDone, PieceDone
 from .results import ArchiveResult, DoneResult, FailedResult, PieceResult
+from .work_folder import PIECES
 
 MANIFEST_FORMAT = 1
 MOST_LINE_BYTES = 1 << 20
 _MOST_ITEMS = 10_000  # of a list
 _LARGEST = 1 << 63
+_LONGEST_PATH = 4096  # letters
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,8 @@ def _result_fields(result: ArchiveResult, time: str) -> dict[str, object]:
             "lead": done.lead,
             "outputs": dict(done.files),
             "output_bytes": dict(done.file_bytes),
+            "output_sha256": dict(done.file_sha256),
+            "output_modified_ns": dict(done.file_modified_ns),
             "cut_off": done.cut_off,
             "agreement": _agreement_fields(done.agreement),
             "backend": done.backend,
@@ -215,6 +220,10 @@ class _Fields:
             raise self._wrong(name, f"a table of {what}")
         return cast(dict[str, Any], value)
 
+    def table_or_none(self, name: str, right: Callable[[object], bool], what: str) -> dict[str, Any]:
+        """Empty where an earlier version did not write it."""
+        return {} if self._values.get(name) is None else self.table(name, right, what)
+
     def inside(self, name: str) -> str:
         if not _is_inside(self._values.get(name)):
             raise self._wrong(name, "a name within the folder")
@@ -237,9 +246,19 @@ def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2 * _LARGEST
 
 
+def _is_time(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and -_LARGEST <= value < _LARGEST
+
+
+def _is_sha256(value: object) -> bool:
+    return isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None
+
+
 def _is_inside(value: object) -> bool:
-    """Whether it is a relative path that stays where it begins."""
-    if not isinstance(value, str) or "\0" in value or any(part in ("", ".", "..") for part in value.split("/")):
+    """Whether it is a relative path that stays where it begins, and can be shown."""
+    if not isinstance(value, str) or not value.isprintable() or len(value) > _LONGEST_PATH:
+        return False
+    if any(part in ("", ".", "..") for part in value.split("/")):
         return False
     path = PurePath(value)
     return not path.anchor and ".." not in path.parts
@@ -280,7 +299,7 @@ def _read_piece(fields: _Fields) -> ArchiveResult:
         piece=fields.whole("piece"),
         range=FrameRange(first, fields.whole("last", first), fields.whole("lead")),
         frames=fields.whole("frames"),
-        files=fields.table("files", _is_inside, "names within the folder"),
+        files=fields.table("files", _is_piece_file, f"names within {PIECES}/"),
         seconds=fields.number("seconds"),
         worker=fields.text("worker"),
         decoded_head=fields.items("decoded_head", _is_whole, "whole numbers"),
@@ -295,12 +314,26 @@ def _read_piece(fields: _Fields) -> ArchiveResult:
     return PieceResult(_read_input(fields), fields.text("sha256"), piece)
 
 
+def _is_piece_file(value: object) -> bool:
+    return _is_inside(value) and str(value).startswith(f"{PIECES}/") and str(value).count("/") == 1
+
+
+def _read_outputs(fields: _Fields) -> dict[str, str]:
+    """Paths by kind, each called after its input's name: nothing else may be taken for its result."""
+    outputs, name = fields.table("outputs", _is_inside, "names within the folder"), fields.inside("name")
+    if not all(
+        file == name or (file.startswith(f"{name}.") and "/" not in file[len(name) :]) for file in outputs.values()
+    ):
+        raise ValueError("its 'outputs' are not called after its 'name'")
+    return outputs
+
+
 def _read_done(fields: _Fields) -> ArchiveResult:
     done = InputDone(
         sha256=fields.text("sha256"),
         input_bytes=fields.whole("bytes_read"),
         frames=fields.whole("frames"),
-        files=fields.table("outputs", _is_inside, "names within the folder"),
+        files=_read_outputs(fields),
         file_bytes=fields.table("output_bytes", _is_whole, "whole numbers"),
         seconds=fields.number("seconds"),
         worker=fields.text("worker"),
@@ -311,6 +344,8 @@ def _read_done(fields: _Fields) -> ArchiveResult:
         agreement=_read_agreement(fields),
         cut_off=fields.text_or_none("cut_off"),
         notes=fields.items("notes", _is_text, "texts"),
+        file_sha256=fields.table_or_none("output_sha256", _is_sha256, "sha256"),
+        file_modified_ns=fields.table_or_none("output_modified_ns", _is_time, "whole numbers"),
     )
     return DoneResult(_read_input(fields), done)
 

@@ -24,13 +24,14 @@ class ArchiveOptions:
     config: Path | None = None
     with_masks: bool = False  # a video or picture of masks beside each result
     format: OutputFormat | None = None
-    cluster: str | None = None  # host:port or auto; None: a Ray of our own on this machine, for this run alone
+    cluster: str | None = None  # a Ray's host:port, auto or local; None: processes of this machine
     workers: int | None = None  # in all; None: one for each GPU, or for half of the cores
     resume: bool = False
     retry_failed: bool = False
     force: bool = False  # a folder that has a manifest begins anew
     whole: bool = False  # nothing is cut
     piece_frames: int = PIECE_FRAMES
+    follow_links: bool = False  # in folders, also out of them
 
     def watch(self) -> ConfigWatch:
         """The settings, and what watches their file. Raises UsageError."""

@@ -29,7 +29,9 @@ from texelflow.gpu_delegate.llvm.machine import usable_cores
 
 from ..stale_files import remove_if_stale
 from .cluster import ClusterEnded, ClusterEvent, JobFinished, WorkerLost
+from .job_server import WorkerCharge
 from .jobs import Job
+from .pipe_frames import receive_frame, send_frame
 from .ray_errors import last_words
 from .ray_messages import (
     JobReturned,
@@ -39,12 +41,10 @@ from .ray_messages import (
     RayRefused,
     RayRequest,
     WorkerEnding,
-    receive_frame,
-    send_frame,
 )
-from .ray_worker import WorkerCharge
 
 RAY_PORT = 6379
+LOCAL_RAY = "local"  # in place of an address: a Ray of our own, on this machine, for this run alone
 # Run from the root: Ray's workers import from the folder that its driver was started in, and recordings may lie there
 _PROGRAM = f"from {__package__}.ray_process import serve_ray; serve_ray()"
 _ANSWER_S, _JOIN_S, _START_S = 5.0, 60.0, 180.0
@@ -58,7 +58,7 @@ _STALE_S = 60.0  # nobody needs longer to lock a new folder
 class RayOptions:
     """Which Ray, and how many workers; see ArchiveOptions."""
 
-    address: str | None = None
+    address: str = LOCAL_RAY
     workers: int | None = None
     dashboard: bool = True
 
@@ -70,12 +70,12 @@ def check_ray() -> None:
     except ValueError:
         found = None
     if found is None:
-        raise UsageError("archive needs Ray, which is not installed: pip install 'ray[default]' fsspec")
+        raise UsageError("--cluster needs Ray, which is not installed: pip install 'ray[default]'")
 
 
 def ray_address(text: str) -> str:
-    """What --cluster names, as host:port or auto. Raises UsageError."""
-    if text == "auto":
+    """What --cluster names, as host:port, auto or local. Raises UsageError."""
+    if text in ("auto", LOCAL_RAY):
         return text
     host, colon, port = text.rpartition(":")
     if not colon or text.endswith("]"):
@@ -84,7 +84,9 @@ def ray_address(text: str) -> str:
         raise UsageError(f"--cluster {text[:80]}: the head's host:port is needed, as `ray start --head` tells it")
     bare = host.startswith("[") and host.endswith("]")
     if not host or (":" in host and not bare) or not port.isdecimal() or not 0 < int(port[:6]) < 65536:
-        raise UsageError(f"--cluster {text[:80]}: host:port is needed, such as 10.0.0.1:{RAY_PORT}, or auto")
+        raise UsageError(
+            f"--cluster {text[:80]}: host:port is needed, such as 10.0.0.1:{RAY_PORT}, or auto, or {LOCAL_RAY}"
+        )
     return f"{host}:{port}"
 
 
@@ -92,7 +94,7 @@ def ray_address(text: str) -> str:
 def open_ray(options: RayOptions, charge: WorkerCharge) -> Iterator["RayCluster"]:
     """A cluster, until it is left. Raises UsageError where Ray is lacking, does not answer or does not start."""
     check_ray()
-    address = options.address and check_cluster(options.address)
+    address = None if options.address == LOCAL_RAY else check_cluster(options.address)
     with contextlib.ExitStack() as stack:
         temp = "" if address else _own_temp(stack)
         cores = max(1, usable_cores() // 2)
@@ -224,7 +226,7 @@ class RayCluster:
 def check_cluster(text: str) -> str:
     """See ray_address. Raises UsageError where nobody listens, too: Ray's own code would wait for minutes."""
     address = ray_address(text)
-    if address == "auto":
+    if address in ("auto", LOCAL_RAY):
         return address
     host, _, port = address.rpartition(":")
     try:

@@ -1,17 +1,10 @@
-"""What goes between the program and the process that speaks with Ray: what is asked of it, what it answers, as frames.
+"""What goes between the program and the process that speaks with Ray: what is asked of it, and what it answers."""
 
-A frame is a length and a pickle; both ends are this program, of one version, on one machine.
-"""
-
-import pickle
-import struct
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from .cluster import ClusterEnded, NodeRefused, NodeTold, WorkerJoined, WorkerLost
-from .ray_worker import WorkerCharge
-
-_LENGTH = struct.Struct("<Q")
+from .job_server import WorkerCharge
 
 
 @dataclass(frozen=True)
@@ -74,19 +67,3 @@ class RayRefused:
 RayAnswer: TypeAlias = (
     RayOpened | RayRefused | JobReturned | WorkerJoined | WorkerLost | NodeRefused | NodeTold | ClusterEnded
 )
-
-
-def send_frame(stream: BinaryIO, message: Any) -> None:
-    """Raises OSError where nobody reads."""
-    content = pickle.dumps(message)
-    stream.write(_LENGTH.pack(len(content)) + content)
-    stream.flush()
-
-
-def receive_frame(stream: BinaryIO) -> Any:
-    """Raises EOFError at the end."""
-    head = stream.read(_LENGTH.size)
-    content = stream.read(_LENGTH.unpack(head)[0]) if len(head) == _LENGTH.size else b""
-    if not content:
-        raise EOFError
-    return pickle.loads(content)

@@ -24,6 +24,8 @@ from ..console import one_line
 from ..stale_files import locked
 from .cluster import ClusterEnded, ClusterNode, NodeRefused, NodeTold, WorkerJoined, WorkerLost
 from .in_order import InOrder
+from .job_server import WorkerStart
+from .pipe_frames import receive_frame, send_frame
 from .ray_errors import death_reason, refusal_reason
 from .ray_messages import (
     JobReturned,
@@ -33,10 +35,8 @@ from .ray_messages import (
     RayRefused,
     RayRequest,
     WorkerEnding,
-    receive_frame,
-    send_frame,
 )
-from .ray_worker import RayWorker, WorkerStart
+from .ray_worker import RayWorker
 from .worker_places import NodeRecord, NodeSize, node_names, places_of, spread
 
 _STORE_BYTES = 80 << 20  # about the least that Ray takes; nothing is put there
@@ -45,6 +45,7 @@ _HEAD_ANSWERS_S = 20.0
 _WITHOUT_NODES_S = 30.0
 _NICENESS = 10
 _MOST_LOG = 1 << 16
+_OTHER_MACHINES = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"  # on Linux, too; without them Ray listens on loopback alone
 _CONTROL = "control"  # calls that do not wait for the job at hand
 
 
@@ -90,12 +91,15 @@ def _open(request: RayRequest) -> tuple[RayOpened, str]:
         for name in ("RAY_ADDRESS", "RAY_TMPDIR", "RAY_AUTH_TOKEN_PATH"):
             os.environ.pop(name, None)
         os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=token)
+        os.environ[_OTHER_MACHINES] = "0"
     import ray
 
     start: Any = ray.init
     quiet = {"log_to_driver": False, "logging_level": "error"}
     if request.address is None:
-        own = {"include_dashboard": request.dashboard, "object_store_memory": _STORE_BYTES, "_temp_dir": request.temp}
+        # Ray makes the folder of its sessions everybody's; the one above it is the user's alone
+        temp = os.path.join(request.temp, "r")
+        own = {"include_dashboard": request.dashboard, "object_store_memory": _STORE_BYTES, "_temp_dir": temp}
         try:
             context = start("local", num_cpus=request.cpus, **own, **quiet)
         except Exception as error:  # it has half a minute, which is not enough on a machine that is busy just now
@@ -134,6 +138,7 @@ class _Node:
     size: NodeSize
     record: NodeRecord = field(default_factory=NodeRecord)
     is_refused: bool = False
+    is_noted: bool = False  # what there is to say of it has been said
 
 
 @dataclass
@@ -277,6 +282,9 @@ class _RayRun:
             ray.kill(worker.actor)
             self._workers.pop(worker.name, None)
             return
+        if start.note and not worker.node.is_noted:
+            worker.node.is_noted = True
+            self._answer(NodeTold(worker.node.told, start.note))
         worker.process = start.process
         worker.node.record.started()
         self._answer(WorkerJoined(worker.name, worker.node.told, start.process, start.gpu))
@@ -299,7 +307,7 @@ class _RayRun:
 
     def _last_words(self, worker: _Worker) -> str:
         """What a worker of our own Ray wrote of its crash."""
-        for log in Path(self._request.temp).glob(f"session_2*/logs/worker-*-{worker.process}.err"):
+        for log in Path(self._request.temp).glob(f"r/session_2*/logs/worker-*-{worker.process}.err"):
             with contextlib.suppress(OSError):
                 for line in log.read_text(encoding="utf-8", errors="replace")[-_MOST_LOG:].splitlines():
                     if line.startswith(("Fatal Python error", "[failure_signal_handler", "*** SIG")):

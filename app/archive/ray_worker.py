@@ -1,145 +1,68 @@
-"""What a run is about goes in, in the process of Ray's worker on any node; jobs are done there, outcomes come out.
-
-Nothing of it is unpickled before the program's version is known to be the driver's.
-"""
+"""What a run is about goes in, in the process of Ray's worker on any node; jobs are done there, outcomes come out."""
 
 import contextlib
-import importlib
 import os
-import pickle
-import platform
+import stat
 import sys
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from texelflow.gpu_delegate.egl import Egl, EglDevice
 from texelflow.gpu_delegate.errors import DeviceError
 
-from ..console import one_line
-from ..freed_memory import JobMemory
-from ..process_usage import process_usage
-from .jobs import Job, JobFailed, JobOutcome
-
-GPU_CHOICE = "TEXELFLOW_GPU"
-_NICENESS = 10
-_UNTIL_S = 0.5
+from .job_server import GPU_CHOICE, JobServer
 
 
-class JobRunner(Protocol):
-    """What does the jobs: ArchiveWorker, or what a test has."""
-
-    def run(self, job: Job) -> JobOutcome:
-        """Do one, always on the same thread."""
-
-    def stop(self) -> None:
-        """From another thread: the job at hand ends soon, and no other is done."""
-
-
-@dataclass(frozen=True)
-class WorkerCharge:
-    """What every worker gets when it starts, plain data that any version can read."""
-
-    version: str  # of the driver's texelflow
-    token: tuple[str, str]  # a file in the output folder, and what the driver wrote to it
-    made_by: tuple[str, str]  # module and class of the JobRunner
-    config: bytes  # its only argument, pickled
-    environment: tuple[tuple[str, str], ...] = ()  # names and values: which OpenGL; without, the GPU that Ray gives
-    token_s: float = 10.0  # for a network's file system to show what was just written
-
-
-@dataclass(frozen=True)
-class WorkerStart:
-    """How a start went."""
-
-    host: str
-    process: int
-    gpu: str | None = None  # that OpenGL is opened on; None: nobody chooses one, or there is no OpenGL on it
-    refusal: str | None = None  # why this node can do nothing for this run
-
-
-class RayWorker:
+class RayWorker(JobServer):
     """The actor. `run` has a thread of its own, always the same; `stop` another one."""
 
-    def __init__(self) -> None:
-        self._runner: Any = None
-        self._memory = JobMemory()
-
     def start(self, charge: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Get ready: the fields of a charge go in, those of a start come out."""
-        own = version("texelflow")
-        host = platform.node()
-        if charge[0] != own:
-            return host, os.getpid(), None, f"it has texelflow {own}, this run is by {charge[0]}"
-        told = WorkerCharge(*charge)
-        if not _sees(*told.token, told.token_s):
-            return host, os.getpid(), None, f"it does not see {Path(told.token[0]).parent}: all nodes have to share it"
-        _be_nice()
-        os.environ.setdefault("LP_NUM_THREADS", "1")  # of OpenGL in software: a worker has one core
-        os.environ.update(told.environment)
-        gpu = dict(told.environment).get(GPU_CHOICE) or _choose_gpu()
-        module, name = told.made_by
-        self._runner = getattr(importlib.import_module(module), name)(pickle.loads(told.config))
-        return host, os.getpid(), gpu, None
+        """The same, and whether this node's Ray keeps its files to itself."""
+        return (*super().start(charge), _note_on_folder())
 
-    def run(self, job: bytes) -> tuple[bytes, int]:
-        """A pickled job goes in, its pickled outcome and this process's memory come out."""
-        outcome = self._run(pickle.loads(job))
-        self._memory.free(opened=not isinstance(outcome, JobFailed))
-        return pickle.dumps(outcome), process_usage().resident_bytes or 0
+    def chosen_gpu(self) -> str | None:
+        """The one that Ray gave this worker, which it numbers as CUDA does by the place on the bus.
 
-    def _run(self, job: Job) -> JobOutcome:
+        None where Ray gave none, or OpenGL does not have it.
+        """
+        import ray
+
+        given = ray.get_runtime_context().get_accelerator_ids().get("GPU", [])
+        if not given:
+            return None
+        os.environ.pop("CUDA_VISIBLE_DEVICES", None)  # by which EGL would number those that are left
+        os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
         try:
-            outcome: JobOutcome = self._runner.run(job)
-        except Exception as error:  # its own mistake, not the input's
-            return JobFailed("machine", one_line(f"{type(error).__name__}: {error}")[:500])
-        return outcome
-
-    def stop(self) -> None:
-        """See JobRunner."""
-        if self._runner:
-            self._runner.stop()
+            found = device_of_gpu(Egl().devices(), str(given[0]))
+        except DeviceError:
+            return None
+        if found is None:
+            return None
+        os.environ[GPU_CHOICE] = str(found.index)
+        return found.text
 
 
-def _sees(path: str, text: str, seconds: float) -> bool:
-    until = time.monotonic() + seconds
-    while True:
-        with contextlib.suppress(OSError):
-            if Path(path).read_text(encoding="utf-8") == text:
-                return True
-        if time.monotonic() > until:
-            return False
-        time.sleep(_UNTIL_S)
-
-
-def _be_nice() -> None:
-    if sys.platform != "win32":
-        os.nice(max(0, _NICENESS - os.getpriority(os.PRIO_PROCESS, 0)))
-
-
-def _choose_gpu() -> str | None:
-    """Have OpenGL opened on the GPU that Ray gave this worker, which it numbers as CUDA does by the place on the bus.
-
-    Its name comes out; None where Ray gave none, or OpenGL does not have it.
-    """
+def _note_on_folder() -> str | None:
+    """What there is to say of the folder in which this node's Ray has its sockets, logs and spilled objects."""
     import ray
 
-    given = ray.get_runtime_context().get_accelerator_ids().get("GPU", [])
-    if not given:
+    node = getattr(getattr(ray, "_private", None), "worker", None)
+    node = getattr(node, "_global_node", None)
+    if node is None or not open_to_others(folder := Path(node.get_session_dir_path())):
         return None
-    os.environ.pop("CUDA_VISIBLE_DEVICES", None)  # by which EGL would number those that are left
-    os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
-    try:
-        found = device_of_gpu(Egl().devices(), str(given[0]))
-    except DeviceError:
-        return None
-    if found is None:
-        return None
-    os.environ[GPU_CHOICE] = str(found.index)
-    return found.text
+    return f"all its users may change the files of its Ray, in '{folder}': SECURITY.md says how to start it otherwise"
+
+
+def open_to_others(folder: Path) -> bool:
+    """Whether any user of this machine may change what is in a folder: by its mode, and by those of folders above."""
+    if sys.platform == "win32":
+        return False
+    with contextlib.suppress(OSError):
+        modes = [each.stat().st_mode for each in (folder.resolve(), *folder.resolve().parents)]
+        is_reached = all(mode & stat.S_IXOTH for mode in modes)
+        return is_reached and bool(modes[0] & stat.S_IWOTH) and not modes[0] & stat.S_ISVTX
+    return False
 
 
 def device_of_gpu(devices: Sequence[EglDevice], gpu: str) -> EglDevice | None:

@@ -78,7 +78,7 @@ class KnownNames(Protocol):
     """Names that an earlier run gave, as ManifestIndex has them."""
 
     def name_of(self, address: str) -> str | None:
-        """That of an input's results; None if it has none yet."""
+        """That of an input's results; None if it has none yet, or another input had it first."""
         ...
 
     def has_name(self, name: str) -> bool:
@@ -106,7 +106,7 @@ class NameBook:
     def name_for(self, address: str, path: str) -> str:
         """The name of the results of what lies at an address; `path` is what it is called, and may be anything."""
         known = self._known.name_of(address) if self._known else None
-        if known is not None and shareable_name(known) == known and not self._lies_amid_others(known):
+        if known is not None and self._is_usable(known):
             self._take(known)
             return known
         wanted = shareable_name(without_media_ending(path))
@@ -118,6 +118,10 @@ class NameBook:
             name = f"{wanted}-{number}"
         self._take(name)
         return name
+
+    def _is_usable(self, known: str) -> bool:
+        """Whether a name that an earlier run gave can be kept."""
+        return shareable_name(known) == known and _key(known) not in self._taken and not self._lies_amid_others(known)
 
     def _lies_amid_others(self, known: str) -> bool:
         """Whether a name was given by a run whose results were files, and will not do now that some are folders."""

@@ -1,9 +1,10 @@
 """Inputs and what a manifest says of them go in; which of them still need work comes out."""
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Literal
 
-from .jobs import ArchiveInput
+from .jobs import ArchiveInput, InputDone
 from .manifest_index import ManifestIndex
 from .manifest_lines import RecordedResult, RunMark
 from .results import DoneResult, FailedResult, SkippedInput
@@ -15,13 +16,13 @@ def standing_of(
     archived: ArchiveInput,
     recorded: RecordedResult | None,
     mark: RunMark,
-    output_bytes: Callable[[str], int | None],
+    holds: Callable[[InputDone], bool],
     sha256_of: Callable[[ArchiveInput], str | None],
 ) -> Standing:
     """Whether an input is done or has failed by the last line about it, or has to be done (anew).
 
-    `output_bytes` has the size of a result by its path in the folder, None where there is none; `sha256_of` reads an
-    input, and is asked only where its time differs or nobody knows it; None if that cannot be read.
+    `holds` says whether results are in the folder as they were made; `sha256_of` reads an input, and is asked only
+    where its time differs or nobody knows it; None if that cannot be read.
     """
     if recorded is None or not recorded.mark.same_results(mark):
         return "new"
@@ -30,8 +31,7 @@ def standing_of(
         return "new" if _changed(archived, result.input) else "failed"
     if not isinstance(result, DoneResult):
         return "new"
-    there = all(output_bytes(file) == result.done.file_bytes.get(kind, -1) for kind, file in result.done.files.items())
-    if not there or not _same_contents(archived, result, sha256_of):
+    if not holds(result.done) or not _same_contents(archived, result, sha256_of):
         return "new"
     return "done"
 
@@ -61,17 +61,20 @@ def to_be_done(
     inputs: Iterable[ArchiveInput],
     index: ManifestIndex,
     mark: RunMark,
-    output_bytes: Callable[[str], int | None],
+    holds: Callable[[InputDone], bool],
     sha256_of: Callable[[ArchiveInput], str | None],
     retry_failed: bool = False,
 ) -> Iterator[ArchiveInput | SkippedInput]:
-    """All inputs in their order, those that need no work marked as such. Lazily, one lookup for each."""
+    """All inputs in their order, those that need no work marked as such. Lazily, one lookup for each.
+
+    Those that need some know which files of the folder are their own.
+    """
     for archived in inputs:
         recorded = index.result_of(archived.address)
-        standing = standing_of(archived, recorded, mark, output_bytes, sha256_of)
+        standing = standing_of(archived, recorded, mark, holds, sha256_of)
         if standing == "done":
             yield SkippedInput(archived, cut_off=_is_cut_off(recorded))
         elif standing == "failed" and not retry_failed:
             yield SkippedInput(archived, "failed")
         else:
-            yield archived
+            yield replace(archived, own=index.own_files(archived.address)) if recorded else archived

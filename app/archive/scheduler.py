@@ -225,7 +225,8 @@ class Scheduler:
             self._counts.cut_off += outcome.cut_off is not None
             whole = not isinstance(job, JoinPieces) or job.render_whole
             self._counts.frames += outcome.frames if whole else 0
-            return (DoneResult(job.input, outcome),)
+            named = replace(job.input, name=outcome.name) if outcome.name else job.input
+            return (DoneResult(named, outcome),)
         if isinstance(outcome, PieceDone) and isinstance(job, RenderPiece):
             recording = self._recordings[job.input.number]
             recording.add(outcome)

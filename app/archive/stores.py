@@ -141,7 +141,7 @@ class LocalStore:
         except (OSError, ValueError):
             return None
         if stat.S_ISDIR(found.st_mode):
-            return StoreEntry(name, True, place=(found.st_dev, found.st_ino))
+            return StoreEntry(name, True, place=(found.st_dev, found.st_ino), is_link=is_link)
         why_not = "" if stat.S_ISREG(found.st_mode) else "no regular files"
         return StoreEntry(name, False, found.st_size, found.st_mtime_ns, why_not=why_not, is_link=is_link)
 

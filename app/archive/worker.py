@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from time import perf_counter
 
-from ..atomic import check_place, publish
+from ..atomic import publish
 from ..media.join import PieceError, join_folders, join_video
 from ..media.media_inputs import InputKind, input_kind
 from ..media.piece_source import FrameIndex, UnfitPieceError, index_frames
@@ -34,7 +34,8 @@ from .jobs import (
     PieceDone,
     RenderPiece,
 )
-from .rendering import PICTURE, Rendered, Rendering, SilentConsole, StoppedError, result_name
+from .placing import PlaceRules, place_results
+from .rendering import PICTURE, Rendered, Rendering, SilentConsole, StoppedError
 from .versions import own_versions, versions_differ
 from .work_folder import piece_name, work_folder
 from .worker_config import WorkerConfig
@@ -109,7 +110,6 @@ class ArchiveWorker:
             return self._piece(job, held, folder, start)
         if isinstance(job, JoinPieces):
             held.expect(job.sha256, wholly=True)
-            self._check_places(job.input.name, "recording")
             if job.render_whole:
                 done = self._whole(held, input_kind(str(held.path)), folder, start)
                 done = replace(done, notes=(f"rendered in one go: {job.why_whole}", *done.notes))
@@ -119,7 +119,6 @@ class ArchiveWorker:
             return done
         held.begin()
         kind = input_kind(str(held.path))
-        self._check_places(job.input.name, kind)
         ranges = self._ranges(held, kind)
         if ranges:
             return Cut(held.sha256(), ranges, perf_counter() - start)
@@ -140,13 +139,12 @@ class ArchiveWorker:
         """All of an input in one go."""
         made_by = made_of([*self._config.made_from, "range=0,None", *held.told])
         rendered = self._rendered(held, kind, folder, made_by)
-        sha256, name = held.sha256(), held.source.name
-        files, sizes = self._published(name, rendered.files)
-        return InputDone(
-            sha256, held.size_bytes, rendered.frames, files, sizes, perf_counter() - start, self._facts.name,
+        done = InputDone(
+            held.sha256(), held.size_bytes, rendered.frames, {}, {}, 0.0, self._facts.name,
             rendered.backend, rendered.renderer, agreement=rendered.agreement, cut_off=rendered.cut_off,
             notes=rendered.notes,
         )  # fmt: skip
+        return replace(self._published(done, held.source, rendered.files, made_by), seconds=perf_counter() - start)
 
     def _piece(self, job: RenderPiece, held: HeldInput, folder: Path, start: float) -> PieceDone:
         done = PieceDone(job.piece, job.range, 0, {}, 0.0, self._facts.name)
@@ -187,14 +185,14 @@ class ArchiveWorker:
             if joined.frames != frames:
                 raise PieceError(f"the pieces have {joined.frames} frames, not the {frames} made")
         held.check()
-        placed, sizes = self._published(job.input.name, files)
-        return InputDone(
-            job.sha256, held.size_bytes, frames, placed, sizes,
-            sum(piece.seconds for piece in job.pieces) + perf_counter() - start, self._facts.name,
+        done = InputDone(
+            job.sha256, held.size_bytes, frames, {}, {}, 0.0, self._facts.name,
             _told(piece.backend for piece in job.pieces), _told(piece.renderer for piece in job.pieces),
             len(job.pieces), max(piece.range.lead for piece in job.pieces), together(job.pieces), cut_off,
             tuple(dict.fromkeys([*(note for piece in job.pieces for note in piece.notes), *warnings])),
         )  # fmt: skip
+        placed = self._published(done, job.input, files, made_by)
+        return replace(placed, seconds=sum(piece.seconds for piece in job.pieces) + perf_counter() - start)
 
     def _rendered(
         self,
@@ -209,20 +207,22 @@ class ArchiveWorker:
         self._facts = replace(self._facts, backend=rendered.backend, renderer=rendered.renderer)
         return rendered
 
-    def _published(self, name: str, files: Mapping[str, Path]) -> tuple[dict[str, str], dict[str, int]]:
-        """Give results their names: those, by kind, and their bytes. Raises MediaError."""
+    def _published(
+        self, done: InputDone, source: ArchiveInput, files: Mapping[str, Path], tag: str | None
+    ) -> InputDone:
+        """Give results their names, and tell of them. Raises MediaError."""
         self._check_stopped()
-        names = {kind: result_name(name, kind, file) for kind, file in files.items()}
-        sizes = {kind: _bytes_of(file) for kind, file in files.items()}
-        for kind, file in files.items():
-            publish(file, self._config.out / names[kind])
-        return names, sizes
-
-    def _check_places(self, name: str, kind: InputKind) -> None:
-        """Raise MediaError, before long work, where folders of results would take the place of what is not theirs."""
-        for each, file in self._rendering.files(kind, Path()).items():
-            if not file.suffix:
-                check_place(self._config.out / result_name(name, each, file))
+        config = self._config
+        rules = PlaceRules(dict(source.own), config.overwrites, config.began_ns, tag)
+        placed = place_results(config.out, source.name, files, rules)
+        done = replace(
+            done, files=placed.files, file_bytes=placed.file_bytes, file_sha256=placed.file_sha256,
+            file_modified_ns=placed.file_modified_ns,
+        )  # fmt: skip
+        if placed.name == source.name:
+            return done
+        note = f"called '{placed.name}': something else has the name '{source.name}'"
+        return replace(done, name=placed.name, notes=(*done.notes, note))
 
     def _remove_pieces(self, job: JoinPieces) -> None:
         for name in (name for piece in job.pieces for name in piece.files.values()):
@@ -260,13 +260,6 @@ def together(pieces: Sequence[PieceDone]) -> Agreement | None:
 def _told(values: Iterator[str]) -> str:
     """Each of them once."""
     return ", ".join(dict.fromkeys(value for value in values if value))
-
-
-def _bytes_of(path: Path) -> int:
-    """Of a file, or of all files in a folder."""
-    if not path.is_dir():
-        return path.stat().st_size
-    return sum(entry.stat().st_size for entry in os.scandir(path))
 
 
 def _check_name(source: ArchiveInput) -> None:

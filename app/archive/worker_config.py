@@ -35,6 +35,8 @@ class WorkerConfig:
     cache_bytes: int = CACHE_BYTES
     most_frame_bytes: int = MOST_FRAME_BYTES
     versions: Mapping[str, str] = field(default_factory=dict)
+    overwrites: bool = False  # results may take the place of files that are not theirs
+    began_ns: int = 0  # the run, by the clock of the output folder's file system
 
     @property
     def most_frames(self) -> int:

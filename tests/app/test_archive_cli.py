@@ -77,10 +77,9 @@ def test_what_makes_no_sense_is_refused_in_one_line_and_nothing_is_made(
         (["--strength", "0.5"], "texelflow: --strength: selfie puts out masks, not a picture"),
     ],
 )
-def test_what_the_model_cannot_do_is_refused_before_ray_starts(
+def test_what_the_model_cannot_do_is_refused_before_workers_start(
     recordings: Path, arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("ray")
     (recordings / "bad.tflite").write_bytes(b"no model")
     assert Command(capsys)("archive", "rec", "--out", "done", *arguments).complaint.startswith(complaint)
     assert not (recordings / "done").exists()
@@ -109,23 +108,25 @@ def test_a_dry_run_for_machines_is_json_line_by_line(recordings: Path, capsys: p
     assert done.code == 2, "one could not be listed"
 
 
-def test_without_ray_it_says_what_to_install(
+def test_a_cluster_needs_ray(
     recordings: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *more: None if name == "ray" else find(name, *more))
-    complaint = Command(capsys)("archive", "rec", "--out", "done").complaint
-    assert complaint == "texelflow: archive needs Ray, which is not installed: pip install 'ray[default]' fsspec"
+    complaint = Command(capsys)("archive", "rec", "--out", "done", "--cluster", "local").complaint
+    assert complaint == "texelflow: --cluster needs Ray, which is not installed: pip install 'ray[default]'"
     assert not (recordings / "done").exists()
 
 
-def test_nobody_who_does_not_run_it_loads_ray_or_fsspec(
+def test_one_machine_needs_neither_ray_nor_fsspec(
     recordings: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("ray", "fsspec"):
         monkeypatch.setitem(sys.modules, name, None)  # importing it raises
     assert Command(capsys)("archive", "--help").code == 0
     assert Command(capsys)("archive", "rec", "--out", "done", "--dry-run").code == 0
+    done = Command(capsys)("archive", "rec", "--out", "done", "--workers", "1")
+    assert (done.code, done.err.count("\ntexelflow: failed: '")) == (2, 2), done.err
 
 
 def test_it_has_the_looks_of_replay_and_what_is_of_one_run_alone_is_missing() -> None:
@@ -156,20 +157,18 @@ def test_its_document_states_how_many_frames_a_worker_holds() -> None:
 
 
 @pytest.mark.gl
-def test_a_ray_that_does_not_start_leaves_everything_as_it_was(
+def test_a_pool_that_does_not_start_leaves_everything_as_it_was(
     recordings: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("ray")
-
     def refuse(*_: object) -> None:
-        raise UsageError("no Ray")
+        raise UsageError("no workers")
 
-    monkeypatch.setattr("texelflow.app.archive.archive.open_ray", refuse)
+    monkeypatch.setattr("texelflow.app.archive.archive.open_pool", refuse)
     manifest = recordings / "old" / "manifest.jsonl"
     manifest.parent.mkdir()
     manifest.write_bytes(b"{}\n")
     for folder, flags in (("new", ()), ("old", ("--force",))):
         command = Command(capsys)("archive", "rec", "--out", folder, *flags)
-        assert (command.code, "no Ray" in command.err) == (2, True), command.err
+        assert (command.code, "no workers" in command.err) == (2, True), command.err
     assert manifest.read_bytes() == b"{}\n"
     assert [path.name for path in (recordings / "new").rglob("*") if path.is_file()] == ["driver.lock"]

@@ -61,7 +61,7 @@ class RayNodes:
         try:
             port = self.address.rpartition(":")[2]
             dashboard = ("--include-dashboard=true", "--dashboard-port=0")
-            self._start("head", "--head", f"--port={port}", "--num-cpus=0", f"--temp-dir={self._folder}", *dashboard)
+            self._start("head", "--head", f"--port={port}", "--num-cpus=0", f"--temp-dir={self._folder}/r", *dashboard)
         except BaseException:
             self.__exit__()
             raise

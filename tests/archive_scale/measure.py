@@ -6,14 +6,16 @@ import resource
 import statistics
 import time
 import tracemalloc
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from texelflow.app.archive.cut_recording import CutRecording
 from texelflow.app.archive.cutting import cut_frames
-from texelflow.app.archive.jobs import ArchiveInput, Cut, Job, JobOutcome, OpenInput, RenderPiece
+from texelflow.app.archive.jobs import ArchiveInput, Cut, InputDone, Job, JobOutcome, OpenInput, RenderPiece
 from texelflow.app.archive.manifest import MANIFEST_NAME, open_manifest
 from texelflow.app.archive.manifest_index import ManifestIndex
 from texelflow.app.archive.manifest_lines import RecordedResult, RunMark, RunRecord, manifest_line
@@ -58,9 +60,8 @@ def measure_manifest(archive: ArchiveKind, folder: Path) -> ManifestCosts:
         read = time.process_time() - began
         sizes = {f"{each.name}.mp4": 15_000_000 for each in archive.inputs()}
         began = time.process_time()
-        left = sum(
-            1 for item in to_be_done(archive.inputs(), index, MARK, sizes.get, lambda _input: None) if _is_new(item)
-        )
+        asked = to_be_done(archive.inputs(), index, MARK, partial(_have_sizes, sizes), lambda _input: None)
+        left = sum(_is_new(item) for item in asked)
         looked_up = time.process_time() - began
         index_bytes = index.memory_bytes
     if left:
@@ -69,6 +70,10 @@ def measure_manifest(archive: ArchiveKind, folder: Path) -> ManifestCosts:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     size = path.stat().st_size
     return ManifestCosts(archive.count, size, written * us, read * us, index_bytes, peak, looked_up * us)
+
+
+def _have_sizes(sizes: Mapping[str, int], done: InputDone) -> bool:
+    return all(sizes.get(file) == done.file_bytes[kind] for kind, file in done.files.items())
 
 
 def _is_new(item: object) -> bool:

@@ -137,36 +137,78 @@ def test_a_picture_and_what_looks_like_another_kind(folder: Path, configured: Co
     worker.close()
 
 
-def test_numbered_pictures_take_the_place_of_earlier_ones(folder: Path, configured: Configured) -> None:
-    worker, job = ArchiveWorker(configured(format="png")), OpenInput(listed(folder / "talk.mp4"))
-    first = done(worker, job)
-    found = files_in(folder / "out" / "talk")
+def test_a_result_takes_the_place_of_what_the_manifest_says_is_its_own(folder: Path, configured: Configured) -> None:
+    """Whole, by its digest; anything else stays, and the result gets the next number."""
+    source, out = listed(folder / "talk.mp4"), folder / "out"
+    first = done(worker := ArchiveWorker(configured(format="png")), OpenInput(source))
+    found = files_in(out / "talk")
     assert len(found) == FRAMES
     assert first.file_bytes == {"out": sum(map(len, found.values()))}
-    (folder / "out" / "talk" / "000099.png").write_bytes(b"of another run")
-    assert done(worker, job).files == first.files
-    assert files_in(folder / "out" / "talk") == found
+    own = tuple((first.files[kind], digest) for kind, digest in first.file_sha256.items())
+    blurred = ArchiveWorker(configured({"effect": "blur"}, format="png"))
+    again = done(blurred, OpenInput(replace(source, own=own)))
+    assert (again.files, again.name) == ({"out": "talk"}, "")
+    blurs = files_in(out / "talk")
+    assert (blurs.keys(), blurs == found) == (found.keys(), False)
+    for way, given in (("not by its line", own), ("without a line", ())):
+        outcome = done(worker, OpenInput(replace(source, own=given)))
+        assert outcome.files == {"out": outcome.name}, way
+        assert outcome.notes[-1] == f"called '{outcome.name}': something else has the name 'talk'"
+        assert files_in(out / outcome.name) == found, way
+    assert {path.name for path in out.iterdir()} == {".archive", "talk", "talk-2"}, "the third has the very bytes"
+    assert files_in(out / "talk") == blurs
+    for each in (worker, blurred):
+        each.close()
+
+
+@pytest.mark.parametrize("kind", ["file", "folder", "link", "dead link", "pipe"])
+@pytest.mark.parametrize("overwrites", [False, True])
+def test_whatever_has_the_name_stays(folder: Path, configured: Configured, kind: str, overwrites: bool) -> None:
+    """What is no file, no --force lets a result replace; that is for files."""
+    theirs, out = folder / "out" / "talk.masks.mp4", folder / "out"
+    worker = ArchiveWorker(configured(with_masks=True, overwrites=overwrites))
+    make: dict[str, Callable[[], object]] = {
+        "file": lambda: theirs.write_bytes(b"theirs"),
+        "folder": theirs.mkdir,
+        "link": lambda: theirs.symlink_to(folder / "talk.mp4"),
+        "dead link": lambda: theirs.symlink_to("nowhere"),
+        "pipe": lambda: os.mkfifo(theirs),
+    }
+    make[kind]()
+    before, recording = theirs.lstat(), (folder / "talk.mp4").read_bytes()
+    outcome = done(worker, OpenInput(listed(folder / "talk.mp4")))
+    if kind == "file" and overwrites:
+        assert outcome.files == {"out": "talk.mp4", "masks": "talk.masks.mp4"}
+        assert theirs.read_bytes() != b"theirs"
+    else:
+        assert outcome.files == {"out": "talk-2.mp4", "masks": "talk-2.masks.mp4"}
+        assert (theirs.lstat().st_ino, theirs.lstat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+        assert not (out / "talk.mp4").exists(), "both have one name"
+    assert (folder / "talk.mp4").read_bytes() == recording
+    for made, digest in outcome.file_sha256.items():
+        assert hashlib.sha256((out / outcome.files[made]).read_bytes()).hexdigest() == digest
+        assert (out / outcome.files[made]).stat().st_mtime_ns == outcome.file_modified_ns[made]
     worker.close()
 
 
-@pytest.mark.parametrize("name", ["talk", "talk.masks"])
-def test_a_folder_with_what_is_not_ours_fails_this_input_alone(
-    folder: Path, configured: Configured, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    theirs = folder / "out" / name / "important.doc"
-    worker = ArchiveWorker(configured(format="png", with_masks=True))
-    source, sha256 = listed(folder / "talk.mp4"), hashlib.sha256((folder / "talk.mp4").read_bytes()).hexdigest()
-    theirs.parent.mkdir()
-    theirs.write_bytes(b"theirs")
-    picture = replace(listed(folder / "shot.png"), name="talk")
-    assert done(worker, OpenInput(picture)).files["out"] == "talk.png", "it needs no folder"
-    monkeypatch.setattr(ArchiveWorker, "_rendered", None)  # it is known before any frame is rendered
-    for job in (OpenInput(source), JoinPieces(source, sha256, (), render_whole=True)):
-        outcome = failed(worker, job)
-        assert outcome.cause == "input"
-        assert f"{name}' has files that are not its pictures: 'important.doc'" in outcome.reason
-    assert theirs.read_bytes() == b"theirs"
-    worker.close()
+def test_another_attempt_at_the_same_job_in_this_run_counts(folder: Path, configured: Configured) -> None:
+    """Though its bytes are others; what was there before the run is damaged, or somebody else's."""
+    source, job = listed(folder / "talk.mp4"), OpenInput(listed(folder / "talk.mp4"))
+    config = configured()
+    worker = ArchiveWorker(config)
+    first = done(worker, job)
+    result = folder / "out" / "talk.mp4"
+    data = result.read_bytes()
+    result.write_bytes(data[:60] + bytes([data[60] ^ 1]) + data[61:])
+    changed = hashlib.sha256(result.read_bytes()).hexdigest()
+    during = ArchiveWorker(replace(config, began_ns=result.stat().st_ctime_ns - 1))
+    outcome = done(during, job)
+    assert (outcome.files, outcome.file_sha256) == (first.files, {"out": changed})
+    later = ArchiveWorker(replace(config, began_ns=result.stat().st_ctime_ns + 1))
+    outcome = done(later, OpenInput(replace(source, own=(("talk.mp4", first.file_sha256["out"]),))))
+    assert (outcome.files, outcome.file_sha256) == ({"out": "talk-2.mp4"}, first.file_sha256)
+    for each in (worker, during, later):
+        each.close()
 
 
 def test_a_repeated_job_does_no_harm(folder: Path, worker: ArchiveWorker) -> None:

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from tests.app.archive.test_result_names import EarlierNames
 from texelflow.app.archive.file_patterns import fixed_folder, has_pattern
+from texelflow.app.archive.folder_search import LEADS_OUT
 from texelflow.app.archive.inputs import InputListing
 from texelflow.app.archive.path_lists import MOST_LINE_BYTES
 from texelflow.gpu_delegate.errors import UsageError
@@ -105,9 +106,44 @@ def test_a_list_has_a_path_a_line_from_its_own_folder_on(archive: Path) -> None:
     assert [each.name for each in found][-3:] == ["missing/m", other, "a"]
     assert [each.name for each in found][:2] == ["b", "day 1/cam.2/x"]
     assert found[-3].size_bytes is None
-    assert listing.left["in the output folder"] == 3, "a file, the folder itself, and once as day 1/up/out"
+    assert listing.left["in the output folder"] == 2, "a file, and the folder itself"
+    assert listing.left[LEADS_OUT] == 1, "day 1/up"
     assert listing.problem_count == 1
     assert "rec/some.list, line 8: s9://x/y.mp4: one of http://" in list(listing.not_listed())[-1]
+
+
+def test_links_that_lead_out_of_a_folder_are_followed_where_somebody_asks(archive: Path) -> None:
+    """A folder from elsewhere may not choose files of this machine; whoever names a link itself has chosen."""
+    (archive / "home/private").mkdir(parents=True)
+    for name in ("home/private/a.mp4", "home/b.mp4", "recordings.mp4"):
+        (archive / name).touch()
+    shared = archive / "shared"
+    (shared / "deep").mkdir(parents=True)
+    (shared / "own.mp4").touch()
+    for name, target in {
+        "out.mp4": "../home/b.mp4", "folder": "../home/private", "absolute": str(archive / "home"), "up": "..",
+        "twin": "../shared2", "deep/within.mp4": "../own.mp4", "deep/chain.mp4": "../out.mp4", "itself": ".",
+    }.items():  # fmt: skip
+        (shared / name).symlink_to(target)
+    (archive / "shared2").mkdir()
+    (archive / "shared2/c.mp4").touch()
+    (archive / "chosen").symlink_to("shared")
+
+    def found(name: str, follow_links: bool) -> tuple[list[str], int]:
+        listing = InputListing([name], Path("out"), follow_links=follow_links)
+        return [each.name for each in listing], listing.left[LEADS_OUT]
+
+    assert found("shared", False) == (["deep/within", "own"], 6)
+    assert found("shared/**/*.mp4", False) == (["deep/within", "own"], 6)
+    assert found("chosen", False) == (["deep/within", "own"], 6)
+    assert found("shared/out.mp4", False) == (["out"], 0)
+    names, left = found("shared", True)
+    assert ({"absolute/b", "absolute/private/a", "deep/chain", "out", "twin/c"} <= set(names), left) == (True, 0)
+    (archive / "only").mkdir()
+    for name in ("x.mp4", "y.mp4"):
+        (archive / "only" / name).symlink_to("../home/b.mp4")
+    with pytest.raises(UsageError, match=r"no recordings or pictures there; left out: links that lead out .* 2$"):
+        InputListing(["only"], Path("out"))
 
 
 def test_a_link_to_a_result_is_no_input(archive: Path) -> None:

@@ -21,6 +21,7 @@ from texelflow.app.archive.manifest_lines import (
     manifest_line,
     read_manifest_line,
 )
+from texelflow.app.archive.result_names import NameBook
 from texelflow.app.archive.results import ArchiveResult, DoneResult, FailedResult, PieceResult
 from texelflow.gpu_delegate.errors import MediaError, UsageError
 
@@ -39,8 +40,10 @@ DONE = InputDone(
     renderer="x86-64 AVX2",
     agreement=Agreement(3, 0.998, 0.01),
     notes=("1 damaged frame",),
+    file_sha256={"out": "0" * 64, "masks": "12" * 32},
+    file_modified_ns={"out": 1_700_000_000_000_000_001, "masks": -1},
 )
-PIECE = PieceDone(2, FrameRange(6000, 8999, 60), 3000, {"out": "l/2.mp4"}, 48.0, "node:17", (1, 2), (2**64 - 1,))
+PIECE = PieceDone(2, FrameRange(6000, 8999, 60), 3000, {"out": "pieces/l-2.mp4"}, 48.0, "node:17", (1, 2), (2**64 - 1,))
 RESULTS: tuple[ArchiveResult, ...] = (
     DoneResult(LECTURE, DONE),
     DoneResult(replace(LECTURE, size_bytes=None, modified_ns=None), replace(DONE, agreement=None, cut_off="100 bytes")),
@@ -57,8 +60,8 @@ def lines_of(folder: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in (folder / MANIFEST_NAME).read_text("ascii").splitlines()]
 
 
-def written(folder: Path, *results: ArchiveResult, resume: bool = False) -> None:
-    writer, index = open_manifest(folder, RUN, resume=resume)
+def written(folder: Path, *results: ArchiveResult, resume: bool = False, force: bool = False) -> None:
+    writer, index = open_manifest(folder, RUN, resume=resume, force=force)
     with index:
         for result in results:
             writer.put(result)
@@ -254,7 +257,8 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
 def test_the_last_line_about_an_input_counts(tmp_path: Path) -> None:
     other = replace(LECTURE, address="/in/other.mp4", name="other")
     failed = FailedResult(other, "input", "no frames", 2)
-    written(tmp_path, FailedResult(LECTURE, "lost", "killed", 10), DoneResult(other, DONE), failed, RESULTS[0])
+    made = DoneResult(other, replace(DONE, files={"out": "other.mp4"}))
+    written(tmp_path, FailedResult(LECTURE, "lost", "killed", 10), made, failed, RESULTS[0])
     with ManifestIndex(tmp_path / MANIFEST_NAME) as index:
         assert index.result_of(LECTURE.address) == RecordedResult(MARK, RESULTS[0])
         assert index.result_of(other.address) == RecordedResult(MARK, failed)
@@ -274,7 +278,7 @@ def test_folders_that_results_are_in_are_known_each_once(tmp_path: Path) -> None
         assert [index.has_below(name) for name in names] == [True, True, False, False, False, False]
         assert [index.has_name(name) for name in names] == [False, False, True, True, True, False]
         assert [index.has_folder(name) for name in names] == [False, False, True, False, False, False]
-        assert index.memory_bytes == 3 * 24 + 2 * 8
+        assert index.memory_bytes == 3 * 24 + 3 * 8
 
 
 def test_pieces_of_the_same_contents_made_the_same_way_are_found(tmp_path: Path) -> None:
@@ -333,7 +337,19 @@ GOOD_RUN, GOOD_LINE = (manifest_line(each, 0.0) for each in (RUN, RecordedResult
         (GOOD_LINE.replace(b'"name":"lecture"', b'"name":"../lecture"'), "its 'name' is not a name within the folder"),
         (GOOD_LINE.replace(b'"name":"lecture"', b'"name":"/etc/x"'), "its 'name' is not a name within the folder"),
         (GOOD_LINE.replace(b'"name":"lecture"', b'"name":"a\\u0000"'), "its 'name' is not a name within the folder"),
+        (GOOD_LINE.replace(b'"name":"lecture"', b'"name":"a\\u001b[2J"'), "its 'name' is not a name within the folder"),
+        (GOOD_LINE.replace(b'"name":"lecture"', b'"name":"' + b"a" * 5000 + b'"'), "its 'name' is not a name within"),
         (GOOD_LINE.replace(b'"out":"lecture.mp4"', b'"out":"../x"'), "its 'outputs' is not a table of names within"),
+        (
+            GOOD_LINE.replace(b'"out":"lecture.mp4"', b'"out":"talk.mp4"'),
+            "its 'outputs' are not called after its 'name'",
+        ),
+        (GOOD_LINE.replace(b'"out":"lecture.mp4"', b'"out":"lecture./x"'), "its 'outputs' are not called after its"),
+        (GOOD_LINE.replace(b'"out":"000', b'"out":"xyz'), "its 'output_sha256' is not a table of sha256"),
+        (
+            GOOD_LINE.replace(b'"masks":-1}', b'"masks":"1"}'),
+            "its 'output_modified_ns' is not a table of whole numbers",
+        ),
         (GOOD_LINE.replace(b'["1 damaged frame"]', b"[1]"), "its 'notes' is not a list of texts"),
         (GOOD_LINE.replace(b'"agreement":{', b'"agreement":[],"x":{'), "its 'agreement' is not a table"),
     ],
@@ -346,6 +362,41 @@ def test_a_damaged_line_in_the_middle_ends_in_one_line(tmp_path: Path, line: byt
     assert str(caught.value).startswith(f"'{path}', line 2 is damaged: {why}")
     assert len(str(caught.value).splitlines()) == 1
     assert path.read_bytes() == GOOD_RUN + line + GOOD_LINE
+
+
+def test_a_line_of_an_earlier_version_has_no_digests() -> None:
+    fields = json.loads(GOOD_LINE)
+    del fields["output_sha256"], fields["output_modified_ns"]
+    read = read_manifest_line(json.dumps(fields).encode())
+    assert read == RecordedResult(MARK, DoneResult(LECTURE, replace(DONE, file_sha256={}, file_modified_ns={})))
+
+
+def test_a_name_belongs_to_the_input_that_had_it_first(tmp_path: Path) -> None:
+    first, second = (
+        replace(LECTURE, address="/in/1.mp4", name="Talk"),
+        replace(LECTURE, address="/in/2.mp4", name="talk"),
+    )
+    other = replace(LECTURE, address="/in/3.mp4", name="other")
+    written(tmp_path, *(FailedResult(each, "input", "no frames", 2) for each in (first, second, other, second, first)))
+    with ManifestIndex(tmp_path / MANIFEST_NAME) as index:
+        assert [index.name_of(each.address) for each in (first, second, other)] == ["Talk", None, "other"]
+        book = NameBook(index)
+        called = [book.name_for(each.address, each.address[4:]) for each in (second, first, other)]
+        assert called == ["2", "Talk", "other"]
+
+
+def test_the_last_result_of_each_input_and_what_it_ever_owned(tmp_path: Path) -> None:
+    later = DoneResult(LECTURE, replace(DONE, files={"out": "lecture.mkv"}, file_sha256={"out": "7" * 64}))
+    other = FailedResult(replace(LECTURE, address="/in/other.mp4", name="other"), "input", "no frames", 2)
+    written(tmp_path, RESULTS[0], other, PieceResult(LECTURE, "c0ffee", PIECE), later)
+    with ManifestIndex(tmp_path / MANIFEST_NAME) as index:
+        assert [line.result for line in index.last_results()] == [other, later]
+        assert index.own_files(LECTURE.address) == (
+            ("lecture.mkv", "7" * 64), ("lecture.mp4", "0" * 64), ("lecture.masks.mp4", "12" * 32),
+        )  # fmt: skip
+        assert index.own_files("/in/other.mp4") == ()
+    with ManifestIndex(tmp_path / "none") as index:
+        assert list(index.last_results()) == []
 
 
 def test_what_does_not_begin_with_a_run_is_no_manifest(tmp_path: Path) -> None:

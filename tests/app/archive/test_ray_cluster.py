@@ -2,56 +2,27 @@
 
 import contextlib
 import os
-import pickle
 import signal
 import socket
+import stat
 import sys
 import time
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import astuple, replace
-from importlib.metadata import version
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
-from texelflow.app.archive.cluster import ClusterEvent, JobFinished, WorkerJoined, WorkerLost
-from texelflow.app.archive.jobs import ArchiveInput, InputDone, JobFailed, OpenInput
+from tests.app.archive.clusters import Watched, charge_of, job
+from texelflow.app.archive.cluster import JobFinished, WorkerJoined, WorkerLost
+from texelflow.app.archive.jobs import InputDone, JobFailed
 from texelflow.app.archive.ray_cluster import RayCluster, RayOptions, check_ray, open_ray, ray_address
-from texelflow.app.archive.ray_worker import RayWorker, WorkerCharge, device_of_gpu
+from texelflow.app.archive.ray_worker import RayWorker, device_of_gpu, open_to_others
 from texelflow.gpu_delegate.egl import EglDevice
 from texelflow.gpu_delegate.errors import UsageError
 
 ROOT = Path(__file__).parents[3]
-RUNNER = ("tests.app.archive.ray_runners", "AddressRunner")
 WAIT_S = 60.0
-EventType = TypeVar("EventType", WorkerJoined, JobFinished, WorkerLost)
-
-
-def job(number: int, what: str) -> OpenInput:
-    return OpenInput(ArchiveInput(number, what, str(number)))
-
-
-class Watched:
-    """A cluster, and its events one by one."""
-
-    def __init__(self, cluster: RayCluster) -> None:
-        self.cluster, self._events = cluster, deque[ClusterEvent]()
-
-    def next(self, kind: type[EventType]) -> EventType:
-        """The next event, which has to be of that kind."""
-        self._events.extend(() if self._events else self.cluster.wait(WAIT_S))
-        event = self._events.popleft()
-        assert isinstance(event, kind), event
-        return event
-
-
-def charge_of(folder: Path) -> WorkerCharge:
-    """What workers get, and a token in the folder that they look for."""
-    token = folder / "token"
-    token.write_text("seen", encoding="utf-8")
-    return WorkerCharge(version("texelflow"), (str(token), "seen"), RUNNER, pickle.dumps("mark"))
 
 
 @pytest.fixture(scope="module")
@@ -74,10 +45,9 @@ def joined(watched: Watched) -> WorkerJoined:
 def processes_of(session: int) -> list[str]:
     """Command lines of all processes in a session."""
     found = []
-    for folder in Path("/proc").glob("[0-9]*"):
+    for process in processes_in(session):
         with contextlib.suppress(OSError):
-            if os.getsid(int(folder.name)) == session:
-                found.append((folder / "cmdline").read_text(encoding="utf-8"))
+            found.append(Path("/proc", str(process), "cmdline").read_text(encoding="utf-8"))
     return found
 
 
@@ -107,6 +77,26 @@ def test_jobs_are_done_in_order_and_a_killed_worker_is_made_anew(watched: Watche
 
 
 @pytest.mark.slow
+def test_a_ray_of_our_own_is_the_users_alone(watched: Watched, joined: WorkerJoined) -> None:
+    """Ray makes the folder of its sessions everybody's, and listens on all addresses, unless it is told otherwise."""
+    cluster = watched.cluster
+    assert isinstance(cluster, RayCluster)
+    folder = Path(cluster.temp)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    (session,) = {path.resolve() for path in folder.glob("r/session_*")}
+    assert session.stat().st_mode & 0o002, "it is nothing to be careful about any more"
+    assert not open_to_others(session)
+    sockets = {socket for process in processes_in(cluster.process_id) for socket in sockets_of(process)}
+    found = [address for inode, address in tcp_listeners().items() if inode in sockets]
+    assert len(found) > 3
+    assert all(address.endswith("0100007F") for address in found), found
+    cluster.submit(joined.worker, job(1, "ok"))
+    watched.next(JobFinished)
+    cluster.submit(joined.worker, job(2, "sleep 60"))
+    cluster.kill(joined.worker)
+
+
+@pytest.mark.slow
 def test_a_worker_stops_in_the_middle_of_a_job(watched: Watched, joined: WorkerJoined) -> None:
     for each in (first := job(1, "sleep 60"), second := job(2, "ok")):
         watched.cluster.submit(joined.worker, each)
@@ -121,18 +111,24 @@ def test_a_worker_stops_in_the_middle_of_a_job(watched: Watched, joined: WorkerJ
 
 def test_a_node_of_another_version_or_without_the_folder_is_refused(tmp_path: Path) -> None:
     charge = charge_of(tmp_path)
-    _, process, gpu, line = RayWorker().start(astuple(replace(charge, version="0.0.1")))
+    _, process, gpu, line, _ = RayWorker().start(astuple(replace(charge, version="0.0.1")))
     assert (process, gpu, line) == (os.getpid(), None, f"it has texelflow {charge.version}, this run is by 0.0.1")
-    *_, line = RayWorker().start((*astuple(replace(charge, version="0.0.1")), "a field of later versions"))
+    *_, line, _ = RayWorker().start((*astuple(replace(charge, version="0.0.1")), "a field of later versions"))
     assert line == f"it has texelflow {charge.version}, this run is by 0.0.1"
     unseen = replace(charge, token=(charge.token[0], "other"), token_s=0.0)
-    *_, line = RayWorker().start(astuple(unseen))
+    *_, line, _ = RayWorker().start(astuple(unseen))
     assert line == f"it does not see {tmp_path}: all nodes have to share it"
 
 
 @pytest.mark.parametrize(
     ("text", "address"),
-    [("auto", "auto"), ("head", "head:6379"), ("10.0.0.1:6380", "10.0.0.1:6380"), ("[::1]:7", "[::1]:7")],
+    [
+        ("auto", "auto"),
+        ("local", "local"),
+        ("head", "head:6379"),
+        ("10.0.0.1:6380", "10.0.0.1:6380"),
+        ("[::1]:7", "[::1]:7"),
+    ],
 )
 def test_addresses(text: str, address: str) -> None:
     assert ray_address(text) == address
@@ -157,8 +153,56 @@ def test_where_nobody_listens_one_line_says_so(tmp_path: Path) -> None:
 
 def test_without_ray_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(UsageError, match=r"pip install 'ray\[default\]' fsspec"):
+    with pytest.raises(UsageError, match=r"pip install 'ray\[default\]'"):
         check_ray()
+
+
+def processes_in(session: int) -> list[int]:
+    """Of one session of processes."""
+    found = list[int]()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if os.getsid(int(folder.name)) == session:
+                found.append(int(folder.name))
+    return found
+
+
+def sockets_of(process: int) -> list[str]:
+    """Inodes."""
+    found = list[str]()
+    with contextlib.suppress(OSError):
+        for each in Path("/proc", str(process), "fd").iterdir():
+            with contextlib.suppress(OSError):
+                if (link := os.readlink(each)).startswith("socket:["):
+                    found.append(link[8:-1])
+    return found
+
+
+def tcp_listeners() -> dict[str, str]:
+    """Addresses, in Linux' hexadecimal, by inode."""
+    rows = [
+        line.split()
+        for name in ("tcp", "tcp6")
+        for line in Path("/proc/net", name).read_text(encoding="ascii").splitlines()[1:]
+    ]
+    return {row[9]: row[1].partition(":")[0] for row in rows if row[3] == "0A"}
+
+
+def test_a_folder_is_open_where_nothing_above_it_is_closed(tmp_path: Path) -> None:
+    folder = tmp_path / "above" / "session"
+    folder.mkdir(parents=True)
+    for path in (folder, *folder.parents[:-1]):
+        if path.is_relative_to(tmp_path):
+            path.chmod(0o755)
+    outside = [path for path in tmp_path.parents if not path.stat().st_mode & 0o001]
+    folder.chmod(0o777)
+    assert open_to_others(folder) == (not outside)
+    folder.chmod(0o1777)
+    assert not open_to_others(folder)
+    folder.chmod(0o777)
+    folder.parent.chmod(0o700)
+    assert not open_to_others(folder)
+    assert not open_to_others(tmp_path / "none")
 
 
 def test_a_gpu_of_rays_is_found_among_those_of_opengl() -> None:

@@ -115,6 +115,8 @@ def scales_of(tensor: TfLiteTensor) -> Quantization | None:
         return None
     found = TfLiteAffineQuantization.from_address(tensor.quantization_params)
     scales, zero_points = floats_at(found.scale), integers_at(found.zero_point)
+    if len(zero_points) == 1:  # some runtimes keep equal ones once
+        zero_points *= len(scales)
     return Quantization(scales, zero_points, found.quantized_dimension) if scales and zero_points else None
 
 

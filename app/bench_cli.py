@@ -18,6 +18,7 @@ from .options import (
     PlannerOption,
     PrecisionOption,
     PreprocessingOption,
+    SignatureOption,
     ThreadsOption,
     output_option,
     refuse_given,
@@ -113,6 +114,7 @@ def bench_model_verb(
     memory: Annotated[str | None, as_in_settings("memory")] = None,
     planner: Annotated[str | None, as_in_settings("planner")] = None,
     compile_budget: Annotated[float | None, as_in_settings("compile_budget")] = None,
+    signature: SignatureOption = None,
     json: JsonOption = False,
 ) -> int:
     """Time a model on the GPU, on the CPU or through the delegate: runs to warm up, then the mean of many.
@@ -131,6 +133,7 @@ def bench_model_verb(
             "model": model, "backend": backend, "warmup": warmup, "runs": runs, "duration": duration, "plot": plot,
             "force": force, "threads": threads, "cpu": cpu, "per_op": per_op or None, "unfused": unfused or None,
             "precision": precision, "memory": memory, "planner": planner, "compile_budget": compile_budget,
+            "signature": signature,
         },
         aliases,
     )  # fmt: skip

@@ -42,6 +42,7 @@ from .options import (
     PlannerOption,
     PrecisionOption,
     ReorderOption,
+    SignatureOption,
     TaskOption,
     ThreadsOption,
     output_option,
@@ -68,9 +69,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Segment people in live and recorded video on any GPU with OpenGL 4.3 or ES 3.1, and on the CPU without one.",
 )
-app.add_typer(bench, name="bench")
-app.add_typer(models, name="models")
-app.add_typer(cache, name="cache")
+for group, name in ((bench, "bench"), (models, "models"), (cache, "cache")):
+    app.add_typer(group, name=name)
 
 
 def _show_version(wanted: bool) -> None:
@@ -286,6 +286,7 @@ def check_verb(
         ),
     ] = None,
     force: ForceOption = False,
+    signature: SignatureOption = None,
     first: FirstOption = "0",
     last: LastOption = None,
     input_range: InputRangeOption = None,
@@ -327,6 +328,7 @@ def check_verb(
         CompileOptions(not unfused, False, parse_precision(precision), checked_budget(compile_budget)),
         parse_preprocessing(preprocessing),
         force,
+        signature,
     )
     return run_check(target, options, Console(quiet=json))
 
@@ -364,6 +366,7 @@ def inspect_verb(
     cpu: Annotated[
         str | None, typer.Option("--cpu", metavar="native", help="Show the steps of the CPU's own code instead.")
     ] = None,
+    signature: SignatureOption = None,
     json: JsonOption = False,
 ) -> int:
     """Show what becomes of a model: what runs on the GPU and why the rest does not, passes, dispatches, memory."""
@@ -375,7 +378,7 @@ def inspect_verb(
 
     asked, planned = parse_precision(precision), parse_memory(memory, planner, reorder)
     compiling = CompileOptions(not unfused, False, asked, checked_budget(compile_budget), planned)
-    options = InspectOptions(json, ops, peaks, compiling, shaders, tuning, force, advise, cpu, plot)
+    options = InspectOptions(json, ops, peaks, compiling, shaders, tuning, force, advise, cpu, plot, signature)
     return run_inspect(model, options, Console(quiet=json))
 
 

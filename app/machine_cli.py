@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from .opengl_options import with_opengl
-from .options import JsonOption, PrecisionOption
+from .options import JsonOption, PrecisionOption, SignatureOption
 
 cache = typer.Typer(no_args_is_help=True, help="List or clear what is kept on disk: measurements, code, checks passed.")
 
@@ -46,6 +46,7 @@ def tune_verb(
     precision: PrecisionOption = "fp32",
     gentle: Annotated[bool, typer.Option("--gentle", hidden=True)] = False,
     only_on: Annotated[str, typer.Option("--only-on", hidden=True)] = "",
+    signature: SignatureOption = None,
     json: JsonOption = False,
 ) -> int:
     """Measure which kernels of a model are fastest on this GPU, and keep that for all later runs.
@@ -61,5 +62,5 @@ def tune_verb(
         from .verbs.sweep import run_sweep
 
         return run_sweep(parse_budget(budget or "3:00"), Console(quiet=json), json)
-    options = TuneOptions(parse_budget(budget or "10s"), parse_precision(precision), json, gentle, only_on)
+    options = TuneOptions(parse_budget(budget or "10s"), parse_precision(precision), json, gentle, only_on, signature)
     return run_tune(model, options, Console(quiet=json))

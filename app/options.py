@@ -28,6 +28,10 @@ PreprocessingOption = Annotated[str, as_in_settings("preprocessing")]
 CpuOption = Annotated[str | None, as_in_settings("cpu")]
 ThreadsOption = Annotated[int | None, as_in_settings("threads")]
 CompileBudgetOption = Annotated[float, as_in_settings("compile_budget")]
+SignatureOption = Annotated[
+    str | None,
+    typer.Option("--signature", metavar="NAME", help="Of a model with several: the one that is meant; the first."),
+]
 FirstOption = Annotated[str, typer.Option("--from", metavar="FRAME|TIME", help="The first frame: 120, 4s or 1:02.5.")]
 LastOption = Annotated[str | None, typer.Option("--to", metavar="FRAME|TIME", help="The last frame, it included.")]
 InputRangeOption = Annotated[

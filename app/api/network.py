@@ -37,15 +37,26 @@ class Model:
     outputs: tuple[Tensor, ...]
     graph: Graph = field(repr=False)
 
+    @property
+    def signature(self) -> str:
+        """The name of the signature that this is; "" where the file gives it none."""
+        return self.graph.signature
+
+    @property
+    def other_signatures(self) -> tuple[str, ...]:
+        """The names of the file's others, which lead to other networks: Model.load(path, signature=name)."""
+        return self.graph.other_signatures
+
     @staticmethod
-    def load(path_or_name: str | os.PathLike[str], quiet: bool = False) -> "Model":
+    def load(path_or_name: str | os.PathLike[str], quiet: bool = False, *, signature: str | None = None) -> "Model":
         """The model of a .tflite file, or of the catalogue, from where it is fetched if need be.
 
-        Progress of that is shown on stderr where that is a terminal, unless `quiet`. Raises CatalogueError for what
+        signature: the name of the one that is meant, of a file that has several; its first subgraph by default.
+        Progress is shown on stderr where that is a terminal, unless `quiet`. Raises CatalogueError for what
         cannot be found, fetched or read, ModelError for a damaged file, UnsupportedError, UsageError.
         """
         with LibraryConsole(quiet).download() as progress:
-            graph = load_graph(path_of(path_or_name), progress)
+            graph = load_graph(path_of(path_or_name), progress, signature)
         inputs, outputs = (tuple(graph.tensors[i] for i in indices) for indices in (graph.inputs, graph.outputs))
         return Model(graph.name, inputs, outputs, graph)
 
@@ -135,6 +146,8 @@ class Program:
 
     def write(self, tensor: TensorOrName, values: TensorValues) -> None:
         """Upload an input: exactly the tensor's type and shape, all finite. Raises UsageError for anything else.
+
+        Values so large that float32 cannot hold what the network makes of them have no defined results (docs/gpu.md).
 
         Integers are float32 on the GPU: UsageError for those beyond 2^24.
         """

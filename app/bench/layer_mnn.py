@@ -59,7 +59,7 @@ def open_mnn(graph: Graph, form: InputForm, threads: int) -> Contender:
     x, out = (graph.tensors[tensors[0]].shape for tensors in (graph.inputs, graph.outputs))
     with tempfile.TemporaryDirectory() as folder, silenced():
         read, converted, written = (Path(folder, name) for name in ("in.tflite", "all.mnn", "out.mnn"))
-        read.write_bytes(write_model(graph, names=True))
+        read.write_bytes(write_model(graph))
         words = ("-f", "TFLITE", "--modelFile", read, "--MNNModel", converted, "--bizCode", "bench")
         mnn_tools.mnnconvert(["mnnconvert", *map(str, words)])
         if not converted.exists():

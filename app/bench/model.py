@@ -14,7 +14,6 @@ from texelflow.gpu_delegate.cpu.delegation import Delegation
 from texelflow.gpu_delegate.dispatch_times import time_dispatches
 from texelflow.gpu_delegate.errors import UnsupportedError
 from texelflow.gpu_delegate.graph import Graph
-from texelflow.gpu_delegate.reading.reader import load_model
 
 from ..console import Console
 from ..files import Files, Read, Write, settle
@@ -24,6 +23,7 @@ from ..plots import check_matplotlib
 from ..process_usage import ProcessUsage, process_usage
 from ..signals import EndedBySignal, StopFlag, exit_code, stop_flag
 from ..verbs.peaks import measure_peaks
+from ..verbs.signature import load_signature, signature_figures
 from .model_backends import GlRunner, Runner, TfliteRunner, gl_runner, native_runner, tflite_runner
 from .model_figures import memory_figures, per_op_figures, series_figures, share_figures, time_figures
 from .model_options import BenchBackend, ModelBench
@@ -41,7 +41,7 @@ def bench_model(options: ModelBench, console: Console) -> tuple[_Figures, int]:
     with model_file(options, console) as path:
         before = process_usage()
         start = perf_counter()
-        graph = load_model(path)
+        graph = load_signature(path, options.signature, console)
         read_ms = (perf_counter() - start) * 1e3
         with _runner(graph, options, read_ms, console) as (backend, runner):
             settled = process_usage(runner.process_id)
@@ -51,6 +51,7 @@ def bench_model(options: ModelBench, console: Console) -> tuple[_Figures, int]:
             )
             figures = {
                 "model": graph.name,
+                **signature_figures(graph),
                 "backend": backend,
                 "precision": options.compiling.precision,
                 "model_bytes": path.stat().st_size,

@@ -80,6 +80,7 @@ def _sustained(text: str) -> str:
 
 ALIASES = (
     Alias("graph", "model", str, "MODEL."),
+    Alias("signature_to_run_for", "signature", str, "--signature."),
     Alias("num_runs", "runs", _whole(1), "--runs; more if --min_secs asks for it."),
     Alias("min_secs", "min_s", _seconds, "Runs go on for so many seconds."),
     Alias("max_secs", "max_s", _seconds, "Runs, and those of the warm-up, end then; 150."),

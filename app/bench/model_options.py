@@ -43,6 +43,7 @@ class ModelBench:
     delegate: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)  # further options of texelflow.GpuDelegate
     plot: Path | None = None
     force: bool = False  # the plot may be written over
+    signature: str | None = None  # of the model; its first by default
 
 
 _SERIALIZATION = ("serialization_dir", "model_token")  # nothing is serialized without both
@@ -97,6 +98,7 @@ def parse_options(own: Mapping[str, Any], aliases: Mapping[str, str]) -> ModelBe
         delegate=_delegate(given),
         plot=_plot(given),
         force=given.get("force", False),
+        signature=given.get("signature"),
     )
 
 

@@ -64,9 +64,21 @@ def resolve(name_or_path: str, progress: Progress | None = None) -> ResolvedMode
         return ResolvedModel(path, next((e for e in CATALOGUE.values() if _holds(path, e)), None))
     if found:
         raise CatalogueError(f"{name_or_path!r}: no permission to read this file")
+    if _exists(path):
+        raise CatalogueError(f"{name_or_path!r}: not a file; {_hint(name_or_path)}")
+    if path.suffix.lower() == ".tflite" or len(path.parts) > 1:
+        raise CatalogueError(f"{name_or_path!r}: no such file; check the path; {_hint(name_or_path)}")
     raise CatalogueError(
         f"{name_or_path!r} is neither a .tflite file nor a model of the catalogue; {_hint(name_or_path)}"
     )
+
+
+def _exists(path: Path) -> bool:
+    """Whether anything is there; nothing can be where a name has a NUL in it."""
+    try:
+        return os.path.lexists(path)
+    except ValueError:
+        return False
 
 
 def model_path(name_or_path: str) -> Path:

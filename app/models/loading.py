@@ -1,5 +1,6 @@
 """A model's name or path goes in; its graph and what its numbers mean come out."""
 
+import logging
 from dataclasses import dataclass, field, replace
 
 from texelflow.gpu_delegate.errors import CatalogueError, ModelError, UnsupportedError, UsageError
@@ -14,6 +15,8 @@ from .class_maps import MOST_MAPPED, is_class_map, with_mask_of_class
 from .entries import SEGMENTATION, SEGMENTERS, ModelEntry
 from .metadata import ModelMetadata, read_metadata
 from .spec import ModelSpec, PictureSpec, SpecOptions, decide_spec, input_size
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,8 @@ def load_frame_model(
     shown, data, entry = _read(name_or_path, progress)
     check_segments(entry)
     graph = read(data, shown)
+    if graph.other_signatures:
+        _LOG.warning("%s: its first subgraph is used, not its signatures %s", shown, ", ".join(graph.other_signatures))
     try:
         return _interpret(shown, data, graph, options or SpecOptions(), entry)
     except (UnsupportedError, UsageError) as error:
@@ -121,10 +126,13 @@ def check_segments(entry: ModelEntry | None) -> None:
         raise UsageError(f"{entry.name} is a model for {entry.task}; those that segment are: {', '.join(SEGMENTERS)}")
 
 
-def load_graph(name_or_path: str, progress: Progress | None = None) -> Graph:
-    """The graph of any model, found in the same way and named after it. Raises as load_segmentation, but UsageError."""
+def load_graph(name_or_path: str, progress: Progress | None = None, signature: str | None = None) -> Graph:
+    """The graph of any model, found in the same way and named after it: of a signature, or of the first subgraph.
+
+    Raises as load_segmentation, UsageError for a signature that is not there.
+    """
     shown, data, _ = _read(name_or_path, progress)
-    return read_model(data, shown)
+    return read_model(data, shown, signature or 0)
 
 
 def _read(name_or_path: str, progress: Progress | None) -> tuple[str, bytes, ModelEntry | None]:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from texelflow.gpu_delegate.compile_options import COMPILE_DEFAULTS, CompileOptions
 from texelflow.gpu_delegate.errors import UnsupportedError, UsageError
-from texelflow.gpu_delegate.reading.reader import load_model
 from texelflow.gpu_delegate.wording import meant
 
 from ..console import Console
@@ -22,6 +21,7 @@ from ..replay.replay import CUT_OFF
 from .check_clip import DEFAULT_REPORT, check_clip
 from .check_delegate import check_delegate
 from .check_model import Subject, check_model, subject_of
+from .signature import load_signature, signature_figures
 
 BACKENDS = ("gl", "native", "delegate")
 
@@ -42,6 +42,7 @@ class CheckOptions:
     compiling: CompileOptions = COMPILE_DEFAULTS  # a recording's network is fused
     preprocessing: Preprocessing = "plain"  # of a recording: what can be compared with other programs
     force: bool = False  # a report that is there may be written over
+    signature: str | None = None  # of a model; its first by default
 
 
 def run_check(target: str, options: CheckOptions, console: Console) -> int:
@@ -84,10 +85,12 @@ def _check_model(target: str, options: CheckOptions, console: Console) -> tuple[
     settle(Files((Read("the model", model_path(target)),)))
     with console.download() as progress:
         resolved = resolve(target, progress)
-    graph = load_model(resolved.path)
+    graph = load_signature(resolved.path, options.signature, console)
     entry = resolved.entry
     listed = options.spec.input_range or (entry.input_range if entry else None)
-    return _compare(subject_of(entry.name if entry else graph.name, resolved.path, graph, listed), options, console)
+    subject = subject_of(entry.name if entry else graph.name, resolved.path, graph, listed)
+    figures, code = _compare(subject, options, console)
+    return figures | signature_figures(graph), code
 
 
 def _compare(subject: Subject, options: CheckOptions, console: Console) -> tuple[dict[str, object], int]:
@@ -107,6 +110,8 @@ def _compare(subject: Subject, options: CheckOptions, console: Console) -> tuple
 def _check_clip(target: str, options: CheckOptions, console: Console) -> tuple[dict[str, object], int]:
     if not options.compiling.fuse:
         raise UsageError("--unfused is for models; a recording is checked on the program that shows it")
+    if options.signature is not None:
+        raise UsageError("--signature is for models; a recording has none")
     if options.backend == "delegate":
         raise UsageError("--backend delegate is for models; the network of a recording runs as it does in replay")
     reads = Read("the input itself", Path(target)), Read("the model", model_path(options.model))

@@ -18,7 +18,6 @@ from texelflow.gpu_delegate.errors import DeviceError, UsageError
 from texelflow.gpu_delegate.families import TUNINGS, device_like
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.memory.options import MemoryOptions
-from texelflow.gpu_delegate.reading.reader import load_model
 from texelflow.gpu_delegate.roofline import Peaks
 from texelflow.gpu_delegate.tuning.store import tuned_device
 from texelflow.gpu_delegate.wording import meant
@@ -40,6 +39,7 @@ from .memory_picture import memory_page
 from .memory_plot import save_memory_plot
 from .peaks import measure_peaks
 from .shader_files import write_shaders
+from .signature import load_signature, signature_figures
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,7 @@ class InspectOptions:
     advise: bool = False  # say what to change in the model
     cpu: str | None = None  # native: the steps of the CPU's own code instead
     plot: Path | None = None  # the picture of the memory
+    signature: str | None = None  # of the model; its first by default
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def run_inspect(model: str | None, options: InspectOptions, console: Console) ->
     _check_files(model, options)
     with console.download() as progress:
         path = resolve(model, progress).path
-    graph = load_model(path)
+    graph = load_signature(path, options.signature, console)
     if options.ops:
         list_ops(graph, console, options.json)
         return 0
@@ -218,6 +219,7 @@ def _as_json(
     return {
         **(each[0] if len(each) == 1 else {"reports": each}),
         "name": graph.name,
+        **signature_figures(graph),
         "precision": options.compiling.precision,
         "inputs": [graph.tensors[tensor].shape for tensor in graph.inputs],
         "outputs": [graph.tensors[tensor].shape for tensor in graph.outputs],

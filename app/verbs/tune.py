@@ -16,7 +16,6 @@ from texelflow.gpu_delegate.device import Device
 from texelflow.gpu_delegate.errors import UnsupportedError, UsageError
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.layout import Precision
-from texelflow.gpu_delegate.reading.reader import load_model
 from texelflow.gpu_delegate.runtime import device_of
 from texelflow.gpu_delegate.tuning.halving import Budget
 from texelflow.gpu_delegate.tuning.kernel_timer import KernelTimer
@@ -29,6 +28,7 @@ from ..console import Console, Report, counted
 from ..media.sources import parse_position
 from ..models.catalogue import resolve
 from ..signals import exit_code, stop_flag
+from .signature import load_signature
 from .tile_words import describe_tile
 
 _MOST_BUDGET_S = 86400.0
@@ -44,6 +44,7 @@ class TuneOptions:
     json: bool = False
     gentle: bool = False  # rest most of the time: another process needs the GPU
     only_on: str = ""  # a device_key: do nothing on any other device
+    signature: str | None = None  # of the model; its first by default
 
 
 def parse_budget(text: str) -> float:
@@ -64,7 +65,7 @@ def run_tune(model: str, options: TuneOptions, console: Console) -> int:
     """
     with console.download() as progress:
         path = resolve(model, progress).path
-    graph = load_model(path)
+    graph = load_signature(path, options.signature, console)
     with open_context() as context:
         if options.only_on and options.only_on != device_key(context):
             return 0  # the caller's GPU is another one

@@ -36,22 +36,20 @@ IDENTIFIER = b"TFL3"
 NO_SIGNATURES: Mapping[int, Shape] = MappingProxyType({})
 
 
-def write_model(
-    graph: Graph, every_output: bool = False, names: bool = False, signatures: Mapping[int, Shape] = NO_SIGNATURES
-) -> bytes:
+def write_model(graph: Graph, every_output: bool = False, signatures: Mapping[int, Shape] = NO_SIGNATURES) -> bytes:
     """The .tflite file of a graph, the same bytes for the same graph.
 
     The graph is as the reader created it, or after rewriting.py's passes. With every_output, what any operator
     writes becomes an output, after the model's own: TensorFlow Lite 2.14 computes in place even if it is asked to
     preserve all tensors, but it does not overwrite outputs. MediaPipe's Convolution2DTransposeBias becomes the
     builtin TRANSPOSE_CONV, what DENSIFY makes of a constant that constant. Opaque operators are written as they
-    were read. With `names` tensors have theirs, which other readers of such files need; `signatures` are shapes
+    were read. Each tensor has a name of its own, by which other readers of such files know it; `signatures` are shapes
     with -1 for each unknown size, by tensors. Raises UnsupportedError for a graph that does not hold all that its
     file says.
     """
     if graph.original:
         raise UnsupportedError(f"{graph.name}: its file has more than its graph holds")
-    return _Writer(graph, names, signatures).file(every_output)
+    return _Writer(graph, signatures).file(every_output)
 
 
 def written_indices(graph: Graph) -> dict[int, int]:
@@ -73,10 +71,10 @@ class _Writer:
     where the constants begin: position p among them is -p to it.
     """
 
-    def __init__(self, graph: Graph, names: bool, signatures: Mapping[int, Shape]) -> None:
+    def __init__(self, graph: Graph, signatures: Mapping[int, Shape]) -> None:
         self.graph = graph
-        self.names = names
         self.signatures = signatures
+        self.names: set[str] = set()  # of tensors that are written
         self.builder = flatbuffers.Builder(1 << 16)
         self.indices = {ABSENT: ABSENT, **written_indices(graph)}
         self.tables: dict[str, int] = {}  # by content
@@ -113,7 +111,7 @@ class _Writer:
         return self.tables[key]
 
     def tensor(self, tensor: Tensor) -> int:
-        """A tensor, without its name where that is not asked for: strings take time."""
+        """A tensor, with its name or, where it has none or another has the same, one that tells it from all others."""
         fields = {
             "Shape": self.integers(tensor.shape),
             "Type": getattr(tflite.TensorType, tensor.dtype.upper()),
@@ -124,9 +122,17 @@ class _Writer:
             fields["Quantization"] = self.quantization(tensor.quantization)
         if tensor.index in self.signatures:
             fields["ShapeSignature"] = self.integers(self.signatures[tensor.index])
-        if self.names:
-            fields["Name"] = self.builder.CreateString(tensor.name)
+        fields["Name"] = self.builder.CreateString(self.unique(tensor.name or "tensor"))
         return self.table("Tensor", **fields)
+
+    def unique(self, name: str) -> str:
+        """The name, with a number behind it where it is taken."""
+        number = len(self.names)
+        found = name
+        while found in self.names:
+            found, number = f"{name}:{number}", number + 1
+        self.names.add(found)
+        return found
 
     def quantization(self, quantization: Quantization) -> int:
         return self.table(

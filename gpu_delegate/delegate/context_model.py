@@ -57,7 +57,7 @@ def model_of(context: TfLiteContext) -> bytes:
     nodes = tuple(_operator(context, index) for index in plan)
     graph = Graph("model", MappingProxyType(tensors), nodes, _inputs(tensors, nodes), outputs_of(context))
     signatures = ((index, integers_at(context.tensors[index].dims_signature)) for index in tensors)
-    return write_model(graph, names=True, signatures={index: shape for index, shape in signatures if shape})
+    return write_model(graph, signatures={index: shape for index, shape in signatures if shape})
 
 
 def constant_of(tensor: TfLiteTensor) -> npt.NDArray[np.generic] | None:

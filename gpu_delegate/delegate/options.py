@@ -16,6 +16,7 @@ from ..device import COMPILE_BUDGET_S
 from ..errors import UsageError
 from ..layout import Precision
 from ..memory.options import REWRITTEN
+from ..reading.model_file import printable_name
 from .synchronisation import WaitType
 
 InferencePreference = Literal["fast_single_answer", "sustained_speed", "balanced"]
@@ -120,10 +121,10 @@ class GpuDelegateOptions:
             raise UsageError(f"serialization_dir is the path of a directory, not {type(folder).__name__}")
         if token is None:
             return
-        if not isinstance(token, str) or not 0 < len(token) <= _MOST_TOKEN or set(token) & _NOT_IN_NAMES:
-            raise UsageError(
-                f"model_token is part of a file's name, 1 to {_MOST_TOKEN} characters without / and \\, not {token!r}"
-            )
+        is_name = isinstance(token, str) and 0 < len(token) <= _MOST_TOKEN and token.isprintable()
+        if not is_name or set(token) & _NOT_IN_NAMES:
+            wanted = f"1 to {_MOST_TOKEN} printable characters without / and \\"
+            raise UsageError(f"model_token is part of a file's name, {wanted}, not {printable_name(repr(token))}")
 
     def _check_flags(self) -> None:
         flags = self.experimental_flags

@@ -128,7 +128,7 @@ class Probe:
         self._expect(f"{what} type", tensor.type, _FLOAT)
         self._expect(f"{what} dims", _integers(tensor.dims), wanted.shape)
         self._expect(f"{what} bytes", tensor.bytes, size_bytes)
-        self._expect(f"{what} name", tensor.name, b"")  # the writer gives none
+        self._expect(f"{what} name", tensor.name, wanted.name.encode())
         self._expect(f"{what} allocation_type", tensor.allocation_type == IN_FILE, wanted.is_constant)
         self._expect(f"{what} delegate", tensor.delegate, None)
         self._expect(f"{what} buffer_handle", tensor.buffer_handle, NO_BUFFER_HANDLE)
@@ -240,7 +240,7 @@ class Probe:
 def _graph() -> Graph:
     shapes = (_SHAPE, _FACTORS.shape, _SHAPE, _SHAPE, _SHAPE)
     tensors = {
-        index: Tensor(index, "", shape, data=_FACTORS if index == _FACTOR else None)
+        index: Tensor(index, f"probe {index}", shape, data=_FACTORS if index == _FACTOR else None)
         for index, shape in enumerate(shapes)
     }
     nodes = (

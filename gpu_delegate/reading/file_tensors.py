@@ -69,34 +69,40 @@ class FileTensors:
 
     def _tensor(self, index: int, table: Any) -> Tensor:
         dtype = _TENSOR_TYPES.get(table.Type(), f"type {table.Type()}").lower()
-        shape = self._shape(index, table)
-        values, is_variable = self._file.buffer(table.Buffer()), bool(table.IsVariable())
-        quantization, unusable = self._quantization(index, table, shape)
-        open_shape = "" if values.size else self._open_shape(index, table, shape)
-        unusable = open_shape or unusable
-        kept = "" if open_shape and len(shape) <= MAX_RANK else _unusable_shape(index, shape, dtype)
-        if dtype not in _ITEM_BYTES:
-            kept = f"tensor {index} holds {dtype}, which is not supported"
-        if kept:
-            unusable = kept
-            self._keep_original(index, values, dtype)
-        if is_variable:
-            unusable = f"tensor {index} is a variable, whose value stays in TensorFlow Lite from run to run"
-            if values.size:
-                raise ModelError(f"tensor {index} is a variable and a constant")
-        data = None
-        if values.size and not kept:
-            self._count(math.prod(shape) * _ITEM_BYTES[dtype], values)
-            data = self._constant(index, values, shape, np.dtype(dtype).newbyteorder("<"), table.Sparsity())
+        shape, is_variable = self._shape(index, table), bool(table.IsVariable())
+        values = self._file.buffer(table.Buffer())
+        if is_variable and values.size:
+            raise ModelError(f"tensor {index} is a variable and a constant")
+        quantization, unclear = self._quantization(index, table, shape)
+        unknown = "" if values.size else self._open_shape(index, table, shape)
+        data, foreign = self._data(index, table, values, shape, dtype)
+        if foreign and (values.size or dtype.startswith("type ")):  # neither verified nor written: the file has it
+            self.unwritable.add(foreign)
+        if foreign and values.size:
+            self._given.add(index)
+        state = f"tensor {index} is a variable, whose value stays in TensorFlow Lite from run to run"
+        unusable = (state if is_variable else "") or foreign or unknown or unclear
         return Tensor(index, printable_name(table.Name()), shape, dtype, data, quantization, is_variable, unusable)
 
-    def _keep_original(self, index: int, values: npt.NDArray[np.uint8], dtype: str) -> None:
-        """The values of such a type are neither verified nor written: only the original file has them."""
-        if values.size:
-            self._given.add(index)
-            self.unwritable.add(f"tensor {index} holds {dtype}")
-        if dtype.startswith("type "):
-            self.unwritable.add(f"tensor {index} holds {dtype}")
+    def _data(
+        self, index: int, table: Any, values: npt.NDArray[np.uint8], shape: Shape, dtype: str
+    ) -> tuple[npt.NDArray[np.generic] | None, str]:
+        """A constant's values; or why neither it nor any other value of this type and shape is one for kernels."""
+        if dtype not in _ITEM_BYTES:
+            return None, f"tensor {index} holds {dtype}, which is not supported"
+        reason = _unusable_shape(index, shape, dtype)
+        if reason or not values.size:
+            return None, "" if index in self._open and len(shape) <= MAX_RANK else reason
+        self._count(math.prod(shape) * _ITEM_BYTES[dtype], values)
+        kind = np.dtype(dtype).newbyteorder("<")
+        if table.Sparsity() is None:
+            return self._dense(index, values, shape, kind), ""
+        try:
+            return self._sparse(values, shape, kind, table.Sparsity()), ""
+        except ModelSizeError:
+            raise
+        except ModelError as error:
+            return None, f"tensor {index}: {error}"
 
     def _shape(self, index: int, table: Any) -> Shape:
         shape = self._file.values("dimensions", table.ShapeAsNumpy(), MOST_DIMENSIONS)
@@ -122,28 +128,25 @@ class FileTensors:
             raise ModelSizeError(f"constants of more than {MAX_CONSTANT_BYTES} bytes")
         self._file.store(constant_location(values))
 
-    def _constant(
-        self, index: int, values: npt.NDArray[np.uint8], shape: Shape, kind: np.dtype[Any], sparsity: Any
-    ) -> npt.NDArray[np.generic]:
-        if sparsity is not None:
-            return self._dense(index, values, shape, kind, sparsity)
-        size_bytes = math.prod(shape) * kind.itemsize
-        if values.size != size_bytes:
-            raise ModelError(f"tensor {index} of {size_bytes} bytes has a constant of {values.size} bytes")
-        return values.view(kind).reshape(shape)
-
     def _dense(
-        self, index: int, values: npt.NDArray[np.uint8], shape: Shape, kind: np.dtype[Any], table: Any
+        self, index: int, values: npt.NDArray[np.uint8], shape: Shape, kind: np.dtype[Any]
     ) -> npt.NDArray[np.generic]:
-        if any(size < 1 for size in shape) or values.size % kind.itemsize:
-            raise ModelError(f"tensor {index} of shape {list(shape)} has {values.size} bytes of sparse values")
+        """The first values: TensorFlow Lite, too, takes a constant that is longer than its tensor."""
+        size_bytes = math.prod(shape) * kind.itemsize
+        if values.size < size_bytes:
+            raise ModelError(f"tensor {index} of {size_bytes} bytes has a constant of {values.size} bytes")
+        return values[:size_bytes].view(kind).reshape(shape)
+
+    def _sparse(
+        self, values: npt.NDArray[np.uint8], shape: Shape, kind: np.dtype[Any], table: Any
+    ) -> npt.NDArray[np.generic]:
+        """Made dense. Raises ModelError for tables that contradict themselves."""
+        if values.size % kind.itemsize:
+            raise ModelError(f"a sparse constant of shape {list(shape)} has {values.size} bytes of values")
         self._dense_bytes += math.prod(shape) * kind.itemsize
         if self._dense_bytes > MAX_DENSE_BYTES:
             raise ModelSizeError(f"sparse constants that take more than {MAX_DENSE_BYTES} bytes")
-        try:
-            return dense_constant(values.view(kind), shape, self._layout(table))
-        except ModelError as error:
-            raise type(error)(f"tensor {index}: {error}") from error
+        return dense_constant(values.view(kind), shape, self._layout(table))
 
     def _layout(self, table: Any) -> SparseLayout:
         count = self._file.bounded("levels", table.DimMetadataLength(), 2 * MAX_RANK)

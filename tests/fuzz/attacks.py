@@ -17,6 +17,7 @@ import numpy as np
 from tests.app.models.test_metadata import metadata_flatbuffer, model
 from tests.clips import Recipe, moving, write_clip
 from tests.fuzz.byte_mutations import mutated
+from tests.fuzz.false_refusals import judge_refusal
 from tests.fuzz.models import is_taken, mutated_model, noise, opaque_models, run_model, small_models
 from tests.mjpeg_server import HEAD, MjpegServer, jpeg, numbered_picture, part
 from texelflow.app.capture.network import open_network
@@ -232,6 +233,7 @@ def _touch_frames(path: Path) -> int:
 
 ATTACKS = {
     "models": Attack(opaque_models, run_model, mutated_model, is_taken, of_models=True),
+    "refusals": Attack(opaque_models, judge_refusal, mutated_model, is_taken, of_models=True),
     "passes": Attack(opaque_models, _rewrite, mutated_model, is_taken, of_models=True),
     "compile": Attack(small_models, _compile, mutated_model, is_taken, of_models=True),
     "gpu": Attack(small_models, _run_on_gpu, mutated_model, _is_compiled_soon, of_models=True),

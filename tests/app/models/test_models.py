@@ -203,6 +203,11 @@ def test_what_is_neither_a_file_nor_a_name(index: Path, name: str) -> None:
     assert "models are: selfie, selfie-landscape" in failure(lambda: resolve(name))
 
 
+@pytest.mark.parametrize("name", ["gone.tflite", "no/such/file", "GONE.TFLITE"])
+def test_a_missing_file_is_called_missing(index: Path, name: str) -> None:
+    assert failure(lambda: resolve(name)).startswith(f"'{name}': no such file; check the path; models are: selfie")
+
+
 def test_a_path_works_wherever_a_name_does(index: Path, tmp_path: Path) -> None:
     write_wheel(index, CONTENTS)
     own, copy = tmp_path / "own.tflite", tmp_path / "copy.tflite"

@@ -96,7 +96,7 @@ class TestWhatIsMissing:
             ((*PATTERN, "--record", "nowhere/out.mp4"), "there is no folder 'nowhere'"),
             ((*PATTERN, "--mattes", "x", "--cutouts", "./x"), "--cutouts x: that is where --masks writes"),
             ((*PATTERN, "--record", "out.gif"), "its name must end in .mp4, .m4v, .mov, .mkv"),
-            ((*PATTERN, "--model", "gone.tflite"), "'gone.tflite' is neither a .tflite file nor a model"),
+            ((*PATTERN, "--model", "gone.tflite"), "'gone.tflite': no such file; check the path"),
             (("--config", "gone.toml"), "cannot read gone.toml"),
             (("--config", "wrong.toml"), "wrong.toml, line 3: [picture] efect is no setting; did you mean effect?"),
             (("--effect", "nonsense"), "--effect nonsense: one of tint, "),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tflite
 
-from tests.model_builder import ModelBuilder
+from tests.model_builder import ModelBuilder, selfie_like
 from tests.op_cases import CASES
 from tests.original_file import run_original
 from tests.random_networks import random_network
@@ -218,3 +218,20 @@ def test_reshapes_to_scalars_and_back(shape: tuple[int, ...]) -> None:
     for keep_all in (False, True):
         found = Reference(read_model(model.build()), keep_all_tensors=keep_all).run(x)
         assert [(np.shape(value), float(np.ravel(value)[0])) for value in found] == [((), 2.5), (shape, 2.5)]
+
+
+def names_of(data: bytes) -> list[bytes]:
+    subgraph = tflite.Model.GetRootAs(data, 0).Subgraphs(0)
+    return [subgraph.Tensors(i).Name() for i in range(subgraph.TensorsLength())]
+
+
+@pytest.mark.parametrize("name", ["", "same", "same:0"])
+def test_every_tensor_has_a_name_of_its_own(name: str) -> None:
+    """Other readers know tensors by their names alone: constants of sizes that the file has for the first time, too."""
+    graph = read_model(selfie_like(1, size=(32, 16)))
+    alike = {i: replace(tensor, name=name if i % 3 else "same") for i, tensor in graph.tensors.items()}
+    names = names_of(write_model(replace(graph, tensors=alike)))
+    assert len(names) > len(alike)
+    assert len({*names}) == len(names)
+    assert b"" not in names
+    assert names_of(write_model(graph))[: len(graph.tensors)] == [t.name.encode() for t in graph.tensors.values()]

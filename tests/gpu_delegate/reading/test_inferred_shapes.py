@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.model_builder import ModelBuilder
@@ -10,6 +11,7 @@ from tests.recorded_shapes import NO_SHAPE, allocated_shapes, recording, written
 from tests.runtimes import runtime
 from texelflow.gpu_delegate.cases.case_group import CaseGroup
 from texelflow.gpu_delegate.cases.table import cases_of
+from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.cpu.writer import write_model
 from texelflow.gpu_delegate.device import SOFTWARE
 from texelflow.gpu_delegate.errors import UnsupportedError
@@ -28,7 +30,7 @@ X = (1, 4, 6, 8)
 
 @pytest.mark.parametrize("op", OPS)
 def test_shapes_are_those_that_the_interpreter_allocates(op: str, runtime: Any) -> None:
-    data = write_model(CaseGroup(cases_of(op)).graph, names=True)
+    data = write_model(CaseGroup(cases_of(op)).graph)
     written = written_tensors(data)
     wrong = recording(data, {index: WRONG[k % len(WRONG)] for k, index in enumerate(written)})
     assert wrong != data
@@ -74,3 +76,12 @@ def test_two_outputs_of_one_operator_are_inferred() -> None:
     m.output(*parts)
     graph = read_model(m.build())
     assert [graph.tensors[index].shape for index in parts] == [(1, 4, 6, 4)] * 2
+
+
+def test_a_constant_may_be_longer_than_its_tensor() -> None:
+    m = ModelBuilder()
+    longer = m.tensor((8,), data=np.arange(11, dtype=np.float32).tobytes())
+    m.output(m.op("ADD", [m.input(X), longer], X))
+    graph, data = read_model(m.build()), np.arange(8, dtype=np.float32)
+    np.testing.assert_array_equal(graph.tensors[longer].data, data)
+    np.testing.assert_array_equal(Reference(graph).run(np.ones(X, np.float32))[0], np.ones(X, np.float32) + data)

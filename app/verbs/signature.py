@@ -1,0 +1,25 @@
+"""A model's file and a signature's name go in; its graph comes out, and the signatures that are left are named."""
+
+from pathlib import Path
+from typing import Any
+
+from texelflow.gpu_delegate.graph import Graph
+from texelflow.gpu_delegate.reading.reader import load_model
+
+from ..console import Console
+
+
+def load_signature(path: Path, name: str | None, console: Console) -> Graph:
+    """The subgraph of a signature, or the first; a note names the others. Raises as load_model."""
+    graph = load_model(path, name or 0)
+    if graph.other_signatures:
+        own = f"signature {graph.signature}" if graph.signature else "the subgraph without a signature"
+        console.note(f"{graph.name}: {own}; --signature NAME for another: {', '.join(graph.other_signatures)}")
+    return graph
+
+
+def signature_figures(graph: Graph) -> dict[str, Any]:
+    """The same for JSON; nothing of a model without signatures."""
+    if not (graph.signature or graph.other_signatures):
+        return {}
+    return {"signature": graph.signature or None, "other_signatures": list(graph.other_signatures)}

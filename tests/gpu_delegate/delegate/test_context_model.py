@@ -119,7 +119,7 @@ def test_sparse_constants_are_dense(runtime: Any) -> None:
 def test_zero_points_that_a_runtime_keeps_once() -> None:
     scales, zero_points = (ctypes.c_float * 4)(), int_array((5,))
     ctypes.c_int.from_buffer(scales).value = 3
-    scales[1:] = (0.5, 0.25, 2.0)
+    scales[1:] = [0.5, 0.25, 2.0]
     kept = TfLiteAffineQuantization(ctypes.addressof(scales), ctypes.addressof(zero_points), 1)
     tensor = TfLiteTensor(quantization_type=AFFINE_QUANTIZATION, quantization_params=ctypes.addressof(kept))
     assert scales_of(tensor) == Quantization((0.5, 0.25, 2.0), (5, 5, 5), 1)

@@ -73,8 +73,8 @@ class _Writer:
 
     def __init__(self, graph: Graph, signatures: Mapping[int, Shape]) -> None:
         self.graph = graph
-        self.names: set[str] = set()  # of tensors that are written
         self.signatures = signatures
+        self.names: set[str] = set()  # of tensors that are written
         self.builder = flatbuffers.Builder(1 << 16)
         self.indices = {ABSENT: ABSENT, **written_indices(graph)}
         self.tables: dict[str, int] = {}  # by content

@@ -20,7 +20,7 @@ from ..graph import Graph, Node, Opaque, Quantization, Tensor
 from ..reading.file_tensors import MAX_DENSE_BYTES
 from ..reading.model_file import printable_name
 from ..reading.reader import BUILTINS, CUSTOM
-from ..reading.sparsity import SparseLayout, SparseLevel, dense_constant
+from ..reading.sparsity import Integers, SparseLayout, SparseLevel, dense_constant
 from .builtin_structs import CALLS, STRUCTS
 from .native_operators import execution_plan, operator_at, outputs_of
 from .structs import (
@@ -115,6 +115,8 @@ def scales_of(tensor: TfLiteTensor) -> Quantization | None:
         return None
     found = TfLiteAffineQuantization.from_address(tensor.quantization_params)
     scales, zero_points = floats_at(found.scale), integers_at(found.zero_point)
+    if len(zero_points) == 1:  # some runtimes keep equal ones once
+        zero_points *= len(scales)
     return Quantization(scales, zero_points, found.quantized_dimension) if scales and zero_points else None
 
 
@@ -129,8 +131,15 @@ def _layout(address: int) -> SparseLayout:
 def _level(level: TfLiteDimensionMetadata) -> SparseLevel:
     if level.format != SPARSE_DIMENSION:
         return SparseLevel(level.dense_size)
-    segments, indices = (np.array(integers_at(each), np.int64) for each in (level.array_segments, level.array_indices))
-    return SparseLevel(0, segments, indices)
+    return SparseLevel(0, _indices(level.array_segments), _indices(level.array_indices))
+
+
+def _indices(address: int | None) -> Integers:
+    """A TfLiteIntArray that may be long."""
+    count = ctypes.c_int.from_address(address).value if address else 0
+    if not address or count < 1:
+        return np.zeros(0, np.int64)
+    return np.array((ctypes.c_int * count).from_address(address + ctypes.sizeof(ctypes.c_int)), np.int64)
 
 
 def _operator(context: TfLiteContext, index: int) -> Node:

@@ -1,5 +1,6 @@
 """What an interpreter holds in memory is what its file says: every op, every option, every scale, in each runtime."""
 
+import ctypes
 from functools import partial
 from typing import Any
 
@@ -12,9 +13,16 @@ from tests.model_builder import ModelBuilder
 from tests.quantized_models import SCHEMES, small_quantised
 from texelflow.gpu_delegate.cpu.writer import write_model
 from texelflow.gpu_delegate.delegate.builtin_structs import STRUCTS
+from texelflow.gpu_delegate.delegate.context_model import scales_of
 from texelflow.gpu_delegate.delegate.model_finder import differences, find_model
+from texelflow.gpu_delegate.delegate.structs import (
+    AFFINE_QUANTIZATION,
+    TfLiteAffineQuantization,
+    TfLiteTensor,
+    int_array,
+)
 from texelflow.gpu_delegate.errors import ModelError, UnsupportedError
-from texelflow.gpu_delegate.graph import Graph
+from texelflow.gpu_delegate.graph import Graph, Quantization
 from texelflow.gpu_delegate.operators import Operator
 from texelflow.gpu_delegate.ops.registry import OPS, SUPPORTED_OPS
 from texelflow.gpu_delegate.reading.reader import read_model
@@ -106,6 +114,15 @@ def test_sparse_constants_are_dense(runtime: Any) -> None:
     held = visit_context(builder.build(), find_model, runtime).graph
     assert not list(differences(read_model(builder.build()), held))
     assert held.tensors[weights].data.tolist() == [[0, 0, 5, 0], [0, 0, 0, 0], [-2, 0, 0, 3]]  # type: ignore[union-attr]
+
+
+def test_zero_points_that_a_runtime_keeps_once() -> None:
+    scales, zero_points = (ctypes.c_float * 4)(), int_array((5,))
+    ctypes.c_int.from_buffer(scales).value = 3
+    scales[1:] = [0.5, 0.25, 2.0]
+    kept = TfLiteAffineQuantization(ctypes.addressof(scales), ctypes.addressof(zero_points), 1)
+    tensor = TfLiteTensor(quantization_type=AFFINE_QUANTIZATION, quantization_params=ctypes.addressof(kept))
+    assert scales_of(tensor) == Quantization((0.5, 0.25, 2.0), (5, 5, 5), 1)
 
 
 def test_options_that_a_file_leaves_out(runtime: Any) -> None:

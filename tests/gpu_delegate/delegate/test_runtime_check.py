@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from texelflow.gpu_delegate.cpu.reference import load_interpreter_module
 from texelflow.gpu_delegate.delegate import builtin_structs, runtime_check, structs
 from texelflow.gpu_delegate.disk_cache import DiskCache
 from texelflow.gpu_delegate.errors import UnsupportedError
@@ -81,7 +82,7 @@ def test_another_library_or_other_structs_are_tried_anew(runtime: Any) -> None:
 )
 def test_every_wrong_layout_is_refused(old: str, new: str, monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
     """The child crashes or differs: this process does neither."""
-    name = next(name for name in runtime_check._RUNTIMES if name in sys.modules)
+    name = load_interpreter_module().__name__
     with_structs(monkeypatch, old, new)
     with pytest.raises(UnsupportedError, match=r"GpuDelegate does not work with this .*; use tflite-runtime") as caught:
         runtime_check.check_runtimes(name)

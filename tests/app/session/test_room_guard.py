@@ -67,8 +67,9 @@ def test_transparency_hides_where_it_is_kept() -> None:
 
 def test_an_effect_that_a_network_has_not_counts_as_what_is_drawn() -> None:
     alone = picture_effects(has_alpha=False)
-    assert shown_to("blur", alone, ("recording",), False, False).shows_room
-    assert not shown_to("blur", MASKS, ("recording",), False, False).shows_room
+    recorded: tuple[OutputKind, ...] = ("recording",)
+    assert shown_to("blur", alone, recorded, False, False).shows_room
+    assert not shown_to("blur", MASKS, recorded, False, False).shows_room
 
 
 @given(st.sampled_from(MASKS), st.sets(st.sampled_from(KINDS)), st.booleans(), st.booleans(), st.integers(0, 9))

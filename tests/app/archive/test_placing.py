@@ -87,3 +87,16 @@ def test_without_hard_links_a_free_name_is_taken_all_the_same(tmp_path: Path, mo
     assert place_results(tmp_path, "a", aside(tmp_path / "one", out=b"new"), PlaceRules({})).name == "a"
     assert place_results(tmp_path, "a", aside(tmp_path / "two", out=b"newer"), PlaceRules({})).name == "a-2"
     assert (tmp_path / "a.mp4").read_bytes() == b"new"
+
+
+def test_force_is_for_what_was_there_before_the_run(tmp_path: Path) -> None:
+    old = tmp_path / "a.mp4"
+    old.write_bytes(b"old")
+    began_ns = old.stat().st_ctime_ns + 1
+    rules = PlaceRules({}, overwrites=True, began_ns=began_ns)
+    assert place_results(tmp_path, "a", aside(tmp_path / "one", out=b"new"), rules).name == "a"
+    assert old.read_bytes() == b"new"
+    os.chmod(old, 0o600)  # its time of change is now, which is in the run
+    assert old.stat().st_ctime_ns >= began_ns
+    assert place_results(tmp_path, "a", aside(tmp_path / "two", out=b"newer"), rules).name == "a-2"
+    assert old.read_bytes() == b"new"

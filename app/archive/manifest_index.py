@@ -125,8 +125,11 @@ class ManifestIndex:
                 yield line
 
     def own_files(self, address: str) -> tuple[tuple[str, str], ...]:
-        """Paths and sha256 of results that an input has, or had."""
-        done = [line.result.done for line in self.results_of(address) if isinstance(line.result, DoneResult)]
+        """Paths and sha256 of results that an input has, or had; none where lines of other inputs have their name."""
+        found = (
+            line.result for line in self.results_of(address) if _name_key(line.result.input.name) not in self._owners
+        )
+        done = [result.done for result in found if isinstance(result, DoneResult)]
         return tuple(
             (each.files[kind], sha256)
             for each in done

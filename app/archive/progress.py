@@ -233,11 +233,13 @@ class _Shown:
             self._show(snapshot())
 
     def decided(self, result: ArchiveResult) -> None:
-        """A line for each failure, and for each recording that is cut off."""
+        """A line for each failure, for each recording that is cut off, and for each name that was taken."""
         if isinstance(result, FailedResult):
             self._console.warn(failure_line(result))
         elif isinstance(result, DoneResult) and result.done.cut_off:
             self._console.warn(one_line(f"cut off: {result.input.address}: {result.done.cut_off}"))
+        if isinstance(result, DoneResult) and result.done.name:
+            self._console.warn(one_line(f"name taken: {result.input.address} became {result.done.name}"))
 
     def lost(self, lost: WorkerLost, node: str) -> None:
         """A line for each, but for those of a machine that is lost as a whole; later ones are in the figures alone."""

@@ -43,9 +43,10 @@ def look_at_result(path: Path) -> ResultStamp | None:
 def result_digest(path: Path) -> str | None:
     """The sha256, in hexadecimal digits; None where there is no result, or it cannot be read."""
     with suppress(OSError, ValueError):
-        if not stat.S_ISDIR(path.lstat().st_mode):
+        mode = path.lstat().st_mode
+        if stat.S_ISREG(mode):
             return _file_digest(path)
-        pictures = _pictures_in(path)
+        pictures = _pictures_in(path) if stat.S_ISDIR(mode) else {}
         listed = hashlib.sha256()
         for name in sorted(pictures):
             listed.update(f"{_file_digest(path / name)}  {name}\n".encode("ascii"))

@@ -72,6 +72,14 @@ def test_doctor(poisoned: Path, selfie_model: Path) -> None:
     assert "device 0" in named
 
 
+@pytest.mark.gl
+def test_workers_of_an_archive(poisoned: Path, selfie_model: Path) -> None:
+    shutil.copy(CLIP.with_name("background.jpg"), poisoned / "picture.jpg")
+    done = run(poisoned, "archive", "picture.jpg", "--out", "done", "--workers", "1")
+    assert executed(poisoned) == []
+    assert (done.returncode, (poisoned / "done" / "picture.png").is_file()) == (0, True), done.stderr
+
+
 def test_fetching(poisoned: Path, real_index: Path) -> None:
     done = run(poisoned, "models", "fetch", "selfie", "--json")
     assert executed(poisoned) == []

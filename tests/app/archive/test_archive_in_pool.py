@@ -100,6 +100,7 @@ def test_a_manifest_cannot_have_a_result_written_over_another_or_over_a_file_of_
     (out / "fine.png").write_bytes(b"the user's own, too")
     with ArchiveProcess(out, tmp_path / "second", os.environ, *arguments, "--resume", "--retry-failed") as second:
         assert second.end(PATIENCE_S) == 0, second.complaints
+        assert f"name taken: {clips / 'a.mp4'} became a-2\n" in second.complaints
     assert (out / "a.mp4").read_bytes() == b"the user's own"
     assert (out / "fine.png").read_bytes() == b"the user's own, too"
     done = {Path(line["input"]).name: line["outputs"]["out"] for line in second.records().of_kind("done")}

@@ -385,6 +385,13 @@ def test_a_name_belongs_to_the_input_that_had_it_first(tmp_path: Path) -> None:
         assert called == ["2", "Talk", "other"]
 
 
+def test_a_result_that_two_inputs_claim_is_nobodys(tmp_path: Path) -> None:
+    other = replace(LECTURE, address="/in/other.mp4")
+    written(tmp_path, DoneResult(other, DONE), RESULTS[0])
+    with ManifestIndex(tmp_path / MANIFEST_NAME) as index:
+        assert [index.own_files(each.address) for each in (LECTURE, other)] == [(), ()]
+
+
 def test_the_last_result_of_each_input_and_what_it_ever_owned(tmp_path: Path) -> None:
     later = DoneResult(LECTURE, replace(DONE, files={"out": "lecture.mkv"}, file_sha256={"out": "7" * 64}))
     other = FailedResult(replace(LECTURE, address="/in/other.mp4", name="other"), "input", "no frames", 2)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -104,6 +105,20 @@ def test_a_worker_that_cannot_run_any_more_is_replaced(pool: PoolCluster) -> Non
     assert lost.reason.startswith("nothing was heard of it for ")
     assert not is_alive(joined.process)
     assert watched.next(WorkerJoined).worker != joined.worker
+
+
+def test_workers_are_not_to_blame_for_a_driver_that_did_not_run(
+    pool: PoolCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched = Watched(pool)
+    worker = watched.next(WorkerJoined).worker
+    monkeypatch.setattr("texelflow.app.archive.pool_cluster._ASLEEP_S", 0.5)
+    pool._silent_s = 1.0
+    time.sleep(1.5)  # as after Ctrl-Z
+    assert pool.wait(0.0) == []
+    pool._silent_s = 60.0
+    pool.submit(worker, job(1, "ok"))
+    assert watched.next(JobFinished).worker == worker
 
 
 def test_a_worker_stops_in_the_middle_of_a_job(pool: PoolCluster) -> None:

@@ -133,6 +133,7 @@ AROUND_ZERO: dict[str, Any] = {"scales": (0.1,), "zero_points": (0,)}
         (one_op("RELU", (1e-40, 0)), "a scale of 9.99995e-41"),
         (one_op("RELU6", (1e30, 0)), r"a scale of 1e\+30"),
         (one_op("HARD_SWISH", (0.1, 0), (1e-20, 0)), "a scale of 1e-20"),
+        (one_op("HARD_SWISH", (0.0026, 0), (4.2e-6, 0)), "too small for numbers of 16 bits"),
         (one_op("RELU", (1e-9, 0)), r"sums up to 128 times 1e\+08, which is more than 32 bits"),
         (convolution({"scales": (0.1,), "zero_points": (1,)}), "int8 that are not around 0"),
         (convolution({"scales": (0.1,) * 4, "zero_points": (0,) * 4, "dimension": 3}), "4 scales along dimension 3"),

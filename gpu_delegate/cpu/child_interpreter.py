@@ -107,8 +107,13 @@ def _ending(code: int) -> str:
 def _signature(found: dict[str, Any]) -> Signature:
     """JSON has no tuples."""
     shapes = {key: tuple(tuple(shape) for shape in found[key]) for key in ("input_shapes", "output_shapes")}
-    types = {key: tuple(found[key]) for key in ("input_dtypes", "output_dtypes")}
-    return Signature(**shapes, **types, runtime=found["runtime"])
+    return Signature(
+        shapes["input_shapes"],
+        tuple(found["input_dtypes"]),
+        shapes["output_shapes"],
+        tuple(found["output_dtypes"]),
+        found["runtime"],
+    )
 
 
 def _delegation(found: dict[str, Any]) -> Delegation:

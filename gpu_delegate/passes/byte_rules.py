@@ -14,7 +14,7 @@ from ..ops.record import ByteRules
 from ..ops.registry import OPS
 from ..quantization import is_quantized, quantization_of
 
-LEAST_SCALE, MOST_SCALE = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
+LEAST_SCALE, MOST_SCALE = 2.0**-40, 2.0**40  # kernels multiply and divide three of them in float32
 UINT8_OFFSET = 128  # of zero points, which the specification gives for int8
 
 
@@ -51,7 +51,7 @@ def _impossible(tensor: Tensor) -> Iterator[str]:
     quantization, limits = quantization_of(tensor), np.iinfo(tensor.dtype)
     may_be_zero = tensor.is_constant and len(quantization.scales) > 1  # of a channel whose weights are zero
     for scale in quantization.scales:
-        if not (LEAST_SCALE <= scale <= MOST_SCALE or (scale == 0 and may_be_zero)):
+        if not (0.0 if may_be_zero else LEAST_SCALE) <= scale <= MOST_SCALE:
             yield f"{tensor.name} has a scale of {scale:g}"
     for zero_point in quantization.zero_points:
         if not limits.min <= zero_point <= limits.max:

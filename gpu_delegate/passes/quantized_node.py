@@ -196,4 +196,6 @@ def in_float32(value: float) -> float:
 
 def _nearest_step(value: float, scale: float) -> int:
     """Of the quotient in float32, which at a tie is not the one of float64; no step of a byte is farther off."""
-    return int(np.clip(nearest_whole(np.float32(value) / np.float32(scale)), -MOST_STEPS, MOST_STEPS))
+    with np.errstate(over="ignore"):
+        steps = np.array(value, np.float32) / np.float32(scale)
+    return int(nearest_whole(np.clip(steps, -MOST_STEPS, MOST_STEPS)))

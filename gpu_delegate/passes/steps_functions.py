@@ -11,6 +11,7 @@ from ..ops.requantize import HardSwishSteps
 from .quantized_node import Form, QuantizedNode
 
 GREATEST_POWER = 40.0  # of e that EXP makes: infinity would not be limited
+LEAST_SHORT_POWER = 2.0**-15  # that reference kernels shift 16 bits by
 LEAST = 1e-30  # that LOG and RSQRT are taken of
 
 
@@ -43,6 +44,8 @@ def _hard_swish(node: QuantizedNode) -> Sequence[Node]:
     gate, shift = _short_factors(float(fine / np.float32(3 / 32768)))
     if power > 1:
         node.refuse("a scale of the output that is much smaller than the input's")
+    if min(power, shift) < LEAST_SHORT_POWER:
+        node.refuse("a scale of the input that is too small for numbers of 16 bits")
     gates = (128.0, gate, shift) if shift <= 1 else (64.0 * shift, gate, 2.0)
     attributes = HardSwishSteps(128.0 * value, gates, power, node.limits())
     return node.finish("HARD_SWISH_STEPS", node.operand(0), attributes=attributes)

@@ -110,7 +110,7 @@ def _base(random: Random, files: Sequence[Path]) -> tuple[Model | None, str]:
         return _window(_unpacked_file(path), random), path.name
     if kind < 0.75:
         op, dtype, number = random.choice(sorted(SINGLE_OPS)), random.choice(DTYPES), random.randrange(len(SHAPES))
-        return unpacked(_single(op, dtype, number, random.random() < 0.7)), f"{op} {dtype}"
+        return unpacked(single_op(op, dtype, number, random.random() < 0.7)), f"{op} {dtype}"
     seed, dtype = random.randrange(GRAPHS), random.choice(DTYPES)
     data = _graph(seed, dtype)
     return _window(unpacked(data), random) if data else None, f"graph {seed} {dtype}"
@@ -126,7 +126,8 @@ def _unpacked_file(path: Path) -> Model:
 
 
 @cache
-def _single(op: str, dtype: str, number: int, per_channel: bool) -> bytes:
+def single_op(op: str, dtype: str, number: int, per_channel: bool) -> bytes:
+    """The quantised twin of an op of SINGLE_OPS, on the shape of this number."""
     shape = SHAPES[number]
     rng = np.random.default_rng(number)
     samples = [[rng.uniform(LOW, HIGH, shape).astype(np.float32) for _ in range(2)]]

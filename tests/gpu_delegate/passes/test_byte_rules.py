@@ -1,13 +1,17 @@
 """Scales at ties, where float32 and float64 differ, by the reference kernels; and what the specification forbids."""
 
+from collections import Counter
+from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.fuzz.quantized_mutants import DTYPES, packed, single_op, unpacked
 from tests.model_builder import Array, ModelBuilder
 from tests.quantized.ours import our_run
 from tests.quantized.runs import TfliteRun
+from tests.quantized.single_ops import SINGLE_OPS
 from texelflow.gpu_delegate.errors import UnsupportedError
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.ops.record import ByteRules
@@ -127,6 +131,9 @@ AROUND_ZERO: dict[str, Any] = {"scales": (0.1,), "zero_points": (0,)}
         (one_op("LOGISTIC", (1 / 256, 0)), "from 0, not 0.00390625 from -128"),
         (one_op("TANH", (1 / 128, 0), dtype="uint8"), "from 0, not 0.0078125 from 128"),
         (one_op("RELU", (1e-40, 0)), "a scale of 9.99995e-41"),
+        (one_op("RELU6", (1e30, 0)), r"a scale of 1e\+30"),
+        (one_op("HARD_SWISH", (0.1, 0), (1e-20, 0)), "a scale of 1e-20"),
+        (one_op("HARD_SWISH", (0.0026, 0), (4.2e-6, 0)), "too small for numbers of 16 bits"),
         (one_op("RELU", (1e-9, 0)), r"sums up to 128 times 1e\+08, which is more than 32 bits"),
         (convolution({"scales": (0.1,), "zero_points": (1,)}), "int8 that are not around 0"),
         (convolution({"scales": (0.1,) * 4, "zero_points": (0,) * 4, "dimension": 3}), "4 scales along dimension 3"),
@@ -158,3 +165,22 @@ def test_ops_that_keep_integers_demand_one_scale() -> None:
     assert {"RESHAPE", "MAXIMUM", "SELECT", "TOPK_V2", "DEPTH_TO_SPACE", "RESIZE_BILINEAR", "PADV2"} <= kept
     assert kept.isdisjoint({"CONCATENATION", "QUANTIZE", "ADD", "MEAN"})
     assert OPS["DEPTHWISE_CONV_2D"].byte_rules == ByteRules(weights=3)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_any_scale_is_taken_or_refused(dtype: str) -> None:
+    """In no pass a number becomes infinite, or one that no integer is."""
+    random, outcomes = Random(0), Counter[str]()
+    for op in sorted(SINGLE_OPS):
+        model = unpacked(single_op(op, dtype, 2, True))
+        found = [each.quantization for each in model.subgraphs[0].tensors if each.quantization is not None]
+        for quantization in found:
+            if quantization.scale is not None and random.random() < 0.6:
+                scale = random.choice((1.2e-38, 1e-20, 2e-12, 1e-5, 1.0, 1e5, 1e12, 1e30, 3e38))
+                quantization.scale = np.full(len(quantization.scale), scale, np.float32)
+        try:
+            rewrite_graph(read_model(packed(model)))
+            outcomes["taken"] += 1
+        except UnsupportedError:
+            outcomes["refused"] += 1
+    assert min(outcomes["taken"], outcomes["refused"]) > 5

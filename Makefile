@@ -10,7 +10,8 @@
 # make fuzz-memory: the CPU's code of every case of every op, and of N=500 random graphs of each kind, between pages that
 #              may not be touched; OPS="CONV_2D ADD" for some, SEED=0
 # make fuzz-models: mutations of small models, the catalogue's and those of MODELS=DIR: PASSES=20000 through reader and
-#              passes, COMPILED=2000 compiled, RUN=1000 on the GPU, WRITTEN=1000 through TensorFlow Lite
+#              passes, COMPILED=2000 compiled, RUN=1000 on the GPU, WRITTEN=1000 through TensorFlow Lite; and REFUSALS=2000:
+#              what is called damaged is refused by TensorFlow Lite, too
 # make models: the catalogue's models and published networks, GPU against CPU on 20 inputs, and what each takes, some
 #              minutes; MODELS=DIR for the .tflite files of a folder, too; figures in build/models.json
 # make delegate: the same models through TensorFlow Lite's interpreter with the delegate, and random networks of which
@@ -43,6 +44,7 @@ PASSES := 20000
 COMPILED := 2000
 RUN := 1000
 WRITTEN := 1000
+REFUSALS := 2000
 MODELS :=
 NETWORKS := 500
 CLIFFS := 200
@@ -138,6 +140,7 @@ fuzz-models: setup
 	$(BIN)/python -m tests.fuzz compile --cases $(COMPILED) $(MUTATED)
 	$(BIN)/python -m tests.fuzz gpu --cases $(RUN) $(MUTATED)
 	$(BIN)/python -m tests.fuzz models --cases $(WRITTEN) $(MUTATED)
+	$(BIN)/python -m tests.fuzz refusals --cases $(REFUSALS) $(MUTATED)
 
 models: setup
 	@mkdir -p build

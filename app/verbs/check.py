@@ -86,6 +86,8 @@ def _check_model(target: str, options: CheckOptions, console: Console) -> tuple[
     with console.download() as progress:
         resolved = resolve(target, progress)
     graph = load_signature(resolved.path, options.signature, console)
+    if not (graph.nodes and graph.outputs):
+        raise UsageError(f"{graph.name}: no operator gives anything out, so there is nothing to compare")
     entry = resolved.entry
     listed = options.spec.input_range or (entry.input_range if entry else None)
     subject = subject_of(entry.name if entry else graph.name, resolved.path, graph, listed)

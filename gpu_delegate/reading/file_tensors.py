@@ -18,7 +18,8 @@ from ..graph import Quantization, Shape, Tensor, constant_location
 from .model_file import ModelFile, names_of, printable_name
 from .sparsity import Integers, SparseLayout, SparseLevel, dense_constant
 
-MAX_TENSOR_BYTES = 1 << 28
+MAX_TENSOR_BYTES = 1 << 28  # that kernels may have
+MOST_TENSOR_BYTES = 1 << 40  # that TensorFlow Lite might have; no file with more is read
 MAX_CONSTANT_BYTES = 1 << 30  # of all tensors together: in a malicious file they may share one buffer
 MAX_DENSE_BYTES = 1 << 28  # of all constants that are sparse in the file
 MAX_SCALES = 1 << 20  # of all tensors together
@@ -73,6 +74,9 @@ class FileTensors:
         values = self._file.buffer(table.Buffer())
         if is_variable and values.size:
             raise ModelError(f"tensor {index} is a variable and a constant")
+        size_bytes = math.prod(max(size, 0) for size in shape) * _ITEM_BYTES.get(dtype, 1)
+        if size_bytes > MOST_TENSOR_BYTES:
+            raise ModelSizeError(f"tensor {index} of {size_bytes} bytes, at most {MAX_TENSOR_BYTES} are possible")
         quantization, unclear = self._quantization(index, table, shape)
         unknown = "" if values.size else self._open_shape(index, table, shape)
         data, foreign = self._data(index, table, values, shape, dtype)

@@ -204,11 +204,14 @@ class GraphReader:
         for tensor in (*operator.inputs, *operator.outputs):
             if tensor is not None and tensor.unusable and tensor.shape != OPEN:
                 operator.unsupported(tensor.unusable)
-        if not folds:
-            self.verify_types(operator, rule, data, outputs)
+        try:
+            attributes = self.attributes(operator, rule)
+        finally:  # types come first among the reasons, but shapes are inferred for whichever
+            if not folds:
+                self.verify_types(operator, rule, data, outputs)
         if rule.keeps_type:
             self.verify_one_type(operator, (*(data[:1] if rule.first_dtypes else data), *outputs))
-        node = Node(op, data, outputs, self.attributes(operator, rule), index)
+        node = Node(op, data, outputs, attributes, index)
         if folds or OPS[op].role == "folded":
             self.keep_value(node)
         return node

@@ -3,6 +3,8 @@
 What happens where float32 does not hold a result is told in docs/gpu.md.
 """
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -19,7 +21,7 @@ UNARY = (
     *("ELU", "GELU", "EXP", "SQRT", "RSQRT", "SQUARE", "LOG", "ABS", "NEG", "FLOOR", "ROUND", "LEAKY_RELU"),
 )
 BINARY = ("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE")
-OPTIONS = {"LEAKY_RELU": {"alpha": 0.1}, "SOFTMAX": {"beta": 1.0}}
+OPTIONS: dict[str, dict[str, Any]] = {"LEAKY_RELU": {"alpha": 0.1}, "SOFTMAX": {"beta": 1.0}}
 VALUES = np.array([3e38, 3.4e38, 1e30, 2e19, 1e10, 88.8, 1000, 1, 1e-30, 0, -1, -88.8, -1e10, -2e19, -1e30, -3e38])
 SHAPE = (1, 1, len(VALUES), 4)
 
@@ -37,7 +39,7 @@ def all_ops() -> tuple[bytes, tuple[str, ...]]:
 @pytest.mark.parametrize("backend", ["OpenGL", "native"])
 def test_each_op_agrees_where_results_are_finite(context: Context, backend: str) -> None:
     model, names = all_ops()
-    graph, column = read_model(model), np.float32(VALUES)[:, None]
+    graph, column = read_model(model), VALUES.astype(np.float32)[:, None]
     inputs = [np.broadcast_to(each, SHAPE[1:]).reshape(SHAPE).copy() for each in (column, column[::-1])]
     wanted = Reference(graph, keep_all_tensors=True).run(inputs)  # TensorFlow Lite's own kernels
     compiled = compile_graph(graph, DEVICES["software"])

@@ -13,6 +13,7 @@ from texelflow.app.bench.run_rule import RunRule
 
 MEANT: list[tuple[str, str, Any]] = [  # an alias, what it asks for, by the name of the field
     ("--graph=a.tflite", "model", "a.tflite"),
+    ("--signature_to_run_for=sum", "signature", "sum"),
     ("--num_runs=7", "runs", RunRule(7, 0.0, 150.0)),
     ("--min_secs=1.5", "runs", RunRule(100, 1.5, 150.0)),
     ("--max_secs=2", "runs", RunRule(100, 0.0, 2.0)),

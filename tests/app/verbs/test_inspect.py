@@ -235,8 +235,9 @@ def int16_model() -> bytes:
 
 def dynamic_model() -> bytes:
     model = ModelBuilder()
-    x = model.op("RELU", [model.input((1, 7, 6, 5))], (1, 7, 6, 5))
-    model.output(*model.op_of("NEG", [x], [model.tensor((1, 7, 6, 5), signature=(1, -1, -1, 5))]))
+    x = model.tensor((1, 7, 6, 5), signature=(1, -1, -1, 5))
+    model.inputs.append(x)
+    model.output(model.op("RELU", [model.input((1, 7, 6, 5))], (1, 7, 6, 5)), model.op("NEG", [x], (1, 7, 6, 5)))
     return model.build()
 
 

@@ -9,6 +9,7 @@ import pytest
 import texelflow
 from tests.commands import Command
 from tests.gpu_delegate.reading.test_signatures import SHAPES, several
+from tests.model_builder import ModelBuilder
 from texelflow.app.models.loading import load_graph
 from texelflow.gpu_delegate.context import Context
 
@@ -81,3 +82,11 @@ def test_the_api_refuses_a_wrong_name(file: Path) -> None:
     with pytest.raises(texelflow.UsageError, match="there is no signature 'x'"):
         texelflow.Model.load(file, signature="x")
     assert load_graph(str(file)).signature == "sum"
+
+
+def test_a_model_that_computes_nothing_is_not_checked(tmp_path: Path, command: Command) -> None:
+    model = ModelBuilder()
+    model.output(model.input((1, 3)))
+    (tmp_path / "wire.tflite").write_bytes(model.build())
+    ended = command("check", tmp_path / "wire.tflite")
+    assert (ended.code, "wire: no operator gives anything out" in ended.err) == (2, True)

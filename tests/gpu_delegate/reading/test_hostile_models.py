@@ -107,7 +107,7 @@ def variable_constant() -> ModelBuilder:
     return model
 
 
-HUGE = (1, 1 << 20, 1 << 20, 1 << 20)
+HUGE, LARGE = (1, 1 << 20, 1 << 20, 1 << 20), (1, 1 << 14, 1 << 14, 1)
 REFUSED: list[tuple[Callable[[], ModelBuilder], type[TexelflowError], str]] = [
     (lambda: one("RFFT2D", X), UnsupportedError, "operator 0 (RFFT2D) is not supported; `texelflow inspect --ops`"),
     (lambda: one("Evil\x1b[2J\n", X), UnsupportedError, "operator 0 (Evil?[2J?) is not supported"),
@@ -115,7 +115,8 @@ REFUSED: list[tuple[Callable[[], ModelBuilder], type[TexelflowError], str]] = [
     (lambda: one("RELU", X, x=(1, -1, 9, 5)), UnsupportedError, "dynamic shapes"),
     (lambda: one("RELU", X, x=(0, 7, 9, 5)), UnsupportedError, "dynamic shapes"),
     (lambda: one("RELU", X, x=(1, -7, 9, 5)), ModelError, "[1, -7, 9, 5]"),
-    (lambda: one("RELU", HUGE, x=HUGE), UnsupportedError, "at most 268435456"),
+    (lambda: one("RELU", HUGE, x=HUGE), ModelError, "at most 268435456"),
+    (lambda: one("RELU", LARGE, x=LARGE), UnsupportedError, "of 1073741824 bytes, at most 268435456"),
     (lambda: one("RELU", X, x=(1,) * 9), UnsupportedError, "9 dimensions"),
     (lambda: one("RELU", X, dtype="int8"), UnsupportedError, "is int8, only float32"),
     (lambda: one("RELU", X, dtype="string"), UnsupportedError, "holds string"),

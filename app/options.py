@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from texelflow.gpu_delegate.errors import UsageError
 
 from .settings.flags import as_in_settings
+
+if TYPE_CHECKING:
+    from .media.sources import Position
 
 # Options by the panel of the help in which they stand; all others stand under Options.
 output_option, window_option, meaning_option = (
@@ -60,3 +63,10 @@ def refuse_given(options: Mapping[str, object], why: str) -> None:
     for name, value in options.items():
         if value is not None:
             raise UsageError(f"{name} {why}")
+
+
+def frame_range(first: str, last: str | None) -> "tuple[Position, Position | None]":
+    """What --from and --to name. Raises UsageError."""
+    from .media.sources import parse_position
+
+    return parse_position(first), None if last is None else parse_position(last)

@@ -77,10 +77,12 @@ TUNINGS: Mapping[str, Tuning] = MappingProxyType(
         "adreno-660": replace(_BLOCKS, wave_threads=64, window_slices=3, sum_parts=1),
         # Its shared memory is main memory: sums in parts spill (1 to 31 registers) and take more instructions.
         "mali": replace(_BLOCKS, wave_threads=16, window_slices=3, sum_parts=1),
-        # The same, and eight cores of sixteen lanes are soon busy.
+        # The same, and eight cores of sixteen lanes are soon busy. Threads have as many slices each: with a branch
+        # around loads Mesa's compiler came to no end.
         "videocore": replace(
             _BLOCKS,
             thread_slices=2,
+            even_slices=True,
             window_slices=2,
             wave_threads=16,
             sum_parts=1,

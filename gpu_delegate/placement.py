@@ -75,8 +75,13 @@ class PlacedTensors:
     in_place: Mapping[int, int]  # by output: the input of its kernel that it replaces
 
 
-def place_tensors(name: str, lowered: Lowered, memory: MemoryOptions, alignment_bytes: int) -> PlacedTensors:
-    """The memory of a program. Raises DeviceError where its tensors take too much."""
+def place_tensors(
+    name: str, lowered: Lowered, memory: MemoryOptions, alignment_bytes: int, by_level: bool = True
+) -> PlacedTensors:
+    """The memory of a program; kernels keep their order unless they may run side by side `by_level`.
+
+    Raises DeviceError where tensors take too much.
+    """
     placed = placed_in_order(name, lowered, memory, alignment_bytes)
     if memory.reorders:
         views = lowered.views.with_replaced(placed.in_place)
@@ -87,7 +92,7 @@ def place_tensors(name: str, lowered: Lowered, memory: MemoryOptions, alignment_
         placed = min(
             placed, placed_in_order(name, other, memory, alignment_bytes), key=lambda each: each.plan.total_bytes
         )
-    return _placed_by_level(name, lowered, memory, alignment_bytes, placed)
+    return _placed_by_level(name, lowered, memory, alignment_bytes, placed) if by_level else placed
 
 
 def _in_order(lowered: Lowered, order: Sequence[int]) -> Lowered:

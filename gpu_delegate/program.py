@@ -95,7 +95,7 @@ def compile_graph(source: Graph, device: Device, options: CompileOptions = COMPI
         options = replace(options, precision="fp32")
     lowered = lower(graph, device, replace(options, memory=memory))
     graph = lowered.graph
-    placed = place_tensors(source.name, lowered, memory, device.offset_alignment_bytes)
+    placed = place_tensors(source.name, lowered, memory, device.offset_alignment_bytes, by_level=options.fuse)
     _check_sizes(graph, placed.records, device.limits)
     _check_grids(placed.kernels, device.limits)
     constants = dict.fromkeys(t for kernel in placed.kernels for t in kernel.inputs if graph.tensors[t].is_constant)

@@ -40,6 +40,7 @@ from .tile import Tile
 
 NONE_CHOSEN: Mapping[int, Tile] = MappingProxyType({})
 REDUCTION_THREADS = 256  # of the one work-group of a reduction kernel, if a device allows as many
+MOST_UNROLLED_SLICES = 32  # of each of several loops; radeonsi spills 146 registers in a softmax of 84
 LEAST_SHARED_PIXELS = 8  # of a work-group whose threads share them: as many read the same weights at once
 
 
@@ -203,7 +204,14 @@ def _waves_tile(body: Body, baked: bool, tuning: Tuning) -> Tile:
     shapes = [group_area(domain.width, domain.rows, rows, most, tuning.wave_threads)]
     if rows == 1 and is_pixelwise(body):
         shapes.append(flat_group_area(domain.pixels, most, tuning.wave_threads))
-    return _tile(min(shapes, key=lambda area: area.cost), z_slices, parts, baked, tuning)
+    tile = _tile(min(shapes, key=lambda area: area.cost), z_slices, parts, baked, tuning)
+    return replace(tile, unrolls=False) if _reads_often(body) else tile
+
+
+def _reads_often(body: Body) -> bool:
+    """Whether a kernel has several long loops: written out, compilers keep in registers what more than one reads."""
+    long = [phase for phase in body.phases if phase.slices > MOST_UNROLLED_SLICES and not phase.unrolled]
+    return len(long) > 1
 
 
 def _has_slices_for_lanes(body: Body, baked: bool, tuning: Tuning) -> bool:

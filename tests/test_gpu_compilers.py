@@ -38,6 +38,7 @@ from tests.gpu_compilers.records import (
     read_table,
     write_table,
 )
+from tests.gpu_compilers.tables import summed
 from tests.portable import needs_validator
 from tests.sketch import Sketch
 from texelflow.gpu_delegate.errors import UsageError
@@ -277,6 +278,11 @@ class TestCosts:
         assert read_table(tmp_path / "table.json") == table
         new: Table = {"25.0.7": {"tgl": {"other": before}}}
         assert merged(table, new) == {**table, "25.0.7": {"tgl": {"other": before}, "g52": {"selfie": []}}}
+
+    @pytest.mark.parametrize(("threads", "narrow"), [(16, 0), (32, 1), (64, 1)])
+    def test_a_work_group_of_fewer_threads_is_not_narrow(self, threads: int, narrow: int) -> None:
+        row = Row(Dispatch(0, "conv", 10, threads, "text"), 0.0, Figures(16, 520))
+        assert (summed([row], 32).narrow, summed([row], 16).narrow) == (narrow, 0)
 
     def test_a_text_that_is_known_costs_the_same_in_a_larger_dispatch(self) -> None:
         row = Row(Dispatch(0, "conv", 10, 64, "text"), 0.0, None)

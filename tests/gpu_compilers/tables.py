@@ -15,7 +15,7 @@ class Sum:
     """The figures of a model's dispatches together."""
 
     dispatches: int
-    narrow: int  # that have fewer threads of a SIMD thread than the GPU could give
+    narrow: int  # that have fewer threads of a SIMD thread than the GPU could give, and the work-group has
     most_registers: int
     one_wave: int  # dispatches of which only one or two waves fit a unit
     seconds: float  # to compile, each text once
@@ -35,7 +35,7 @@ def summed(rows: Sequence[Row], full_width: int = 0) -> Sum:
     once = {row.dispatch.key: row.seconds for row in rows}
     return Sum(
         len(rows),
-        sum(figures.width is not None and figures.width < full_width for _, figures in known),
+        sum((figures.width or full_width) < min(full_width, row.dispatch.threads) for row, figures in known),
         max((figures.registers or 0 for _, figures in known), default=0),
         sum((figures.waves or 9) <= 1 for _, figures in known),
         sum(once.values()),

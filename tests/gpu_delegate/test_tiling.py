@@ -111,6 +111,18 @@ def test_few_slices_are_computed_twice(slices: int, wanted: int) -> None:
     assert thread_slices(slices, tuning) == wanted
 
 
+@pytest.mark.parametrize(("channels", "rolled"), [(125, False), (335, True)])
+def test_several_long_loops_are_rolled(channels: int, rolled: bool, context: Context) -> None:
+    m = Sketch(0)
+    m.output(m.softmax(m.image(5, 7, channels)))
+    device = HARDWARE.with_tuning(sum_parts=1)
+    (kernel,) = compile_graph(read_model(m.build()), device).kernels
+    assert ("gl_NumWorkGroups" in kernel.source) == rolled
+    values = [np.random.default_rng(1).uniform(-4, 4, m.shape(0)).astype(np.float32)]
+    compiled = compile_graph(read_model(m.build()), replace(device, limits=context.limits))
+    assert worst(on_gpu(context, compiled, values), on_cpu(m.build(), values)) < 1e-6
+
+
 def test_few_threads_repeat_the_work_of_others_on_odd_maps() -> None:
     """With groups of powers of two alone, 33 x 33 pixels took the threads of 42 x 64."""
     assert wasted(33, 33, pointwise=True) < 0.1

@@ -137,13 +137,13 @@ class ReductionEmitter:
     def _whole_slice(self, node: Node, source: str, pixels: int, target: str) -> list[str]:
         """What one thread does for slice o of a reduction of pixels, where there are more slices than threads."""
         fold = fold_of(node)
-        whole = pixels - pixels % UNROLL
         several = fold_into(fold, *(f"READ({source}, i + {k})" for k in range(UNROLL)))
-        text = [f"int i = o * {pixels};", f"vec4 {fold.name} = {glsl(Splat(fold.neutral))};"]
-        if whole:
-            text.append(f"for (int k = 0; k < {whole}; k += {UNROLL}, i += {UNROLL}) {several}")
-        if whole < pixels:
-            text.append(f"for (int k = {whole}; k < {pixels}; ++k, ++i) {fold_into(fold, f'READ({source}, i)')}")
+        text = [
+            f"int i = o * {pixels}, end = i + {pixels};",
+            f"vec4 {fold.name} = {glsl(Splat(fold.neutral))};",
+            f"for (; i <= end - {UNROLL}; i += {UNROLL}) {several}",
+            f"for (; i < end; ++i) {fold_into(fold, f'READ({source}, i)')}",
+        ]
         return [*text, f"{target}[o] = {glsl(scaled(self.graph, node, Name(fold.name, 'vec4')))};"]
 
     def _channels(self, node: Node) -> None:

@@ -217,7 +217,7 @@ def _reads_often(body: Body) -> bool:
 def _has_slices_for_lanes(body: Body, baked: bool, tuning: Tuning) -> bool:
     """Whether a work-group's lanes shall have slices, since there is one pixel alone."""
     slices = shape_of(body.graph.tensors[body.outputs[0]]).slices
-    is_one = body.domain.pixels == 1 and slices > 1 and body.split and not _writes_slices(body)
+    is_one = body.domain.pixels == 1 and slices > 1 and body.split
     return tuning.fills_lanes and is_one and not baked
 
 
@@ -228,7 +228,8 @@ def _deep_tile(body: Body, tuning: Tuning) -> Tile:
     """
     slices, own = shape_of(body.graph.tensors[body.outputs[0]]).slices, slices_of_group(body)
     if tuning.simd_width > 1:
-        most = min(_z_slices(body, False, tuning) or tuning.thread_slices, slices // tuning.simd_width)
+        has_sums = any(map(is_contraction, body.nodes))
+        most = min(tuning.thread_slices if has_sums else 1, slices // tuning.simd_width)
         z_slices = max((k for k in range(1, most + 1) if own == slices or own % k == 0), default=1)
         return _tile(Area(1, (tuning.simd_width, 1), 0, deep=True), z_slices, 1, False, tuning)
     z_slices, _, parts = _share(body, False, tuning)

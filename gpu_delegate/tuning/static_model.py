@@ -8,7 +8,7 @@ have them: about one texel of a buffer texture for eight multiplications of a ve
 import math
 from dataclasses import dataclass
 
-from ..body import Accumulate, Body, Phase, tensor_of
+from ..body import Accumulate, Body, Hold, Phase, tensor_of
 from ..graph import Conv2D, Node, Pool2D
 from ..layout import ceil_div, shape_of
 from ..nodes import (
@@ -78,7 +78,8 @@ def held_texels(body: Body, tile: Tile) -> int:
 def _slices(tile: Tile, phase: Phase) -> int:
     """How many slices of a loop a thread computes."""
     accumulates = any(isinstance(root, Accumulate) for root in phase.roots)
-    if accumulates:
+    repeats = tile.shares_pixels and any(isinstance(root, Hold) for root in phase.roots)
+    if accumulates or (tile.shares_pixels and not repeats):
         return ceil_div(phase.slices, tile.parts)
     return tile.z_slices or phase.slices
 

@@ -1,6 +1,7 @@
 """`texelflow inspect`: what it tells is what the engine does; roofs, peaks and the picture of the arena."""
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from tests.faulty_models import FAULTS, Draw, Faulty, picture
 from tests.model_builder import ModelBuilder, selfie_like
 from tests.random_networks import random_network
 from tests.sketch import Sketch
+from texelflow.app.advice.cost import kernel_cost
 from texelflow.app.advice.moves import moves_of
 from texelflow.app.cli import main
 from texelflow.app.verbs.coverage import borders
@@ -73,6 +75,26 @@ def test_a_convolution_costs_what_it_costs_on_paper() -> None:
     assert cost.read_bytes == 20 * 30 * 8 * 4 + kernel.weights.nbytes
     assert cost.written_bytes == 20 * 30 * 8 * 4, "5 channels take two slices of 4"
     assert cost.intensity == pytest.approx(cost.macs / (cost.read_bytes + cost.written_bytes))
+
+
+def test_what_every_work_group_repeats_costs_as_often() -> None:
+    """A gate in front of a kernel of several work-groups: inspect, roofline and advice count it for each."""
+    m = Sketch(0)
+    x = m.image(64, 64, 8)
+    gate = m.unary("LOGISTIC", m.conv(m.image(1, 1, 64), 8))
+    m.output(m.binary("MUL", x, gate))
+    drafted = compile_graph(read_model(m.build()), SOFTWARE.with_tuning(prologue_loads=1 << 40))
+    (kernel,) = drafted.kernels
+    groups, cost = math.prod(kernel.grid), cost_of(drafted, kernel)
+    assert groups > 1
+    assert cost.macs == kernel.macs + kernel.repeated_macs == groups * 64 * 8
+    apart = compile_graph(read_model(m.build()), SOFTWARE.with_tuning(prologue_loads=-1))
+    once = sum(cost_of(apart, each).read_bytes for each in apart.kernels) - 8 * 4  # the gate is read again
+    assert cost.read_bytes >= once + (groups - 1) * (64 * 8 * 4 + 64 * 4)
+    (dispatch,) = inspect_compiled(drafted, None, SOFTWARE, "software").dispatches
+    assert dispatch.mmac - dispatch.repeated_mmac == pytest.approx(64 * 8 / 1e6)
+    advised = kernel_cost(drafted, kernel, None)
+    assert (advised.macs, advised.moved_bytes) == (cost.macs, cost.moved_bytes)
 
 
 def test_the_lower_roof_bounds() -> None:

@@ -39,6 +39,8 @@ DECLARATION = 20  # "vec4 w12 = ;" indented
 KERNEL = 33  # what every program takes
 LOOP = 28
 STORE = 10
+MOVE_CHARACTERS = 12  # of a move's conditions and places, which are one operation
+SCATTERED = 4  # of each channel that is stored elsewhere
 VECTOR_NODE = 40  # of a reduction kernel or prologue
 _ELEMENTWISE: Mapping[str, int] = MappingProxyType(  # 1 where nothing is said
     {
@@ -137,7 +139,8 @@ def _streamed(body: Body, tile: Tile, node: Node, is_known: bool) -> SourceSize:
         loads = _window(tile, height, attributes.stride[0], 1) * width
         return _reads(body, node.inputs[0], loads) + SourceSize(40 * rows * (height * width + 2), rows * height * width)
     if has_role(node, "movement"):
-        return SourceSize(text_length(body.graph, node, body.through, is_known), 4) * rows
+        characters = text_length(body.graph, node, body.through, is_known)
+        return SourceSize(characters, max(4, characters // MOVE_CHARACTERS)) * rows
     if has_role(node, "window"):  # resizing
         return _reads(body, node.inputs[0], 2 * (rows + 1)) + SourceSize(250 * rows, 3 * rows)
     if is_contraction(node):
@@ -146,7 +149,8 @@ def _streamed(body: Body, tile: Tile, node: Node, is_known: bool) -> SourceSize:
             return _computed(body, tile, node, slices)
         return _products(tile, slices, body.graph.tensors[node.inputs[1]].shape[3] / slices)
     if is_scatter(node):
-        return SourceSize(100 * rows * shape_of(body.graph.tensors[node.inputs[0]]).channels // 2, rows)
+        lanes = rows * shape_of(body.graph.tensors[node.inputs[0]]).channels
+        return SourceSize(100 * lanes // 2, SCATTERED * lanes)
     if has_role(node, "reduction"):
         return SourceSize(max(200, 60 * record_of(node).text_taps(body.graph, node)) * rows, 2 * rows)
     return SourceSize(55 * rows, rows * elementwise_operations(node))

@@ -24,6 +24,8 @@
 #              are to TensorFlow Lite's reference kernels; many minutes; WAY=native: the CPU's code; build/quantized.json
 # make op-cases: every case of every op (gpu_delegate/cases), on the GPU in three ways and as this CPU's code, with SEEDS=3
 #              random inputs, against TensorFlow Lite; a quarter of an hour; OPS="CONV_2D ADD" for some
+# make compile-budgets: seconds of the CPU that compiling takes with empty caches, of the catalogue or COMPILED="FILES",
+# at BUDGETS="2 5 10 20" or the default; minutes
 # make gpu-compilers: what the compilers of GPUs that are not here make of the kernels, in docs/gpu.md; minutes;
 #              TEXELFLOW_GPU_COMPILERS=DIR for Mesa's drivers over fake devices, without it AMD's alone
 # make archive-test: an archive of 60 small recordings on a real Ray cluster of three nodes, whose workers, a node and the
@@ -59,7 +61,7 @@ ARCHIVE_ENV := build/archive-env
 LINK = rm -rf .links && mkdir -p .links/texelflow && \
        ln -s $(addprefix ../../,app gpu_delegate shaders assets $(wildcard app/api/*)) .links/texelflow
 
-.PHONY: setup system demo check lint test suite types types-linux types-win32 types-darwin soak sound fuzz fuzz-graphs fuzz-bytes fuzz-memory fuzz-models models delegate memory cliffs quantized op-cases gpu-compilers archive-test pieces check-arm tune-check bench lock clean
+.PHONY: setup system demo check lint test suite types types-linux types-win32 types-darwin soak sound fuzz fuzz-graphs fuzz-bytes fuzz-memory fuzz-models models delegate memory cliffs quantized op-cases gpu-compilers compile-budgets archive-test pieces check-arm tune-check bench lock clean
 
 setup: $(STAMP)
 
@@ -168,6 +170,9 @@ quantized: setup
 
 op-cases: setup
 	$(BIN)/python -m tests.op_table --seeds $(SEEDS) $(OPS)
+
+compile-budgets: setup
+	$(BIN)/python -m tests.compile_budgets $(COMPILED) $(addprefix --budget ,$(BUDGETS))
 
 gpu-compilers: setup
 	@.ci/setup tests

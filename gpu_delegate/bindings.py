@@ -225,7 +225,8 @@ def with_lows(
 
     Kernels that differ in them alone have the same source.
     """
-    values = [each.storage.low for each in (*sources, *targets) if each.storage.low]
+    storages = [*(each.storage for each in sources), *(each.storage for each in targets)]
+    values = [storage.low for storage in storages if storage.low]
     base = blob.vector(np.array(values, np.float32)) if values else 0
     names = (f"lows{k // 4}.{'xyzw'[k % 4]}" for k in range(len(values)))
     read = [replace(each, low=next(names)) if each.storage.low else each for each in sources]

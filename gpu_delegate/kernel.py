@@ -1,7 +1,7 @@
 """One kernel as a value: a planned body or vector nodes go in, complete GLSL, grid, bindings and weights come out."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from .bindings import Bindings, HalfFunctions, KernelInput, KernelOutput, settle_fetches, with_lows
@@ -23,6 +23,7 @@ from .repetition import repetition_of
 from .schedule import scheduled
 from .shader import fill, load, with_extension
 from .shared_reduction import SharedReductionEmitter
+from .source_size import KERNEL, VECTOR_NODE, source_size
 from .tile import Tile
 from .vector_work import VectorWork, input_names
 
@@ -50,6 +51,7 @@ class Kernel:
     signature: str = ""  # by which its tile is chosen; none for vector nodes alone
     tile: Tile | None = None
     weights_storage: Storage = PHWC4
+    operations: int = 0  # of the driver's compiler (source_size.py)
     in_place: tuple[InPlacePair, ...] = ()  # outputs that may lie where an input does, if that is read as storage
 
     @property
@@ -66,6 +68,11 @@ class Kernel:
     def threads(self) -> int:
         """Of all work-groups."""
         return math.prod(self.grid) * math.prod(self.local)
+
+
+def compile_s(kernels: Iterable[Kernel], operation_compile_us: float) -> float:
+    """About how long a driver that has nothing kept compiles them, in seconds of the CPU; equal sources once."""
+    return sum({kernel.source: kernel.operations for kernel in kernels}.values()) * operation_compile_us / 1e6
 
 
 def with_replaced(kernel: Kernel, output: int, tensor: int) -> Kernel:
@@ -91,11 +98,15 @@ class GlslKernels:
         blocks = len(kernel.outputs) + [*kernel.fetches, kernel.weights_fetch].count("storage")
         pairs = in_place_pairs(body, tile, frozenset(input_names((), prologue)), self.storages)
         fits = not left and blocks < self.limits.storage_bindings
-        return replace(kernel, signature=signature, tile=tile, in_place=pairs[:1] if fits else ())
+        return replace(
+            kernel, signature=signature, tile=tile, in_place=pairs[:1] if fits else (),
+            operations=source_size(body, tile).operations + VECTOR_NODE * len(prologue.nodes),
+        )  # fmt: skip
 
     def vectors(self, work: VectorWork, outputs: Sequence[int]) -> Sequence[Kernel]:
         """The one kernel of vector nodes."""
-        return [reduction_kernel(work, outputs, self.vector_tile, self.limits, self.storages)]
+        kernel = reduction_kernel(work, outputs, self.vector_tile, self.limits, self.storages)
+        return [replace(kernel, operations=KERNEL + VECTOR_NODE * len(work.nodes))]
 
 
 def pixel_kernel(

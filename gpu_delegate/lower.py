@@ -98,9 +98,8 @@ def lower_with(
     device = (device.for_graph(graph_signature(graph, precision)) if fuse else device).fitted()
     groups = group_nodes(graph, device, fuse, precision, options.memory.uses_views)
     signatures = [signature_of(body, precision) for body in groups.bodies]
-    vectors_s = vectors_size(groups.vector_nodes.values()).operations * device.tuning.operation_compile_us / 1e6
-    budget_s = options.compile_budget_s - vectors_s
-    tiles = choose_tiles(groups.bodies, device.tuning, budget_s, device.tiles_of(signatures))
+    known, budget_s = device.tiles_of(signatures), options.compile_budget_s
+    tiles = choose_tiles(groups.bodies, device.tuning, budget_s, known, len(groups.vector_nodes))
     tiles = [within_limits(body, tile, device.limits) for body, tile in zip(groups.bodies, tiles, strict=True)]
     sums = PartialSums(graph, groups.vector_nodes, {})
     if fuse and device.tuning.leaves_sums:

@@ -20,9 +20,11 @@ from .areas import (
 from .body import Accumulate, Body, thread_slices
 from .device import Device, Tuning
 from .fold_parts import folds_of, possible_fold_parts
+from .graph import ABSENT
 from .layout import MapShape, ceil_div, shape_of
 from .nodes import (
     computed_weights,
+    elementwise_value,
     groups_of_channels,
     has_role,
     has_weights,
@@ -35,7 +37,7 @@ from .nodes import (
 )
 from .ops.sliding import is_long, written_taps
 from .pixel_parts import can_share_pixels, texels_of_pixel
-from .source_size import source_size
+from .source_size import VECTOR_NODE, source_size
 from .tile import Tile
 
 NONE_CHOSEN: Mapping[int, Tile] = MappingProxyType({})
@@ -45,18 +47,22 @@ LEAST_SHARED_PIXELS = 8  # of a work-group whose threads share them: as many rea
 
 
 def choose_tiles(
-    bodies: Sequence[Body], tuning: Tuning, compile_budget_s: float, chosen: Mapping[int, Tile] = NONE_CHOSEN
+    bodies: Sequence[Body],
+    tuning: Tuning,
+    compile_budget_s: float,
+    chosen: Mapping[int, Tile] = NONE_CHOSEN,
+    vector_nodes: int = 0,
 ) -> list[Tile]:
     """A tile for each body: those of the tuning, or with as much shorter sources as it takes for the budget.
 
     Tiles that were `chosen` by measurement, by the number of the body, go before those of the tuning. Bodies with the
     least work get shorter sources first: what that costs is paid for each run. Where no sources are short enough, the
-    shortest are taken.
+    shortest are taken. Of the budget vector nodes have their part, which no tile changes.
     """
     *tunings, least = _tunings(tuning)
     tiles = [chosen.get(number, tile) for number, tile in enumerate(_tiles(bodies, tuning))]
     groups = _same_sources(bodies, tiles)
-    budget = compile_budget_s * 1e6 / tuning.operation_compile_us  # in operations
+    budget = compile_budget_s * 1e6 / tuning.operation_compile_us - vector_nodes * VECTOR_NODE  # in operations
     needed = sum(_operations(bodies, tiles, group) for group in groups)
     if needed > budget:
         shortest = _tiles(bodies, least)
@@ -81,11 +87,17 @@ def _same_sources(bodies: Sequence[Body], tiles: Sequence[Tile]) -> list[list[in
     """Bodies by number in groups that need to be compiled but once; first those that have the least work."""
     groups: dict[object, list[int]] = {}
     for number, (body, tile) in enumerate(zip(bodies, tiles, strict=True)):
-        ops = tuple(node.op for node in body.nodes)
-        key = number if tile.baked else (ops, tile, source_size(body, tile), body.domain)
-        groups.setdefault(key, []).append(number)
+        groups.setdefault(number if tile.baked else (tile, _words(body), body.domain), []).append(number)
     work = [sum(record_of(node).macs(body.graph, node) for node in body.nodes) for body in bodies]
     return sorted(groups.values(), key=lambda group: sum(work[number] for number in group))
+
+
+def _words(body: Body) -> object:
+    """What of a body, its numbers apart, becomes text: ops with their attributes, and the shapes of their tensors."""
+    nodes = (*body.through.values(), *body.nodes)
+    shapes = tuple(body.graph.tensors[i].shape for node in nodes for i in (*node.inputs, *node.outputs) if i != ABSENT)
+    values = (elementwise_value(node, ()).glsl if is_elementwise(node) else node.attributes for node in nodes)
+    return tuple(node.op for node in nodes), tuple(values), shapes
 
 
 def _operations(bodies: Sequence[Body], tiles: Sequence[Tile], group: Sequence[int]) -> int:

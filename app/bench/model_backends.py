@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,6 +13,7 @@ from texelflow.gpu_delegate.context import Context, open_context
 from texelflow.gpu_delegate.cpu.delegation import Delegation
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.graph import Graph, Shape
+from texelflow.gpu_delegate.kernel import compile_s
 from texelflow.gpu_delegate.llvm.compiler import native_target
 from texelflow.gpu_delegate.llvm.runtime import NativeNetwork
 from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
@@ -62,6 +63,7 @@ class GlRunner:
     context: Context
     program: Program
     init_ms: InitTimes
+    compiling: Mapping[str, float]  # seconds of the CPU: estimated_s, budget_s, measured_s, with what caches have kept
     timed: str = TIMED_GL
     process_id: int | None = None
 
@@ -79,6 +81,7 @@ class GlRunner:
             "renderer": self.context.renderer,
             "gl_version": self.context.gl_version,
             "dispatches": len(kernels),
+            "compiling": {name: round(seconds, 3) for name, seconds in self.compiling.items()},
             "mmac": round(sum(kernel.macs for kernel in kernels) / 1e6, 3),
         }
 
@@ -162,14 +165,19 @@ def gl_runner(graph: Graph, options: ModelBench, read_ms: float, console: Consol
     clock = _Steps(read_ms)
     with open_context() as context:
         clock.step("context")
-        compiled = compile_graph(graph, tuned_device(context, options.compiling.precision), options.compiling)
+        device = tuned_device(context, options.compiling.precision)
+        compiled = compile_graph(graph, device, options.compiling)
         clock.step("planning")
+        estimated_s = compile_s(compiled.kernels, device.tuning.operation_compile_us)
+        before_s = process_time()
         with console.compilation() as progress:
             program = Program(context, compiled, progress)
         with program:
             clock.step("driver")
+            compiling = {"estimated_s": estimated_s, "budget_s": options.compiling.compile_budget_s}
+            compiling["measured_s"] = process_time() - before_s
             _write_inputs(program, compiled)
-            yield GlRunner(context, program, clock.times_ms)
+            yield GlRunner(context, program, clock.times_ms, compiling)
 
 
 def tflite_runner(graph: Graph, options: ModelBench, read_ms: float) -> TfliteRunner:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from ..compile_words import compile_line
 from ..console import Console, counted
 from .model_options import ModelBench
 from .time_plot import save_plot, text_plot
@@ -36,6 +37,8 @@ def _show_head(figures: _Figures, console: Console) -> None:
         console.say(str(figures["delegation"]))
     elif "dispatches" in figures:
         console.say(f"{counted(figures['dispatches'], 'dispatch')}, {figures['mmac']:.1f} MMAC")
+    if "compiling" in figures:
+        console.say(compile_line(**figures["compiling"]))
     console.say(f"timed: {figures['timed']}")
 
 

@@ -24,6 +24,7 @@ from texelflow.gpu_delegate.wording import meant
 
 from ..advice.advice import advise
 from ..advice.cost import RunRates
+from ..compile_words import compile_line
 from ..console import Console, counted
 from ..files import Files, Read, Write, settle
 from ..models.catalogue import model_path, resolve
@@ -129,6 +130,9 @@ def run_inspect(model: str | None, options: InspectOptions, console: Console) ->
     show_head(console, graph, machine.line, machine.peaks)
     if advice is None or not found.partitions:
         _show(console, found, delegated, reports, on_cpu)
+        if reports:
+            seconds = sum(report.compile_s for report in reports)
+            console.show("", compile_line(seconds, options.compiling.compile_budget_s))
     else:
         console.show("", summary(found))
         show_advice(console, graph, advice, machine.peaks is not None)
@@ -233,4 +237,5 @@ def _as_json(
         ],
         "peaks": asdict(machine.peaks) if machine.peaks else None,
         "machine": machine.line,
+        "compile_budget_s": options.compiling.compile_budget_s,
     }

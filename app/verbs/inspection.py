@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from texelflow.gpu_delegate.device import Device
 from texelflow.gpu_delegate.graph import Graph
-from texelflow.gpu_delegate.kernel import Kernel
+from texelflow.gpu_delegate.kernel import Kernel, compile_s
 from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.program import CompiledGraph
 from texelflow.gpu_delegate.roofline import Peaks, cost_of
@@ -71,6 +71,7 @@ class Inspection:
     memory: Memory
     peaks: Peaks | None
     moves: tuple[MoveLine, ...]
+    compile_s: float  # of the CPU, about, where the driver has kept nothing
 
     @property
     def idle(self) -> float:
@@ -103,6 +104,7 @@ def inspect_compiled(compiled: CompiledGraph, peaks: Peaks | None, device: Devic
         memory=memory_on_gpu(compiled, device),
         peaks=peaks,
         moves=moves_of(compiled),
+        compile_s=compile_s(compiled.kernels, device.tuning.operation_compile_us),
     )
 
 

@@ -45,6 +45,6 @@ def cpu_device(target: CpuTarget) -> Device:
         prologue_loads=-1,
         leaves_sums=False,
         stores_bytes=False,
-        operation_compile_us=200.0,
+        operation_compile_us=80.0,
     )
     return Device(_LIMITS, tuning, in_planes=True)

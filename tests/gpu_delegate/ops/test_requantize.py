@@ -63,7 +63,8 @@ def near_halves(points: Sequence[FixedPoint], most: int, rng: np.random.Generato
         ends = [most, -most, most - 1, 1 - most, 0, 1, -1]
         others = rng.integers(-most, most + 1, 4500 - len(ends))
         columns.append(np.concatenate([np.clip(halves.ravel(), -most, most), ends, others]))
-    return np.stack(columns, 1).astype(np.int64).reshape(1, 90, 100, len(points))
+    found: Integers = np.stack(columns, 1).astype(np.int64).reshape(1, 90, 100, len(points))
+    return found
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from .graph import Graph, Node
 from .nodes import record_of
 
 MOST_TEXT_TAPS = 120_000  # of all windows that are no loops: as many as can be generated in about ten seconds
+MOST_SOURCE_BYTES = 1 << 16  # of a kernel: drivers take longer than in proportion, and spill registers
 MOST_WEIGHT_BYTES = 1 << 30  # of all ops, in the form that kernels read
 
 
@@ -22,6 +23,18 @@ def check_text(graph: Graph) -> None:
     if taps > MOST_TEXT_TAPS:
         what = f"its windows would take {taps} taps of text, {MOST_TEXT_TAPS} are allowed"
         raise UnsupportedError(f"{graph.name}: {what}; use a smaller model")
+
+
+def check_source(name: str, source: str) -> None:
+    """Raises UnsupportedError for a kernel of more than MOST_SOURCE_BYTES; its ops then stay on the CPU."""
+    if not is_short(source):
+        what = f"{len(source) >> 10} KB of GLSL, at most {MOST_SOURCE_BYTES >> 10} are allowed"
+        raise UnsupportedError(f"{name}: its kernel would take {what}")
+
+
+def is_short(source: str) -> bool:
+    """Whether a kernel's text is within the bound."""
+    return len(source) <= MOST_SOURCE_BYTES
 
 
 def weight_bytes(graph: Graph, node: Node) -> int:

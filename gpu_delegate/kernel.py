@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from .bindings import Bindings, HalfFunctions, KernelInput, KernelOutput, settle_fetches, with_lows
 from .body import Body
+from .bounds import check_source, is_short
 from .emit import Emitter
 from .graph import Node
 from .group_sums import GroupSums
@@ -93,8 +94,15 @@ class GlslKernels:
     vector_tile: Tile  # of kernels of vector nodes alone
 
     def pixel(self, body: Body, prologue: VectorWork, tile: Tile, left: Sequence[PartialSum], signature: str) -> Kernel:
-        """A body's kernel, with vector nodes computed first, and sums left at the end."""
+        """A body's kernel, with vector nodes computed first, and sums left at the end.
+
+        Where the tile's text would be too long, that of the shortest tile. Raises UnsupportedError if that is, too.
+        """
         kernel = pixel_kernel(body, prologue, tile, self.limits, self.storages, left)
+        if not is_short(kernel.source) and not left:
+            tile = _shortest(body, tile, keeps_slices=bool(prologue.nodes))
+            kernel = pixel_kernel(body, prologue, tile, self.limits, self.storages, left)
+        check_source(kernel.name, kernel.source)
         blocks = len(kernel.outputs) + [*kernel.fetches, kernel.weights_fetch].count("storage")
         pairs = in_place_pairs(body, tile, frozenset(input_names((), prologue)), self.storages)
         fits = not left and blocks < self.limits.storage_bindings
@@ -104,9 +112,29 @@ class GlslKernels:
         )  # fmt: skip
 
     def vectors(self, work: VectorWork, outputs: Sequence[int]) -> Sequence[Kernel]:
-        """The one kernel of vector nodes."""
+        """The one kernel of vector nodes, or where its text would be too long, one for each of them.
+
+        Raises UnsupportedError for a node whose own is.
+        """
+        whole = self._reduction(work, outputs)
+        if is_short(whole.source):
+            return [whole]
+        found = [self._reduction(replace(work, nodes=(node,)), node.outputs) for node in work.nodes]
+        for kernel in found:
+            check_source(kernel.name, kernel.source)
+        return found
+
+    def _reduction(self, work: VectorWork, outputs: Sequence[int]) -> Kernel:
         kernel = reduction_kernel(work, outputs, self.vector_tile, self.limits, self.storages)
-        return [replace(kernel, operations=KERNEL + VECTOR_NODE * len(work.nodes))]
+        return replace(kernel, operations=KERNEL + VECTOR_NODE * len(work.nodes))
+
+
+def _shortest(body: Body, tile: Tile, keeps_slices: bool) -> Tile:
+    """A tile whose text is the shortest; a prologue has been made for the slices that a thread computes."""
+    if tile.parts > 1 or tile.across:
+        return tile
+    splits = body.split and not keeps_slices
+    return replace(tile, rows=1, baked=False, z_slices=1 if splits else tile.z_slices)
 
 
 def pixel_kernel(

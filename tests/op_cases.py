@@ -58,11 +58,12 @@ def _convolutions() -> Iterator[OpCase]:
         yield row((5, 7), source, target, (3, 3), groups=groups)
     yield row((5, 7), 6, 9, (1, 1), groups=3, stride=(2, 1), activation="RELU")
     yield row((7, 5), 4, 4, (2, 3), groups=2, dilation=(2, 1), padding="VALID")
+    yield row((24, 24), 1, 1, (23, 23), padding="VALID")
     yield OpCase(
         "CONV_2D",
-        "window of 23x23",
-        lambda m: m.conv(m.image(24, 24, 1), 1, (23, 23), padding="VALID"),
-        refused="CONV_2D (operator 0, tensor3) does not run on the GPU: a window of 529 pixels",
+        "window of 129x129",
+        lambda m: m.conv(m.image(130, 130, 1), 1, (129, 129), padding="VALID"),
+        refused="CONV_2D (operator 0, tensor3) does not run on the GPU: a window of 16641 pixels",
     )
 
 
@@ -277,10 +278,11 @@ def _windows() -> Iterator[OpCase]:
         yield OpCase(op, "activation=RELU", lambda m, op=op: m.pool(op, m.image(5, 6, 3), (2, 2), activation="RELU"))
         yield OpCase(
             op,
-            "window of 30x30",
-            lambda m, op=op: m.pool(op, m.image(31, 31, 1), (30, 30)),
-            refused=f"{op} (operator 0, tensor1) does not run on the GPU: a window of 900 pixels",
+            "window of 129x129",
+            lambda m, op=op: m.pool(op, m.image(131, 131, 1), (129, 129)),
+            refused=f"{op} (operator 0, tensor1) does not run on the GPU: a window of 16641 pixels",
         )
+        yield OpCase(op, "window of 30x30", lambda m, op=op: m.pool(op, m.image(31, 31, 1), (30, 30)))
 
 
 def _resizes() -> Iterator[OpCase]:

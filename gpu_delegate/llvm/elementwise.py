@@ -18,7 +18,7 @@ from ..ops.elementwise import Gelu
 from ..ops.fake_quant import FakeQuant
 from .ir import Function, Register
 from .steps_code import add_steps, hard_swish_steps, requantize, round_to_steps
-from .vector_math import FloatMath, math_of
+from .vector_math import FloatMath, OwnNumbers, math_of
 
 SQRT_HALF = 0.7071067812
 GELU_SCALE, GELU_CUBE = 0.7978845608, 0.044715
@@ -34,12 +34,17 @@ class ElementwiseOp(Protocol):
     def attributes(self) -> Attributes: ...
 
 
-def elementwise_vectors(function: Function, node: ElementwiseOp, operands: Sequence[Register]) -> Register:
-    """What an op makes of vectors of one type. Raises UnsupportedError for one that has no code here."""
+def elementwise_vectors(
+    function: Function, node: ElementwiseOp, operands: Sequence[Register], numbers: OwnNumbers | None = None
+) -> Register:
+    """What an op makes of vectors of one type; its own `numbers` are read from memory, or stand in the text.
+
+    Raises UnsupportedError for an op that has no code here.
+    """
     code = _CODE.get(node.op)
     if code is None:
         raise UnsupportedError(f"{node.op} has no code for the CPU")
-    return code(math_of(function, operands), node.attributes, *operands)
+    return code(math_of(function, operands, numbers), node.attributes, *operands)
 
 
 def _leaky_relu(m: FloatMath, attributes: Attributes, x: Register) -> Register:

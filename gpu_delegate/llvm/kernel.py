@@ -39,6 +39,7 @@ PARAMETERS = (
     ("ptr noalias readonly", "weights"),
     *(("i32", name) for name in ("y0", "y1", "z0", "z1")),
 )
+KnownFunctions = dict[str, tuple[str, Float32Array]]  # by all that decides their text: names, and tables
 LEAST_INSIDE = 0.25  # of all blocks, for code of their own without conditions
 MOST_BLOCKS = 4  # of columns, where a narrower last one gains enough for code of its own
 MOST_GROUPS = 32  # of pixels
@@ -65,18 +66,27 @@ class LlvmKernel:
 
 
 def pixel_function(
-    module: Module, symbol: str, body: Body, tile: Tile, target: CpuTarget, storages: Storages
+    module: Module, body: Body, tile: Tile, target: CpuTarget, storages: Storages, known: KnownFunctions
 ) -> LlvmKernel:
-    """Add the function of a body under a tile to a module. Raises UnsupportedError for what has no code on the CPU."""
+    """Add the function of a body under a tile to a module, if none that it has does the same.
+
+    Raises UnsupportedError for what has no code on the CPU.
+    """
     tile, target = native_tile(body, tile, target)
     blob = Blob()
     emitter = PlaneEmitter(body, tile, target.lanes, blob, storages)
     emitter.emit()
     grid = Grid.of(body, tile, target.lanes)
     statements = (*emitter.preamble, *emitter.statements)
-    writer = _Writer(module.function(symbol, PARAMETERS), target, grid, body, storages, 4 * len(blob.data()))
-    writer.write(statements)
-    weights = np.concatenate([blob.data().ravel(), writer.tables.data])
+    start = 4 * len(blob.data())
+    key = repr((statements, grid, target.lanes, _memories(body), _plain(body, storages), start))
+    if key not in known:  # printing takes longer than all that is before
+        name = module.new_name("k")
+        writer = _Writer(module.function(name, PARAMETERS), target, grid, body, storages, start)
+        writer.write(statements)
+        known[key] = module.shared(name), writer.tables.data
+    symbol, tables = known[key]
+    weights = np.concatenate([blob.data().ravel(), tables])
     return LlvmKernel(
         name="+".join(record_of(node).kernel_name for node in body.nodes),
         symbol=symbol,
@@ -132,6 +142,19 @@ class Grid:
         return np.minimum(np.arange(self.row_groups) * self.rows, self.height - self.rows)
 
 
+def _memories(body: Body) -> list[tuple[str, int, int]]:
+    """(name, floats of a slice's place, floats from channel to channel) of what a function reads and writes."""
+    tensors = [(f"in{k}", tensor) for k, tensor in enumerate(body.inputs)]
+    tensors += [(f"out{k}", tensor) for k, tensor in enumerate(body.outputs)]
+    shapes = ((name, shape_of(body.graph.tensors[tensor])) for name, tensor in tensors)
+    return [(name, *((4, 1) if shape.is_vector else (1, plane_floats(shape)))) for name, shape in shapes]
+
+
+def _plain(body: Body, storages: Storages) -> frozenset[str]:
+    """The outputs that are one plane."""
+    return frozenset(f"out{k}" for k, tensor in enumerate(body.outputs) if storages[tensor].lanes == 1)
+
+
 class _Writer:
     """Writes one function: its loops, and within them the code of blocks."""
 
@@ -145,17 +168,11 @@ class _Writer:
         self._narrow = Lanes(function, replace(target, lanes=target.lanes // 2)) if has_narrow else None
         self.tables = Tables(weights)
         self._tensors, self._weights, *self._limits = function.parameters
-        self._memories: dict[str, PlaneMemory] = {}
-        self._add_memories("in", body, body.inputs)
-        self._add_memories("out", body, body.outputs)
-        self._plain = frozenset(f"out{k}" for k, tensor in enumerate(body.outputs) if storages[tensor].lanes == 1)
-
-    def _add_memories(self, prefix: str, body: Body, tensors: tuple[int, ...]) -> None:
-        for k, tensor in enumerate(tensors):
-            shape = shape_of(body.graph.tensors[tensor])
-            pointer = self.f.load(POINTER, self.f.at(self._tensors, len(self._memories), POINTER), align_bytes=8)
-            scale, step = (4, 1) if shape.is_vector else (1, plane_floats(shape))
-            self._memories[f"{prefix}{k}"] = PlaneMemory(pointer, scale, step)
+        self._memories = {
+            name: PlaneMemory(self.f.load(POINTER, self.f.at(self._tensors, place, POINTER), 8), scale, step)
+            for place, (name, scale, step) in enumerate(_memories(body))
+        }
+        self._plain = _plain(body, storages)
 
     def write(self, statements: tuple[Statement, ...]) -> None:
         """All of it."""

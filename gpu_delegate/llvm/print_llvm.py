@@ -6,7 +6,7 @@ they are first needed. Where pixels lie, and which count, is printed by print_po
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import groupby
+from itertools import count, groupby
 from types import MappingProxyType
 from typing import Any
 
@@ -43,6 +43,7 @@ from .ir import I1, Register
 from .lanes import Affine, FloatValue, IntValue, Lanes, PlaneMemory
 from .print_positions import FLOAT_CONDITIONS, PositionPrinter, Texels
 from .scene import Region, Scene
+from .vector_math import OwnNumbers
 
 _LAZY = (LoadFrom, Tap, Weight)
 
@@ -307,9 +308,20 @@ class LanePrinter(PositionPrinter):
             parts = [self.lanes.floats(part) for part in each]
             key = tuple(part.text for part in parts)
             if key not in found:
-                found[key] = elementwise_vectors(self.f, value, parts)
+                found[key] = elementwise_vectors(self.f, value, parts, self._own_numbers(value))
             results.append(found[key])
         return tuple(results)
+
+    def _own_numbers(self, value: Elementwise) -> OwnNumbers:
+        """The numbers of an op among the weights, by the order in which its code asks for them."""
+        order = count()
+
+        def load(number: float, kind: str) -> Register:
+            key = (value.op, value.attributes, next(order))
+            place = self.scene.tables.own_place(key, number, kind)
+            return self.lanes.once(("own", key), lambda: self.f.load(kind, self.f.at(self.scene.weights, place)))
+
+        return load
 
     def _keep(self, value: Keep) -> Texels:
         texels, other = self.texels(value.value), 0.0 if value.other is None else value.other

@@ -5,7 +5,7 @@ Passes, fusion, views, tiles and the plan of memory are those of the GPU path (l
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -31,7 +31,7 @@ from ..tile import Tile
 from ..vector_work import VectorWork
 from ..views import Views
 from .ir import Module
-from .kernel import LlvmKernel, pixel_function
+from .kernel import KnownFunctions, LlvmKernel, pixel_function
 from .machine import CpuTarget
 from .pixel_needs import local_tensors, pixels_of_steps
 from .planes import FLOAT_BYTES, LINE_FLOATS, tensor_floats, to_planes
@@ -133,6 +133,7 @@ class _NativeKernels:
     target: CpuTarget
     storages: Storages
     before: int  # bytes of what the module had already
+    known: KnownFunctions = field(default_factory=dict)
 
     def pixel(
         self, body: Body, prologue: VectorWork, tile: Tile, left: Sequence[PartialSum], signature: str
@@ -140,12 +141,14 @@ class _NativeKernels:
         """A body's function; the tuning leaves vector nodes to functions of their own."""
         assert not prologue.nodes
         assert not left
-        name = self.module.new_name("k")
+        before = self.module.shared_bytes
         if is_spread(body):
-            made = spread_function(self.module, name, body, self.target.lanes, self.storages)
+            made = spread_function(self.module, self.module.new_name("k"), body, self.target.lanes, self.storages)
+            made = self._shared(made)
         else:
-            made = pixel_function(self.module, name, body, tile, self.target, self.storages)
-        return replace(self._shared(made), signature=signature)
+            made = pixel_function(self.module, body, tile, self.target, self.storages, self.known)
+        self._check_length(made, before)
+        return replace(made, signature=signature)
 
     def vectors(self, work: VectorWork, outputs: Sequence[int]) -> Sequence[LlvmKernel]:
         """Functions that store all values of vector nodes."""
@@ -153,19 +156,21 @@ class _NativeKernels:
         for nodes in in_functions(work):
             name = self.module.new_name("k")
             kernel = vector_function(self.module, name, replace(work, nodes=nodes), self.target.lanes)
+            before = self.module.shared_bytes
             made.append(self._shared(kernel))
+            self._check_length(made[-1], before)
         return made
 
     def _shared(self, made: LlvmKernel) -> LlvmKernel:
+        return replace(made, symbol=self.module.shared(made.symbol))
+
+    def _check_length(self, made: LlvmKernel, before: int) -> None:
         """Raises UnsupportedError for what LLVM would take longer for than anybody waits at the first start."""
-        before = self.module.shared_bytes
-        kernel = replace(made, symbol=self.module.shared(made.symbol))
         own, together = self.module.shared_bytes - before, self.module.shared_bytes - self.before
         for what, found, most in ((made.name, own, MOST_FUNCTION_BYTES), ("the model", together, MOST_MODEL_BYTES)):
             if found > most:
                 sizes = f"{found / 1e6:.1f} MB of code as text, at most {most / 1e6:.1f} are allowed"
                 raise UnsupportedError(f"{what} takes {sizes}: compiling it for the CPU would take too long")
-        return kernel
 
 
 def _size_bytes(storage: Storage, shape: MapShape) -> int:

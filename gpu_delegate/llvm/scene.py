@@ -5,18 +5,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .ir import Register
+from .ir import I32, Register
 from .lanes import PlaneMemory
 from .survey import Known, Outline
 
 
 class Tables:
-    """What is the same for all pixels of a column, behind the weights of a kernel; positions are in floats."""
+    """What is the same for all pixels of a column, or of a kernel, behind its weights; positions are in floats."""
 
     def __init__(self, start: int) -> None:
         self._start = start
         self._pieces: list[Known] = []
         self._places: dict[bytes, int] = {}
+        self._own: dict[object, int] = {}
 
     def place(self, values: Known) -> int:
         """Where a table of int32 or float32 begins."""
@@ -26,6 +27,14 @@ class Tables:
             self._pieces.append(values.view(np.float32))
             self._start += len(values)
         return self._places[key]
+
+    def own_place(self, key: object, value: float, kind: str) -> int:
+        """Where a number stands that a kernel of the same text may have another of, whatever its value."""
+        if key not in self._own:
+            self._own[key] = self._start
+            self._pieces.append(np.array([value], np.int32 if kind == I32 else np.float32).view(np.float32))
+            self._start += 1
+        return self._own[key]
 
     @property
     def data(self) -> Known:

@@ -1,4 +1,8 @@
-"""Ops of steps and vectors of floats go in, LLVM's instructions come out: for what shaders/requantize.glsl says."""
+"""Ops of steps and vectors of floats go in, LLVM's instructions come out: for what shaders/requantize.glsl says.
+
+Numbers that each layer has others of (limits, multipliers, shifts) are `m.own`'s, which may read them from memory, so
+that layers of one shape have one text.
+"""
 
 from ..graph import Attributes, Steps
 from ..ops.requantize import (
@@ -57,19 +61,20 @@ def add_steps(m: FloatMath, attributes: Attributes, a: Register, b: Register) ->
 
 def _times(m: FloatMath, x: Register, factor: FixedPoint) -> Register:
     """Rounded up behind the product, and away from zero behind the shift."""
-    product = _high_product(m, x, m.int_of(factor.multiplier), m.long_of(HALF_UNIT))
+    product = _high_product(m, x, m.own_int(factor.multiplier), m.long_of(HALF_UNIT))
     if not factor.shift:
         return product
+    shift = m.own_int(factor.shift)
     one_less = m.f.convert("sext", m.f.compare("icmp slt", product, m.int_of(0)), m.integers)  # -1 below zero
-    half = m.f.binary("add", product, m.int_of(1 << (factor.shift - 1)))
-    return m.f.binary("ashr", m.f.binary("add", half, one_less), m.int_of(factor.shift))
+    half = m.f.binary("add", product, m.own_int(1 << (factor.shift - 1)))
+    return m.f.binary("ashr", m.f.binary("add", half, one_less), shift)
 
 
 def hard_swish_steps(m: FloatMath, attributes: Attributes, x: Register) -> Register:
     """HARD_SWISH in 16 bits."""
     assert isinstance(attributes, HardSwishSteps)
-    before, factor, behind = attributes.gates
-    value = _round_up(m, m.mul(x, attributes.multiplier))
+    before, factor, behind = map(m.own, attributes.gates)
+    value = _round_up(m, m.mul(x, m.own(attributes.multiplier)))
     gate = _round_up(m, m.mul(m.clamp(m.mul(x, before), *SHORT), factor))
     gate = m.clamp(m.round_away(m.mul(gate, behind)), *SHORT)
     gate = m.call("floor", m.mul(m.add(gate, 32768.0), 0.5))
@@ -78,12 +83,12 @@ def hard_swish_steps(m: FloatMath, attributes: Attributes, x: Register) -> Regis
     upper = m.mul(m.mul(upper, size), 1 / 256)
     whole = m.call("floor", upper)
     product = m.add(whole, m.call("floor", m.add(m.sub(upper, whole), lower)))
-    signed = m.mul(m.call("copysign", 1.0, value), m.mul(product, attributes.power))
+    signed = m.mul(m.call("copysign", 1.0, value), m.mul(product, m.own(attributes.power)))
     return _limited(m, m.round_away(signed), attributes.limits)
 
 
 def _limited(m: FloatMath, value: Register, limits: Steps) -> Register:
-    return m.clamp(value, float(limits.low), float(limits.high))
+    return m.clamp(value, m.own(float(limits.low)), m.own(float(limits.high)))
 
 
 def _round_up(m: FloatMath, x: Register) -> Register:

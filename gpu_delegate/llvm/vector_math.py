@@ -4,7 +4,7 @@ Polynomials and reductions of arguments are those of Moshier's Cephes library (n
 multiply-adds, and for erf that of Abramowitz and Stegun. Where results would be subnormal they are zero.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from .ir import FLOAT, I32, I64, Function, Register, filled, integer, lanes_of, number, suffix, vector
@@ -25,12 +25,15 @@ LARGEST_EXP, LEAST_EXP = 88.72283, -87.33654  # whose exponential is a normal nu
 HALF_PI, PI = 1.5707963268, 3.1415926536
 
 Number = Register | float
+OwnNumbers = Callable[[float, str], Register]  # a number and its type to where it was loaded
 
 
 class FloatMath:
     """Arithmetic on floats, or vectors of them, of one type. Numbers of Python may stand for operands."""
 
-    def __init__(self, function: Function, kind: str) -> None:
+    def __init__(self, function: Function, kind: str, numbers: "OwnNumbers | None" = None) -> None:
+        """`numbers` has those that are in memory."""
+        self._numbers = numbers
         self.f = function
         self.kind = kind
         self.lanes = lanes_of(kind)
@@ -45,6 +48,14 @@ class FloatMath:
     def of(self, value: Number) -> Register:
         """A number in all lanes."""
         return value if isinstance(value, Register) else filled(number(value), self.lanes)
+
+    def own(self, value: float) -> Register:
+        """A number of one layer, which the next layer may have another of, in all lanes."""
+        return self.f.splat(self._numbers(value, FLOAT), self.lanes) if self._numbers else self.of(value)
+
+    def own_int(self, value: int) -> Register:
+        """An int of one layer, likewise."""
+        return self.f.splat(self._numbers(value, I32), self.lanes) if self._numbers else self.int_of(value)
 
     def int_of(self, value: int) -> Register:
         """An int in all lanes."""
@@ -108,7 +119,7 @@ class FloatMath:
         """The smaller of both, likewise."""
         return self.choose(self.compare("olt", most, value), most, value)
 
-    def clamp(self, value: Number, low: float, high: float) -> Register:
+    def clamp(self, value: Number, low: Number, high: Number) -> Register:
         return self.smaller(high, self.larger(low, value))
 
     def truth(self, condition: Register) -> Register:
@@ -292,6 +303,6 @@ class FloatMath:
         return self.choose(self.compare("ogt", value, 0.0), 1.0, below)
 
 
-def math_of(function: Function, operands: Sequence[Register]) -> FloatMath:
+def math_of(function: Function, operands: Sequence[Register], numbers: OwnNumbers | None = None) -> FloatMath:
     """Arithmetic of the operands' type."""
-    return FloatMath(function, operands[0].type if operands else FLOAT)
+    return FloatMath(function, operands[0].type if operands else FLOAT, numbers)

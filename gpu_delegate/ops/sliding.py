@@ -7,9 +7,9 @@ import tflite
 from ..graph import Conv2D, Padding, Pool2D, Size2, TransposeConv2D
 from ..operators import ACTIVATION_CODES, MAX_STRIDE, Operator
 
-# Of a window: positions and conditions of a tap's row and column are registers for a whole kernel. Up to 8x8 compilers
-# spill nothing for them; a loop costs some eight instructions on ints a tap (docs/gpu.md).
-LONGEST_WRITTEN = 64
+# 7x7: positions and conditions of taps are registers for a whole kernel, of which compilers for Adreno
+# spill some from 8x8 on. A loop costs some eight instructions on ints a tap.
+LONGEST_WRITTEN = 49
 
 
 def is_long(taps: int) -> bool:

@@ -7,9 +7,13 @@ import pytest
 
 from tests.engine import on_cpu, worst
 from tests.native import native_networks
+from tests.quantized.networks import Net
+from tests.quantized.quantizer import Scheme, quantized_twin
 from tests.sketch import Sketch
+from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.errors import UnsupportedError
 from texelflow.gpu_delegate.layout import MapShape
+from texelflow.gpu_delegate.llvm import program as native_program
 from texelflow.gpu_delegate.llvm.compiler import native_target
 from texelflow.gpu_delegate.llvm.planes import FLOAT_BYTES, plane_floats
 from texelflow.gpu_delegate.llvm.program import compile_native
@@ -79,9 +83,41 @@ def test_depth_becomes_space(height: int, width: int, channels: int, block: int)
     assert worst(network.run(values), on_cpu(model, [values])) < 1e-6
 
 
-def test_what_takes_too_long_to_compile_is_refused() -> None:
-    """Each tap of a window has code of its own, and each column that a vector may begin with a condition."""
+@pytest.mark.parametrize(("window", "outputs"), [((1, 500), 4), ((3, 64), 5), ((16, 16), 9), ((30, 40), 3)])
+def test_long_windows_are_loops(window: tuple[int, int], outputs: int) -> None:
     sketch = Sketch(0)
-    sketch.output(sketch.conv(sketch.image(3, 1333, 4), 4, (1, 500)))
-    with pytest.raises(UnsupportedError, match=r"takes [\d.]+ MB of code as text, at most 5.0 are allowed"):
-        compile_native(read_model(sketch.build()), native_target())
+    x = sketch.image(*SHAPE[1:])
+    parts = [sketch.conv(x, outputs, window), sketch.depthwise(x, window)]
+    sketch.output(*parts)
+    model = sketch.build()
+    network = native_networks({0: read_model(model)})[0]
+    assert len(network.compiled.text) < 1_000_000
+    found = network.run(values := np.random.default_rng(0).uniform(-1, 1, SHAPE).astype(np.float32))
+    assert worst(found, on_cpu(model, [values])) < 1e-5
+
+
+def test_layers_of_steps_share_functions() -> None:
+    """Scales, limits and multipliers are among the weights: layers of one shape have one text."""
+    net = Net(4)
+    x = net.image(9, 14, 8)
+    for _ in range(4):
+        x = net.binary("ADD", x, net.depthwise(net.conv(x, 8, activation="RELU6"), (3, 3)))
+    net.output(x)
+    rng = np.random.default_rng(0)
+    samples = [[rng.uniform(-1, 1, (1, 9, 14, 8)).astype(np.float32)] for _ in range(3)]
+    graph = read_model(quantized_twin(net, samples, Scheme()))
+    network = native_networks({0: graph})[0]
+    symbols = [kernel.symbol for kernel in network.compiled.kernels]
+    assert len(symbols) >= len(set(symbols)) + 5, "twelve kernels of four layers"
+    values = rng.integers(-128, 128, network.input_shapes[0]).astype(np.int8)
+    assert np.array_equal(network.run(values)[0], Reference(graph, keep_all_tensors=True).run([values])[0])
+
+
+def test_what_takes_too_long_to_compile_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Layers of ever other sizes share nothing."""
+    sketch = Sketch(0)
+    sketch.output(*(sketch.conv(sketch.image(33, width, 3), 8) for width in (40, 50, 60)))
+    graph = read_model(sketch.build())
+    monkeypatch.setattr(native_program, "MOST_MODEL_BYTES", len(compile_native(graph, native_target()).text) // 2)
+    with pytest.raises(UnsupportedError, match=r"the model takes [\d.]+ MB of code as text, at most 0.\d are allowed"):
+        compile_native(graph, native_target())

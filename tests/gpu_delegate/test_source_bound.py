@@ -1,0 +1,65 @@
+"""Kernels of hostile shapes, under every tuning: none has more than 64 KB of text, or its op is refused."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.sketch import Sketch
+from texelflow.app.models.catalogue import fetch
+from texelflow.gpu_delegate.bounds import MOST_SOURCE_BYTES
+from texelflow.gpu_delegate.compile_options import CompileOptions
+from texelflow.gpu_delegate.device import Device
+from texelflow.gpu_delegate.errors import UnsupportedError
+from texelflow.gpu_delegate.families import TUNINGS
+from texelflow.gpu_delegate.graph import Graph
+from texelflow.gpu_delegate.limits import Limits
+from texelflow.gpu_delegate.program import compile_graph
+from texelflow.gpu_delegate.reading.reader import load_model, read_model
+
+SIDES = st.sampled_from((1, 2, 3, 7, 8, 9, 16, 31, 64, 127))
+CHANNELS = st.sampled_from((1, 3, 4, 13, 32, 61, 256))
+
+
+def longest(graph: Graph, family: str, fuse: bool) -> int:
+    """Characters of the longest kernel."""
+    device = Device(Limits(storage_block_bytes=1 << 27), TUNINGS[family])
+    return max(len(kernel.source) for kernel in compile_graph(graph, device, CompileOptions(fuse=fuse)).kernels)
+
+
+@pytest.mark.parametrize("family", TUNINGS)
+def test_kernels_of_the_catalogue_are_short(family: str) -> None:
+    graph = load_model(str(fetch("selfie")))
+    assert longest(graph, family, fuse=True) <= MOST_SOURCE_BYTES
+
+
+@given(
+    size=st.tuples(SIDES, SIDES), window=st.tuples(SIDES, SIDES), channels=st.tuples(CHANNELS, CHANNELS),
+    op=st.sampled_from(("conv", "depthwise", "transpose", "AVERAGE_POOL_2D", "MAX_POOL_2D", "mean")),
+    family=st.sampled_from(tuple(TUNINGS)), fuse=st.booleans(),
+)  # fmt: skip
+@settings(max_examples=60, deadline=None)
+def test_long_windows_have_short_kernels(
+    size: tuple[int, int], window: tuple[int, int], channels: tuple[int, int], op: str, family: str, fuse: bool
+) -> None:
+    sketch = Sketch(0)
+    x = sketch.image(*size, channels[0])
+    if op == "conv":
+        x = sketch.conv(x, channels[1], window)
+    elif op == "depthwise":
+        x = sketch.depthwise(x, window)
+    elif op == "transpose":
+        x = sketch.transpose(x, channels[1], window, (2, 2), "SAME")
+    else:
+        x = sketch.mean(x) if op == "mean" else sketch.pool(op, x, window)
+    sketch.output(sketch.unary("TANH", x))
+    assert longest(read_model(sketch.build()), family, fuse) <= MOST_SOURCE_BYTES
+
+
+@pytest.mark.parametrize("family", ["software", "adreno"])
+def test_what_no_tile_makes_short_is_refused(family: str) -> None:
+    sketch = Sketch(0)
+    block, channels = 16, 16
+    x = sketch.image(3, 3, channels * block * block)
+    sketch.output(sketch.op("DEPTH_TO_SPACE", [x], (1, 3 * block, 3 * block, channels), block_size=block))
+    with pytest.raises(UnsupportedError, match=r"depth_to_space: its kernel would take \d+ KB of GLSL, at most 64 are"):
+        longest(read_model(sketch.build()), family, fuse=True)

@@ -42,7 +42,7 @@ def on_gpu(context: Context, compiled: CompiledGraph, inputs: Sequence[Floats]) 
 
 def run(program: Program, inputs: Sequence[Floats]) -> list[Floats]:
     """One inference of a program that is there already."""
-    graph = program.compiled.graph
+    graph = program.compiled.source
     for tensor, values in zip(graph.inputs, inputs, strict=True):
         program.write(tensor, values)
     program.run()

@@ -143,7 +143,7 @@ class ModelBuilder:
 
     def cpu_op(self, x: int) -> int:
         """An op that the GPU leaves to TensorFlow Lite, and XNNPACK too: its window is too large for a kernel."""
-        options: dict[str, Any] = {"kernel": (30, 30), "stride": (1, 1), "padding": "SAME", "table": "Pool2DOptions"}
+        options: dict[str, Any] = {"kernel": (129, 129), "stride": (1, 1), "padding": "SAME", "table": "Pool2DOptions"}
         return self.op(CPU_OP, [x], self.tensors[x].shape, **options)
 
     def split(

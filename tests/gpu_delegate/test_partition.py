@@ -147,7 +147,7 @@ def _five_dimensions(model: ModelBuilder, x: int) -> int:
 
 
 def _window(model: ModelBuilder, x: int) -> int:
-    return model.op("MAX_POOL_2D", [x], (1, 7, 7, 4), kernel=(24, 24), stride=(1, 1), padding="VALID")
+    return model.op("MAX_POOL_2D", [x], (1, 30, 30, 4), kernel=(129, 129), stride=(1, 1), padding="SAME")
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def _window(model: ModelBuilder, x: int) -> int:
         (lambda m, x: m.op(CUSTOM, [x], (1, 30, 30, 4)), "a custom op that is not known here"),
         (lambda m, x: m.op("BITCAST", [x], (1, 30, 30, 4)), "an op that is not supported"),
         (_five_dimensions, "takes at most 4 dimensions"),
-        (_window, "a window of 576 pixels, 512 are allowed"),
+        (_window, "a window of 16641 pixels, 16384 are allowed"),
         (lambda m, x: m.op("ADD", [x, x], (1, 30, 30, 4), activation="SIGN_BIT"), "fused activation 5"),
     ],
 )

@@ -56,7 +56,7 @@ class TestBackground:
             (b"\x89PNG\r\n\x1a\n" + bytes(8) + b"\x00\x00\x00\x05\x00\x00\x00\x05" + bytes(20), "damaged"),
             (b"\x89PNG\r\n\x1a\n" + bytes(8) + b"\x00\x01\x00\x00\x00\x01\x00\x00" + bytes(20), "65536x65536"),
             (b"\xff\xd8\xff\xe0\x00\x04\x00\x00\xff\xc0\x00\x11\x08\xff\xff\xff\xff", "65535x65535"),
-            (b"\xff\xd8\xff\xe0\x00\x00", "not an image"),
+            (b"\xff\xd8\xff\xe0\x00\x00", "damaged"),
         ],
     )
     def test_says_in_one_line_what_is_wrong(self, tmp_path: Path, content: bytes | None, expected: str) -> None:

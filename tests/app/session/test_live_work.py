@@ -65,10 +65,10 @@ class TestModels:
     def test_a_small_one_that_is_not_there(self, theatre: Theatre) -> None:
         def script(stage: Stage) -> Script:
             yield from stage.frames(1)
-            yield from stage.pressed("n", lambda: "'gone.tflite' is neither" in stage.words)
+            yield from stage.pressed("n", lambda: "'gone.tflite': no such file" in stage.words)
             assert (stage.settings.model, stage.settings.small_model) == ("selfie", "gone.tflite")
             stage.hud.toast.say(" ")
-            yield from stage.pressed("n", lambda: "'gone.tflite' is neither" in stage.words)
+            yield from stage.pressed("n", lambda: "'gone.tflite': no such file" in stage.words)
 
         theatre.run(script, small_model="gone.tflite")
 
@@ -135,7 +135,7 @@ class TestWork:
 
     def test_nor_is_it_lost_without_one(self, theatre: Theatre) -> None:
         def script(stage: Stage) -> Script:
-            yield from stage.until(lambda: "'gone.tflite' is neither" in stage.words)
+            yield from stage.until(lambda: "'gone.tflite': no such file" in stage.words)
             assert stage.settings.small_model == ""
             yield from stage.until(lambda: stage.parts.workload.counts.budget > 0, "leaving frames out")
 

@@ -210,6 +210,8 @@ class TestKeys:
         def script(stage: Stage) -> Script:
             yield from stage.until(lambda: stage.here >= 0)
             stage.press(str(EFFECTS.index("cutout") + 1))
+            yield from stage.until(lambda: "effect cutout shows the room, and it is recorded" in stage.words)
+            stage.press(str(EFFECTS.index("cutout") + 1))
             yield from stage.until(lambda: "keeps the whole picture" in stage.words)
 
         run(display, model, clip, script, out=str(tmp_path / "opaque.mp4"))

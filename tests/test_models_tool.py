@@ -57,7 +57,7 @@ def test_figures_of_a_model_through_the_delegate(tmp_path: Path) -> None:
     x = model.cpu_op(x)
     model.output(model.unary("ABS", x))
     figures = delegated_figures(model, tmp_path / "small.tflite")
-    assert figures["left"] == {"L2_POOL_2D: a window of 900 pixels, 512 are allowed": 1}
+    assert figures["left"] == {"L2_POOL_2D: a window of 16641 pixels, 16384 are allowed": 1}
     assert (figures["partitions"], figures["nodes"]) == (1, 2)
     assert (figures["all_partitions"], figures["all_nodes"]) == (2, 3)
 

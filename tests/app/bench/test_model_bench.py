@@ -25,7 +25,7 @@ FIGURES = (
 )  # fmt: skip
 Bench = Callable[..., dict[str, Any]]
 TOO_WIDE_WINDOW = (
-    "(of operator 1, tensor4:average_pool_2d) does not run on the GPU: a window of 900 pixels"  # of L2_POOL_2D
+    "(of operator 1, tensor4:average_pool_2d) does not run on the GPU: a window of 16641 pixels"  # of L2_POOL_2D
 )
 
 

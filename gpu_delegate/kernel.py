@@ -178,7 +178,7 @@ def pixel_kernel(
     grid = grid_of(body, tile)
     kernel = outline.kernel(nodes, grid, targets, _Main(defines, text, place, shared))
     busy = width * ceil_div(height, tile.down) * tile.blocks(slices) * tile.parts
-    again = repetition_of(body, tile, prologue)
+    again = repetition_of(body, tile, prologue, storages, kernel.weights_storage)
     return replace(
         kernel, idle_threads=kernel.threads - busy, repeated_macs=again.macs, repeated_bytes=again.read_bytes
     )

@@ -1,4 +1,4 @@
-"""A body or vector work, a tile and its work-groups go in; what its threads compute and read again comes out.
+"""A body or vector work, a tile and how tensors are stored go in; what its threads compute and read again comes out.
 
 A work-group computes the vectors in front of its kernel by itself, and threads that have but some output slices each
 compute what these are summed up from. Neither is in an op's own multiply-accumulates, but both are executed.
@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 
 from .body import Accumulate, Body
-from .layout import TEXEL_BYTES, shape_of
+from .layout import Storage, Storages, shape_of
 from .nodes import record_of
 from .tile import Tile
 from .vector_work import VectorWork
@@ -22,13 +22,17 @@ class Repetition:
     read_bytes: int = 0
 
 
-def repetition_of(body: Body, tile: Tile, prologue: VectorWork) -> Repetition:
-    """That of a kernel: by its work-groups in front of it, and by threads with different slices in it."""
+def repetition_of(body: Body, tile: Tile, prologue: VectorWork, storages: Storages, weights: Storage) -> Repetition:
+    """That of a kernel: by its work-groups in front of it, and by threads with different slices in it.
+
+    Weights stay float32 where maps are halves, but for arithmetic in halves.
+    """
     slices = shape_of(body.graph.tensors[body.outputs[0]]).slices
     groups = math.prod(tile.grid(body.domain, slices))
     once = sum(record_of(node).macs(prologue.graph, node) for node in prologue.nodes)
     in_front = max(0, groups * prologue.macs - once)
-    return Repetition(in_front + _streamed_macs(body, tile.blocks(slices)), (groups - 1) * prologue.loads * TEXEL_BYTES)
+    read_bytes = (groups - 1) * prologue.read_bytes(storages, weights)
+    return Repetition(in_front + _streamed_macs(body, tile.blocks(slices)), read_bytes)
 
 
 def _streamed_macs(body: Body, blocks: int) -> int:

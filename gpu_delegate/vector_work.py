@@ -1,10 +1,10 @@
 """Vector nodes and how one kernel shall compute them go in; what it reads, its shared memory and its loads come out."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from .graph import Graph, Node
-from .layout import TEXEL_BYTES, MapShape, ceil_div, shape_of
+from .layout import TEXEL_BYTES, MapShape, Storage, Storages, ceil_div, shape_of
 from .nodes import has_role, has_weights, is_constant_vector, is_elementwise, record_of
 from .source_size import SourceSize
 
@@ -65,8 +65,13 @@ class VectorWork:
     @property
     def loads(self) -> int:
         """The vec4s that a work-group reads in memory: maps or sums of them, weights, other vectors."""
-        made = {out for node in self.nodes for out in node.outputs}
-        return sum(self._loads(node, made) for node in self.nodes)
+        return sum(texels for texels, _ in self._reads())
+
+    def read_bytes(self, storages: Storages, weights: Storage) -> int:
+        """The same in bytes, as tensors and weights are stored."""
+        return sum(
+            texels * (weights if tensor is None else storages[tensor]).texel_bytes for texels, tensor in self._reads()
+        )
 
     @property
     def steps(self) -> int:
@@ -82,13 +87,17 @@ class VectorWork:
             for out in node.outputs
         )
 
-    def _loads(self, node: Node, made: set[int]) -> int:
-        slices = self.slices(node.outputs[0])
-        read = [tensor for tensor in _operands(node) if tensor not in made]
-        if is_elementwise(node):
-            return slices * len(read)
-        weights = (4 * self.shape(node.inputs[0]).slices + 1) * slices if has_weights(node) else 0
-        return weights + sum(self.shape(tensor).texels for tensor in read)
+    def _reads(self) -> Iterator[tuple[int, int | None]]:
+        """(texels, tensor) that a work-group reads; no tensor for what is among the kernel's weights."""
+        made = {out for node in self.nodes for out in node.outputs}
+        for node in self.nodes:
+            slices = self.slices(node.outputs[0])
+            if has_weights(node):
+                yield (4 * self.shape(node.inputs[0]).slices + 1) * slices, None
+            for tensor in _operands(node):
+                if tensor not in made:
+                    texels = slices if is_elementwise(node) else self.shape(tensor).texels
+                    yield texels, None if is_constant_vector(self.graph, tensor) else tensor
 
 
 def _operands(node: Node) -> tuple[int, ...]:

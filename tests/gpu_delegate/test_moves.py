@@ -73,8 +73,9 @@ def hidden_names(source: str) -> set[str]:
     for line in source[source.index("void main") :].splitlines():
         names = set(DECLARATION.findall(line))
         hidden |= names & set().union(*scopes)
-        scopes[-1] |= names
-        scopes += [set() for _ in range(line.count("{"))]
+        in_loop = names if line.lstrip().startswith("for (") else set()  # that belong to the loop alone
+        scopes[-1] |= names - in_loop
+        scopes += [set(in_loop) for _ in range(line.count("{"))]
         del scopes[len(scopes) - line.count("}") :]
     return hidden
 

@@ -35,6 +35,7 @@ from .tile import Tile
 FRAME = 2000  # characters of shaders/kernel.comp and what it includes
 LITERAL, TEXEL = 88, 38  # of four weights as numbers, and of the read of a texel with them
 DECLARATION = 20  # "vec4 w12 = ;" indented
+PLACES = 150  # of where a tap lies in a loop, and whether inside, said for each by itself
 
 # In operations:
 KERNEL = 33  # what every program takes
@@ -120,7 +121,7 @@ def _phase(body: Body, tile: Tile, phase: Phase) -> SourceSize:
     total = SourceSize(60 * tile.rows * len(loads), tile.rows * len(loads))
     for node in nodes:
         if node.outputs[0] in phase.evaluates or node.outputs[0] not in body.held:
-            total += _streamed(body, tile, node, phase.unrolled)
+            total += _streamed(body, tile, node, phase.unrolled and not tile.z_slices)
     for root in phase.roots:
         accumulated = _accumulated(body, tile, root.node) if isinstance(root, Accumulate) else None
         total += accumulated or SourceSize(60 * tile.rows, tile.rows * (1 if isinstance(root, Hold) else STORE))
@@ -138,7 +139,8 @@ def _streamed(body: Body, tile: Tile, node: Node, is_known: bool) -> SourceSize:
     if isinstance(attributes, Pool2D):
         height, width = _written(attributes.kernel)
         loads = _window(tile, height, attributes.stride[0], 1) * width
-        return _reads(body, node.inputs[0], loads) + SourceSize(40 * rows * (height * width + 2), rows * height * width)
+        size = _reads(body, node.inputs[0], loads) + SourceSize(40 * rows * (height * width + 2), rows * height * width)
+        return size + SourceSize(PLACES * loads if is_long(math.prod(attributes.kernel)) else 0)
     if has_role(node, "movement"):
         characters = text_length(body.graph, node, body.through, is_known)
         return SourceSize(characters, max(4, characters // MOVE_CHARACTERS)) * rows
@@ -189,7 +191,9 @@ def _accumulated(body: Body, tile: Tile, node: Node) -> SourceSize:
 def _computed(body: Body, tile: Tile, node: Node, places: int) -> SourceSize:
     """At each of some places four texels of computed weights, and what each pixel of a thread makes of them."""
     (weights,), lanes = computed_weights(node), 4 * places
-    return _reads(body, weights, lanes) + SourceSize(lanes * tile.rows * 50, lanes * tile.rows)
+    channels = min(4, shape_of(body.graph.tensors[node.inputs[0]]).channels)
+    characters = places * tile.rows * (40 + 40 * channels)
+    return _reads(body, weights, lanes) + SourceSize(characters, lanes * tile.rows)
 
 
 def _thread_slices(body: Body, tile: Tile, node: Node) -> int:

@@ -16,11 +16,12 @@ from tests.sketch import Sketch
 from texelflow.app.bench.compile import show_bench_compile
 from texelflow.app.bench.compile_shapes import SHAPES, shaped
 from texelflow.app.console import Console
-from texelflow.gpu_delegate import lower
+from texelflow.gpu_delegate import bounds, lower
 from texelflow.gpu_delegate.bounds import MOST_TEXT_TAPS
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE
 from texelflow.gpu_delegate.errors import UnsupportedError
+from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.passes.folding import fold_constants
 from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
 from texelflow.gpu_delegate.reading.reader import read_model
@@ -99,19 +100,34 @@ def test_what_would_take_too_long_is_refused() -> None:
         compile_graph(read_model(sketch.build()), HARDWARE)
 
 
-def test_pixels_that_become_large_blocks_are_refused_in_number() -> None:
-    """Each channel of each has a place of its own in the text."""
+def blocks_of_pixels(count: int, channels: int) -> Graph:
+    """Sums of maps in which each pixel of another becomes 4x4 pixels of so many channels."""
     sketch = Sketch(0)
-    x, weights, bias, size = sketch.image(3, 4, 4), sketch.random(64, 4, 4, 4), sketch.random(64), (1, 12, 16, 64)
-    shape = sketch.constant(size, "int32")
+    x, size = sketch.image(3, 4, 4), (1, 12, 16, channels)
+    weights, bias, shape = sketch.random(channels, 4, 4, 4), sketch.random(channels), sketch.constant(size, "int32")
     made = [
-        sketch.op("TRANSPOSE_CONV", [shape, weights, x, bias], size, stride=(4, 4), padding="SAME") for _ in range(500)
+        sketch.op("TRANSPOSE_CONV", [shape, weights, x, bias], size, stride=(4, 4), padding="SAME")
+        for _ in range(count)
     ]
     for value in made[1:]:
         made[0] = sketch.binary("ADD", made[0], value)
     sketch.output(made[0])
-    with pytest.raises(UnsupportedError, match=r"its windows would take \d+ taps of text, 120000 are allowed"):
-        compile_graph(read_model(sketch.build()), SOFTWARE)
+    return read_model(sketch.build())
+
+
+def test_pixels_that_become_blocks_are_refused_in_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each slice of those that the kernel which computes them stores has a place of its own in the text."""
+    monkeypatch.setattr(bounds, "MOST_TEXT_TAPS", 800)
+    with pytest.raises(UnsupportedError, match=r"its windows would take 1000 taps of text, 800 are allowed"):
+        compile_graph(blocks_of_pixels(50, 4), SOFTWARE)
+    monkeypatch.setattr(bounds, "MOST_TEXT_TAPS", 1000)
+    assert compile_graph(blocks_of_pixels(50, 4), SOFTWARE).kernels
+
+
+def test_text_of_large_blocks_grows_little_with_their_channels() -> None:
+    """1024 channels of a pixel are read by threads of the block's own pixels."""
+    few, many = (text_of(compile_graph(blocks_of_pixels(20, channels), SOFTWARE)) for channels in (8, 64))
+    assert many < 1.5 * few
 
 
 def shared_convolutions(m: Sketch) -> int:
@@ -183,10 +199,11 @@ def test_kernels_repeat_few_weights() -> None:
     """Of 60 copies of 1 MB all but the first few are left to one kernel, which stores what it makes of them."""
     sketch = Sketch(0)
     sketch.output(gated_pools(sketch, 60, 512))
+    repeats = SOFTWARE.with_tuning(prologue_loads=1 << 30)  # whatever that costs
     for allowed, most in ((1 << 30, 62), (1 << 22, 6)):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(lower, "MOST_REPEATED_BYTES", allowed)
-            compiled = compile_graph(read_model(sketch.build()), SOFTWARE)
+            compiled = compile_graph(read_model(sketch.build()), repeats)
         assert most - 3 <= sum(kernel.weights.nbytes for kernel in compiled.kernels) >> 20 <= most
         check_kernels(compiled)
 

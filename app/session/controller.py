@@ -59,7 +59,8 @@ class Controller:
         self.stale = True  # whether the screen has to be drawn again
         self._watch, self._parts, self._check_files = watch, parts, check_files
         self._keys = TABLES[parts.verb]
-        self._guard = RoomGuard(settings.private, settings.effect)
+        self._guard = RoomGuard(settings.private, watch.settings.effect)
+        self._cycles = False  # whether the effect that was asked for last is the next one, not one by its number
         self._hud: Hud
         self._note: Callable[[str], None]
         self._commands: dict[Command, Callable[[Action], None]] = {
@@ -87,6 +88,7 @@ class Controller:
         for name in _OUTPUTS:
             if getattr(self.settings, name):
                 self._begin(name)
+        self._guard.allow(self._shown_by(self.settings))
         if self.settings.fullscreen and not self._parts.view.fullscreen:
             self._parts.view.toggle_fullscreen()
 
@@ -106,7 +108,8 @@ class Controller:
         elif found is not None:
             settings, waiting = while_running(self.settings, found)
             self._say("settings read again")
-            if line := self._guard.name(self._shown_by(settings)):
+            named = settings.effect != self.settings.effect or settings.side_by_side != self.settings.side_by_side
+            if named and (line := self._guard.name(self._shown_by(settings))):
                 settings = replace(settings, effect=self.settings.effect, side_by_side=self.settings.side_by_side)
                 self.complain(line)
             self.adopt(settings)
@@ -173,8 +176,9 @@ class Controller:
 
     def _change_effect(self, action: Action) -> None:
         stages, outputs = self._parts.stages, self._parts.outputs
-        now = self._guard.passed_over(perf_counter_ns()) or self.settings.effect
-        effect = effect_by_number(action.value, now, self.effects)
+        passed = self._guard.passed_over(perf_counter_ns()) if self._cycles else None
+        effect = effect_by_number(action.value, passed or self.settings.effect, self.effects)
+        self._cycles = not action.value
         if effect not in stages.canvas.effects:
             self._say(f"effect {effect}: {lacks_effect(effect, Path(stages.name).name, stages.canvas.effects)}")
             return

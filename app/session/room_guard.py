@@ -43,7 +43,7 @@ def shown_to(
 
 
 class RoomGuard:
-    """Decides what may be shown. `named` is the effect that a session began with."""
+    """Decides what may be shown. `named` is the effect that the command line and the file began with."""
 
     def __init__(self, is_private: bool, named: Effect) -> None:
         self.is_private = is_private
@@ -58,6 +58,10 @@ class RoomGuard:
             return self._of_private(shown)
         self._named.add(shown.effect)
         return ""
+
+    def allow(self, shown: Shown) -> None:
+        """What a session begins with may be shown to those that it begins with: it was asked for before, or named."""
+        self._allowed = shown.effect, shown.takers
 
     def may_show(self, shown: Shown) -> bool:
         """Whether nobody has to be asked."""

@@ -78,6 +78,20 @@ class TestSecondPress:
 
         theatre.run(script, camera=str(still))
 
+    def test_a_file_that_says_something_else_names_no_effect(
+        self, theatre: Theatre, still: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delitem(QUICK, "effect")
+
+        def script(stage: Stage) -> Script:
+            yield from stage.pressed("7", lambda: stage.settings.effect == "none")
+            stage.save("[mask]\ngamma = 2.0\n")
+            yield from stage.until(lambda: stage.settings.gamma == 2.0)
+            yield from stage.pressed("r", lambda: "effect none shows the room, and it is recorded" in stage.words)
+            assert not stage.parts.outputs.active
+
+        theatre.run(script, camera=str(still))
+
     def test_a_model_that_shows_it(self, theatre: Theatre, still: Path, tmp_path: Path) -> None:
         style = tmp_path / "style.tflite"
         style.write_bytes(picture_network((33, 25), (33, 26)))

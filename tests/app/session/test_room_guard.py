@@ -58,6 +58,19 @@ def test_what_is_named_needs_no_second_press() -> None:
     assert guard.objection(shown("tint", "recording"), 0) == ""
 
 
+def test_what_a_session_begins_with_goes_on_and_no_more() -> None:
+    guard = RoomGuard(False, "blur")  # begun anew, for another camera, while something else was shown
+    guard.allow(shown("none", "recording"))
+    assert guard.objection(shown("none", "recording"), 0) == ""
+    assert guard.objection(shown("none", "recording", "virtual camera"), 0)
+    guard.allow(shown("none"))
+    assert guard.objection(shown("none"), 0) == ""
+    assert guard.objection(shown("none", "recording"), 0)
+    private = RoomGuard(True, "blur")
+    private.allow(shown("none", "recording"))
+    assert private.objection(shown("none", "recording"), 0)
+
+
 def test_transparency_hides_where_it_is_kept() -> None:
     guard = RoomGuard(False, "blur")
     assert guard.objection(shown("cutout", "recording", alpha=True), 0) == ""

@@ -122,8 +122,8 @@ fuzz: setup
 
 fuzz-graphs: setup
 	$(BIN)/python -m tests.fuzz.graphs --count $(N) --seed $(SEED)
-	$(BIN)/python -m tests.fuzz.graphs --count $$(($(N) / 10)) --seed $(SEED) --quantised int8
-	$(BIN)/python -m tests.fuzz.graphs --count $$(($(N) / 10)) --seed $(SEED) --quantised uint8
+	$(BIN)/python -m tests.fuzz.graphs --count $$(($(N) / 10)) --seed $(SEED) --quantized int8
+	$(BIN)/python -m tests.fuzz.graphs --count $$(($(N) / 10)) --seed $(SEED) --quantized uint8
 
 fuzz-bytes: N := 20000
 fuzz-bytes: setup
@@ -133,8 +133,8 @@ fuzz-memory: N := 500
 fuzz-memory: setup
 	$(BIN)/python -m tests.fuzz.guards cases $(OPS)
 	$(BIN)/python -m tests.fuzz.guards graphs --count $(N) --seed $(SEED)
-	$(BIN)/python -m tests.fuzz.guards graphs --count $(N) --seed $(SEED) --quantised int8
-	$(BIN)/python -m tests.fuzz.guards graphs --count $(N) --seed $(SEED) --quantised uint8
+	$(BIN)/python -m tests.fuzz.guards graphs --count $(N) --seed $(SEED) --quantized int8
+	$(BIN)/python -m tests.fuzz.guards graphs --count $(N) --seed $(SEED) --quantized uint8
 
 MUTATED = --seed $(SEED) --model selfie --model selfie-landscape $(if $(MODELS),--folder "$(MODELS)")
 fuzz-models: setup

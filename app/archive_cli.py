@@ -43,7 +43,7 @@ def archive_verb(
         Path | None, output_option("--out", metavar="DIR", help="For results and their manifest; all machines see it.")
     ] = None,
     with_masks: Annotated[
-        bool, output_option("--with-masks", help="Masks beside each result: NAME.masks, a grey video or picture.")
+        bool, output_option("--with-masks", help="Masks beside each result: NAME.masks, a gray video or picture.")
     ] = False,
     format: Annotated[
         str | None,

@@ -425,7 +425,7 @@ def bench_quality_verb(
         int | None, typer.Option(metavar="N", help="The seed of such a clip, which its mattes follow from; 0.")
     ] = None,
     mattes: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="The mattes of any other clip: 000.png and on, grey.")
+        Path | None, typer.Option(metavar="DIR", help="The mattes of any other clip: 000.png and on, gray.")
     ] = None,
     last: LastOption = None,
     scenes: Annotated[
@@ -463,7 +463,7 @@ def bench_quality_verb(
 ) -> int:
     """Measure masks against true mattes, with each step of refinement on and off: edges, flicker, lag.
 
-    With --scenes: islands, holes, lengths of outlines, colours over a new background, and the targets that are reached.
+    With --scenes: islands, holes, lengths of outlines, colors over a new background, and the targets that are reached.
     """
     from .bench.mask_leads import bench_leads, show_leads
     from .bench.quality import QualityBench, bench_quality, show_quality

@@ -9,7 +9,7 @@ from typing import Any
 from texelflow.gpu_delegate.errors import MediaError, UsageError
 
 NO_MATPLOTLIB = "--plot needs matplotlib: pip install matplotlib"
-# Told apart by colour-blind people (Okabe and Ito, "Color Universal Design")
+# Told apart by color-blind people (Okabe and Ito, "Color Universal Design")
 ORANGE, SKY_BLUE, GREEN, YELLOW = "#E69F00", "#56B4E9", "#009E73", "#F0E442"
 BLUE, VERMILION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
 

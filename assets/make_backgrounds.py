@@ -49,7 +49,7 @@ def room() -> Floats:
 
 
 def studio() -> Floats:
-    """Returns a photographer's backdrop: blue grey cloth, lit from behind whoever stands before it."""
+    """Returns a photographer's backdrop: blue gray cloth, lit from behind whoever stands before it."""
     x, y = _grid()
     light = np.exp(-(((x - 0.52 * WIDTH) / 520) ** 2 + ((y - 0.42 * HEIGHT) / 430) ** 2))
     cloth = _clouds(np.random.default_rng(5), (5, 7)) + 0.5 * _clouds(np.random.default_rng(6), (14, 19))
@@ -63,13 +63,13 @@ def lights() -> Floats:
     height = (y / HEIGHT)[..., None]
     picture = np.array([0.018, 0.03, 0.085]) * (1 - height) + np.array([0.075, 0.045, 0.06]) * height
     picture = picture.astype(np.float32)
-    colours = np.array(
+    colors = np.array(
         [[1, 0.55, 0.18], [1, 0.74, 0.42], [1, 0.3, 0.16], [0.35, 0.6, 1], [0.9, 0.9, 1], [0.3, 0.9, 0.6]]
     )
     for _ in range(120):
         place = rng.uniform(0, WIDTH), HEIGHT * (0.3 + 0.62 * rng.beta(2.2, 2.2))
-        colour = colours[rng.choice(6, p=[0.34, 0.3, 0.12, 0.12, 0.08, 0.04])]
-        _disc(picture, place, rng.uniform(16, 58), colour * rng.uniform(0.03, 0.34), adds=True)
+        color = colors[rng.choice(6, p=[0.34, 0.3, 0.12, 0.12, 0.08, 0.04])]
+        _disc(picture, place, rng.uniform(16, 58), color * rng.uniform(0.03, 0.34), adds=True)
     return _defocused(picture, 2)
 
 
@@ -78,25 +78,25 @@ def _grid() -> tuple[Floats, Floats]:
     return x, y
 
 
-def _shade(colour: tuple[float, float, float], light: Floats) -> Floats:
-    return np.asarray(light[..., None] * np.array(colour), np.float32)
+def _shade(color: tuple[float, float, float], light: Floats) -> Floats:
+    return np.asarray(light[..., None] * np.array(color), np.float32)
 
 
-def _box(picture: Floats, corners: tuple[int, int, int, int], colour: object) -> None:
+def _box(picture: Floats, corners: tuple[int, int, int, int], color: object) -> None:
     left, top, right, bottom = corners
-    picture[top:bottom, left:right] = colour
+    picture[top:bottom, left:right] = color
 
 
-def _disc(picture: Floats, place: object, radius: float, colour: object, adds: bool = False) -> None:
+def _disc(picture: Floats, place: object, radius: float, color: object, adds: bool = False) -> None:
     """Paints a disc with an edge a few pixels soft, or adds its light to what is there."""
     (x0, y0), (x, y) = np.asarray(place), _grid()
     inside = np.clip((radius - np.hypot(x - x0, y - y0)) / 3 + 0.5, 0, 1)[..., None]
-    picture += inside * (np.asarray(colour) - (0 if adds else picture))
+    picture += inside * (np.asarray(color) - (0 if adds else picture))
 
 
 def _books(picture: Floats, rng: np.random.Generator) -> None:
     """Paints a shelf of three boards with books on them."""
-    colours = [
+    colors = [
         (0.3, 0.08, 0.06),
         (0.08, 0.16, 0.22),
         (0.5, 0.42, 0.3),
@@ -109,7 +109,7 @@ def _books(picture: Floats, rng: np.random.Generator) -> None:
         _box(picture, (778, top, 1102, top + 192), (0.13, 0.085, 0.055))
         left = 784
         while (right := left + int(rng.uniform(16, 38))) < 1080 and rng.uniform() > 0.06:
-            _box(picture, (left, top + int(rng.uniform(24, 80)), right - 3, top + 192), colours[rng.integers(6)])
+            _box(picture, (left, top + int(rng.uniform(24, 80)), right - 3, top + 192), colors[rng.integers(6)])
             left = right
 
 

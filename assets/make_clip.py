@@ -94,7 +94,7 @@ class Figure:
     """A portrait and its path through the clip.
 
     `cut_xy` are the ends of the stretches where the photo's own edge cuts the figure; they never come into view.
-    `keys` are (frame, centre x, sink, scale, tilt): pixels of the frame, pixels by which the figure stands lower than
+    `keys` are (frame, center x, sink, scale, tilt): pixels of the frame, pixels by which the figure stands lower than
     its cut demands, size against the photo, degrees counter-clockwise.
     """
 
@@ -162,7 +162,7 @@ FIGURES = (  # painted in this order
 def read_cutout(name: str) -> tuple[Floats, Floats]:
     """Returns portrait `name` as RGB times matte (H, W, 3) and its matte (H, W).
 
-    Soft edge pixels take the colour of the nearest pixel well inside, so that the old background leaves no fringe.
+    Soft edge pixels take the color of the nearest pixel well inside, so that the old background leaves no fringe.
     """
     photo, matte = read_photo(name), read_matte(name)
     if photo.shape[:2] != matte.shape:
@@ -173,9 +173,9 @@ def read_cutout(name: str) -> tuple[Floats, Floats]:
     _, nearest = cv2.distanceTransformWithLabels(
         (~inside).astype(np.uint8), cv2.DIST_L2, 5, labelType=cv2.DIST_LABEL_PIXEL
     )
-    colours = np.zeros((int(nearest.max()) + 1, 3), np.float32)
-    colours[nearest[inside]] = photo[inside]
-    return np.asarray(colours[nearest] * matte[..., None], np.float32), matte
+    colors = np.zeros((int(nearest.max()) + 1, 3), np.float32)
+    colors[nearest[inside]] = photo[inside]
+    return np.asarray(colors[nearest] * matte[..., None], np.float32), matte
 
 
 def place(image: Floats, matrix: Floats) -> Floats:
@@ -257,8 +257,8 @@ def light(seconds: float) -> Floats:
     level = lamp * (1 + 0.12 * np.sin(2 * np.pi * seconds / 5))
     side = 1 + 0.3 * np.sin(2 * np.pi * seconds / 4) * np.linspace(-0.5, 0.5, WIDTH)
     warmth = 0.07 * np.sin(2 * np.pi * seconds / 6)
-    colour = np.array([1 + warmth, 1, 1 - warmth])
-    return np.broadcast_to(level * side[None, :, None] * colour, (HEIGHT, WIDTH, 3)).astype(np.float32)
+    color = np.array([1 + warmth, 1, 1 - warmth])
+    return np.broadcast_to(level * side[None, :, None] * color, (HEIGHT, WIDTH, 3)).astype(np.float32)
 
 
 # ------------------------------------------------------------------------------------------------------ frames and file
@@ -272,8 +272,8 @@ def render_frame(frame: int, seed: int = 0) -> tuple[Bytes, Floats]:
     picture = background(seconds, seed)
     for figure in FIGURES:
         matrix = figure.transform(frame, seed)
-        colours, matte = read_cutout(figure.name)
-        picture = picture * (1 - place(matte, matrix))[..., None] + place(colours, matrix)
+        colors, matte = read_cutout(figure.name)
+        picture = picture * (1 - place(matte, matrix))[..., None] + place(colors, matrix)
     rng = np.random.default_rng((seed, 4, frame))
     picture = picture * light(seconds) + NOISE * rng.standard_normal(picture.shape, np.float32)
     return np.clip(np.round(picture), 0, 255).astype(np.uint8), true_matte(frame, seed)
@@ -305,7 +305,7 @@ def write_clip(path: Path, seed: int, mattes: Path | None) -> None:
 
 
 def write_image(path: Path, image: Bytes) -> None:
-    """Writes grey (H, W) or RGB (H, W, 3); raises OSError where `path` cannot be written."""
+    """Writes gray (H, W) or RGB (H, W, 3); raises OSError where `path` cannot be written."""
     pixels = image if image.ndim == 2 else image[..., ::-1]
     if not cv2.imwrite(str(path), pixels, [cv2.IMWRITE_JPEG_QUALITY, 88]):
         raise OSError(f"no image can be written to {path}")
@@ -324,8 +324,8 @@ def dusk() -> Bytes:
         for wave in range(1, 6):
             ridge = ridge + 34 / wave * np.sin(x * wave * rng.uniform(0.004, 0.009) + rng.uniform(0, 7))
         near = layer / 4
-        colour = np.array([176, 122, 120]) * (1 - near) + np.array([24, 30, 48]) * near
-        picture += (colour - picture) * np.clip(y - ridge, 0, 1)[..., None]
+        color = np.array([176, 122, 120]) * (1 - near) + np.array([24, 30, 48]) * near
+        picture += (color - picture) * np.clip(y - ridge, 0, 1)[..., None]
     return np.asarray(np.clip(picture + rng.uniform(0, 1, picture.shape), 0, 255), np.uint8)
 
 
@@ -343,7 +343,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="noise, background and sway (default 0)")
     parser.add_argument("--out", type=Path, default=HERE / "people.mp4", metavar="FILE", help="the clip")
-    parser.add_argument("--mattes", type=Path, metavar="DIR", help="also write each frame's true matte, grey PNG")
+    parser.add_argument("--mattes", type=Path, metavar="DIR", help="also write each frame's true matte, gray PNG")
     parser.add_argument(
         "--stills", action="store_true", help="first make the portraits' mattes and background.jpg anew"
     )

@@ -37,7 +37,7 @@ in vec2 place;
 out vec4 color;
 void main() { color = texture(picture, place); }
 """
-GREY_AROUND = """
+GRAY_AROUND = """
 #version 430
 layout(binding = 0) uniform sampler2D picture;
 layout(binding = 1) uniform sampler2D mask;
@@ -51,7 +51,7 @@ void main() {
 
 
 def main(picture: str, result: str, model: str) -> None:
-    """Draw the picture with its background in grey."""
+    """Draw the picture with its background in gray."""
     bgr = cv2.imread(picture)
     if bgr is None:
         sys.exit(f"{picture}: no picture; {USAGE}")
@@ -77,7 +77,7 @@ def main(picture: str, result: str, model: str) -> None:
         draw(gl, SMALLER, gl.framebuffer([small]), seen)
         interpreter.invoke()
         target = gl.simple_framebuffer(size, 3)
-        draw(gl, GREY_AROUND, target, seen, mask)
+        draw(gl, GRAY_AROUND, target, seen, mask)
         drawn = np.frombuffer(target.read(alignment=1), np.uint8).reshape(rgb.shape)
     cv2.imwrite(result, cv2.cvtColor(drawn, cv2.COLOR_RGB2BGR))
 

@@ -21,7 +21,7 @@ USAGE = "usage: interpreter_with_delegate.py PICTURE MASK.png MODEL.tflite"
 
 
 def main(picture: str, result: str, model: str) -> None:
-    """Write the mask of the first class, as a grey picture of the size of the given one."""
+    """Write the mask of the first class, as a gray picture of the size of the given one."""
     bgr = cv2.imread(picture)
     if bgr is None:
         sys.exit(f"{picture}: no picture; {USAGE}")

@@ -1,4 +1,4 @@
-"""A folder of pictures goes in, a folder with a grey PNG mask of each comes out.
+"""A folder of pictures goes in, a folder with a gray PNG mask of each comes out.
 
 python examples/masks_of_a_folder.py PICTURES MASKS [--model NAME|FILE] [--backend auto|gl|cpu]
 """
@@ -17,7 +17,7 @@ KINDS = (".jpg", ".jpeg", ".png", ".webp")
 
 def main() -> int:
     """Read, segment and write, picture by picture; what cannot be read is named and left."""
-    parser = argparse.ArgumentParser(description="Write the mask of each picture of a folder as a grey PNG.")
+    parser = argparse.ArgumentParser(description="Write the mask of each picture of a folder as a gray PNG.")
     parser.add_argument("pictures", type=Path)
     parser.add_argument("masks", type=Path, help="made if it is not there")
     parser.add_argument("--model", default="selfie", help="a name that `texelflow models` lists, or a .tflite file")

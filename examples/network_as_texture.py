@@ -35,13 +35,13 @@ void main() {
     ivec2 at = min(ivec2(place * mask_size), mask_size - 1);
     float person = texelFetch(mask, at.y * mask_size.x + at.x).x;
     vec3 seen = texture(picture, place).rgb;
-    color = vec4(mix(vec3(dot(seen, vec3(0.2, 0.7, 0.1))), seen, person), 1.0);  // the background in grey
+    color = vec4(mix(vec3(dot(seen, vec3(0.2, 0.7, 0.1))), seen, person), 1.0);  // the background in gray
 }
 """
 
 
 def main(picture: str, result: str, name: str = "selfie") -> None:
-    """Draw the picture with its background in grey."""
+    """Draw the picture with its background in gray."""
     bgr = cv2.imread(picture)
     if bgr is None:
         sys.exit(f"{picture}: no picture; {USAGE}")

@@ -30,7 +30,7 @@ def map_area(width: int, height: int, most_rows: int, tuning: Tuning, unit: int 
     """Threads over rows and columns. Where windows are over one map of a batch each, the rows of a thread are, too:
     they divide the `unit` rows of a map.
 
-    llvmpipe computes neighbours along x at once, also past the edge: of a map 33 wide, groups 32 wide waste half. So
+    llvmpipe computes neighbors along x at once, also past the edge: of a map 33 wide, groups 32 wide waste half. So
     their width is that which wastes least, and where it is not the usual one, so is their height. DeepLab's kernels of
     33 x 33 pixels take half the time by that.
     """

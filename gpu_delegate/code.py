@@ -353,7 +353,7 @@ class StoreShared:
 
 
 @dataclass(frozen=True)
-class Synchronise:
+class Synchronize:
     """All threads of the work-group wait for each other, and see what they wrote to shared memory."""
 
 
@@ -365,7 +365,7 @@ class Leave:
 
 
 Statement = (
-    Declare | Reserve | Assign | AddTo | StoreTo | ForEach | When | StoreShared | Synchronise | Leave
+    Declare | Reserve | Assign | AddTo | StoreTo | ForEach | When | StoreShared | Synchronize | Leave
 )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 The tensors are in the order of the model's operators, so that the first one that diverges names the operator at fault,
 or the group of operators that one kernel computes.
 
-Quantised models round after each operator, and a step that is rounded the other way makes others differ. So each of
+Quantized models round after each operator, and a step that is rounded the other way makes others differ. So each of
 their kernels gets the reference's own inputs, and may be off by a step for each operator that it computes.
 """
 
@@ -94,7 +94,7 @@ class Difference:
     mean_error: float
     magnitude: float  # the largest absolute value of TensorFlow Lite's
     limit: float
-    step: float = 0.0  # the real number that errors of 1 mean, of a quantised tensor, whose errors are in steps
+    step: float = 0.0  # the real number that errors of 1 mean, of a quantized tensor, whose errors are in steps
 
     @property
     def diverges(self) -> bool:

@@ -295,7 +295,7 @@ def _first_process() -> int:
 
 
 def compile_compute(context: Context, source: str, label: str) -> int:
-    """Compile and link one compute shader; returns the program's name, labelled for debuggers.
+    """Compile and link one compute shader; returns the program's name, labeled for debuggers.
 
     Raises DeviceError with the driver's first errors by file and line.
     """

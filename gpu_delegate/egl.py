@@ -57,7 +57,7 @@ class EglDevice:
 
 @dataclass(frozen=True)
 class EglDisplay:
-    """A device's connection to its driver, initialised."""
+    """A device's connection to its driver, initialized."""
 
     device: EglDevice
     handle: int

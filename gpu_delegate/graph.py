@@ -258,7 +258,7 @@ class Tensor:
     quantization: Quantization | None = None
     is_variable: bool = False  # keeps its value from run to run
     unusable: str = ""  # why only TensorFlow Lite can use it: its size or its values are unknown before it runs
-    steps: Steps | None = None  # of float32 that stands for a quantised type: steps of its scale from the zero point
+    steps: Steps | None = None  # of float32 that stands for a quantized type: steps of its scale from the zero point
 
     @property
     def is_constant(self) -> bool:

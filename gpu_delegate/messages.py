@@ -26,7 +26,7 @@ _ERROR, _PERFORMANCE = 0x824C, 0x8250
 _KINDS = {
     _ERROR: "error",
     0x824D: "deprecated",
-    0x824E: "undefined behaviour",
+    0x824E: "undefined behavior",
     0x824F: "not portable",
     _PERFORMANCE: "performance",
 }

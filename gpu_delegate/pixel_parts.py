@@ -20,7 +20,7 @@ from .code import (
     Reserve,
     Shared,
     StoreShared,
-    Synchronise,
+    Synchronize,
     Value,
     combined,
 )
@@ -136,7 +136,7 @@ def _join(emitter: "Emitter", node: Node, registers: list[Name]) -> None:
     _begin(emitter, node)
     for k, register in enumerate(registers):
         emitter.add(StoreShared(ARRAY, THREAD + k * threads, register))
-    emitter.add(Synchronise())
+    emitter.add(Synchronize())
     number = Name("n", "int")
     turns = ceil_div(len(registers), parts)
     at = number * parts + PART
@@ -147,7 +147,7 @@ def _join(emitter: "Emitter", node: Node, registers: list[Name]) -> None:
         first = at * threads + PIXEL
         terms = [Shared(ARRAY, first + part * area) for part in range(parts)]
         emitter.add(StoreShared(ARRAY, first, combined("add", terms)))
-    emitter.add(Synchronise())
+    emitter.add(Synchronize())
     for k, register in enumerate(registers):
         emitter.add(Assign(register, Shared(ARRAY, PIXEL + k * threads)))
     _end(emitter, node)
@@ -164,7 +164,7 @@ def _gather(emitter: "Emitter", node: Node, own: list[Name]) -> None:
         slices, _, at = _own_slices(emitter, out, index)
         with emitter.when(each * parts <= slices or Operation("less", (at, slices))):
             emitter.add(StoreShared(ARRAY, (at * rows + row) * (x * y) + PIXEL, register))
-    emitter.add(Synchronise())
+    emitter.add(Synchronize())
     registers = registers_of(emitter, node)
     emitter.add(Reserve(tuple(registers)))
     for number, register in enumerate(registers):
@@ -177,7 +177,7 @@ def _begin(emitter: "Emitter", node: Node) -> None:
     """Wait until all have read what was shared before."""
     emitter.shared[ARRAY] = shared_texels_of(emitter.body, emitter.tile)
     if node is not _sums_of(emitter.body)[0]:
-        emitter.add(Synchronise())
+        emitter.add(Synchronize())
 
 
 def _end(emitter: "Emitter", node: Node) -> None:

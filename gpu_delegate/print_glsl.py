@@ -38,7 +38,7 @@ from .code import (
     StoreShared,
     StoreTo,
     Sum,
-    Synchronise,
+    Synchronize,
     Tap,
     Texel,
     Vector,
@@ -114,7 +114,7 @@ def shared_array(name: str, texels: int) -> str:
     return f"shared vec4 {name}[{texels}];"
 
 
-def _line(statement: Declare | Reserve | Assign | AddTo | StoreTo | StoreShared | Synchronise | Leave) -> str:
+def _line(statement: Declare | Reserve | Assign | AddTo | StoreTo | StoreShared | Synchronize | Leave) -> str:
     if isinstance(statement, Declare):
         declared = "HALF4" if statement.name.type == "half4" else statement.name.type
         return f"{declared} {statement.name.name} = {glsl(statement.value)};"
@@ -124,7 +124,7 @@ def _line(statement: Declare | Reserve | Assign | AddTo | StoreTo | StoreShared 
         return f"WRITE({statement.target}, {glsl(statement.at)}, {glsl(statement.value)});"
     if isinstance(statement, StoreShared):
         return f"{statement.array}[{glsl(statement.at)}] = {glsl(statement.value)};"
-    if isinstance(statement, Synchronise):
+    if isinstance(statement, Synchronize):
         return "SYNC();"
     if isinstance(statement, Leave):
         return f"if ({glsl(statement.condition)}) return;"

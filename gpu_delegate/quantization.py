@@ -61,13 +61,13 @@ def byte_steps(tensor: Tensor) -> Steps | None:
 
 
 def real_range(tensor: Tensor) -> tuple[float, float] | None:
-    """The least and the largest real number that a quantised tensor can say; None for others."""
+    """The least and the largest real number that a quantized tensor can say; None for others."""
     steps, size = byte_steps(tensor), step_size(tensor)
     return (steps.low * size, steps.high * size) if steps and is_quantized(tensor) else None
 
 
 def nearest_whole(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Rounded, halves away from zero: as TensorFlow Lite quantises, and as round_away in shaders/requantize.glsl."""
+    """Rounded, halves away from zero: as TensorFlow Lite quantizes, and as round_away in shaders/requantize.glsl."""
     whole = np.trunc(values)
     rounded: npt.NDArray[Any] = whole + np.trunc(2 * (values - whole))
     return rounded

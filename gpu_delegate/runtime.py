@@ -116,7 +116,7 @@ class Program:
         """Allocate, upload the weights, compile, and run once, since drivers finish compilation at the first run.
 
         `input_pass` is the pass that writes the input before each run, if there is one. It runs first here, too:
-        drivers specialise code for the current state (Mesa for the samplers that earlier passes have bound) and compile
+        drivers specialize code for the current state (Mesa for the samplers that earlier passes have bound) and compile
         again for another state. Weights and GL programs are those of the cache, if one is given, or its own.
         Raises DeviceError, UsageError where the cache takes no such instance.
         """

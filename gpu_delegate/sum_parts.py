@@ -19,7 +19,7 @@ from .code import (
     Operation,
     Shared,
     StoreShared,
-    Synchronise,
+    Synchronize,
     Value,
     combined,
 )
@@ -46,7 +46,7 @@ def join(emitter: "Emitter", node: Node) -> None:
     emitter.shared[ARRAY] = threads * len(registers)
     for k, register in enumerate(registers):
         emitter.add(StoreShared(ARRAY, THREAD + k * threads, register))
-    emitter.add(Synchronise())
+    emitter.add(Synchronize())
     emitter.leave(PAST)
     for k, register in enumerate(registers):
         with emitter.when(is_own(emitter, k % len(emitter.held_slices(node.outputs[0])))):

@@ -1,7 +1,7 @@
 #version 330
 // The frame and the mask go in, the background at a fraction of the size comes out: the mean of sampled pixels of
 // each cell, weighted by (1 - mask) cubed, premultiplied; the mean weight is in alpha. Row 0 is the top row.
-// The background: 0 the frame itself, 1 an image, 2 a colour.
+// The background: 0 the frame itself, 1 an image, 2 a color.
 #define BEHIND 0
 // The most pixels that are read along a side of a cell.
 #define MOST_TAPS 4

@@ -1,4 +1,4 @@
-// Four bytes in a word of a buffer, the first one lowest, become the steps of a quantised tensor, q - zero point, and
+// Four bytes in a word of a buffer, the first one lowest, become the steps of a quantized tensor, q - zero point, and
 // such steps become bytes. Integers without a scale have the zero point 0.
 
 vec4 steps_of(uint word, bool is_signed, int zero_point) {

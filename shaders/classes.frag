@@ -1,5 +1,5 @@
 #version 330
-// The frame's planes and the scores of all classes, a network's output tensor, go in; the frame in the colours of the
+// The frame's planes and the scores of all classes, a network's output tensor, go in; the frame in the colors of the
 // classes comes out: the definition is in app/frame/classes.py.
 #define FRAME_W 640
 #define FRAME_H 480
@@ -15,7 +15,7 @@
 #define Y_DEN 960
 // Whether parts of the frame were cropped away.
 #define UNSEEN 0
-// How much of a class' colour there is.
+// How much of a class' color there is.
 #define SHARE 0.6
 // Where the legend begins, and its size; no legend where that is 0.
 #define LEGEND_X 0
@@ -31,11 +31,11 @@ uniform int height;  // of the target, counted from the bottom
 out vec4 picture;
 
 // PASCAL VOC's: bits 0, 3 and 6 of the number are the highest of red, bits 1, 4 and 7 of green, bits 2, 5 of blue.
-vec3 colour_of(int number) {
-    ivec3 colour = ivec3(0);
+vec3 color_of(int number) {
+    ivec3 color = ivec3(0);
     for (int bit = 7; bit >= 0; bit--, number >>= 3)
-        colour |= ((ivec3(number) >> ivec3(0, 1, 2)) & 1) << bit;
-    return vec3(colour) / 255.0;
+        color |= ((ivec3(number) >> ivec3(0, 1, 2)) & 1) << bit;
+    return vec3(color) / 255.0;
 }
 
 const int PLANE_TEXELS = SCORES_W * SCORES_H;
@@ -75,7 +75,7 @@ void main() {
     if (!is_inside(at.x, X_STEP, X_START, X_DEN, SCORES_W)) share = 0.0;
     if (!is_inside(at.y, Y_STEP, Y_START, Y_DEN, SCORES_H)) share = 0.0;
 #endif
-    pixel = mix(pixel, colour_of(class_at(at)), share);
+    pixel = mix(pixel, color_of(class_at(at)), share);
 #if LEGEND_W
     ivec2 within = place - ivec2(LEGEND_X, LEGEND_Y);
     if (min(within.x, within.y) >= 0 && within.x < LEGEND_W && within.y < LEGEND_H) {

@@ -1,12 +1,12 @@
 #version 330
 // The frame's planes and the network's output tensor go in, the picture with its effect comes out.
 // A target larger than the frame repeats the frame's last row and column.
-// 0 tints the person; 1 replaces the background by an image, 2 by a colour, 3 by the blurred background, 4 by
+// 0 tints the person; 1 replaces the background by an image, 2 by a color, 3 by the blurred background, 4 by
 // transparency; 5 shows the mask, 6 the frame; 7 is 4 over a checkerboard. Not a uniform: software GL would compute all.
 #define EFFECT 0
 // Light wrap: whether light of the background spills over the person's edge.
 #define WRAPS 0
-// Whether pixels that show person and background get the person's own colour (app/frame/foreground.py).
+// Whether pixels that show person and background get the person's own color (app/frame/foreground.py).
 #define UNMIXED 0
 #include "frame.glsl"
 #include "person.glsl"
@@ -18,7 +18,7 @@ uniform int factor;  // pixels of the frame along a side of a cell
 uniform sampler2D light;  // the same for the new background
 uniform int light_factor;
 uniform float light_wrap;  // strength of the light wrap
-uniform sampler2D apart;  // the person's colour less that of what is behind, in steps of some pixels
+uniform sampler2D apart;  // the person's color less that of what is behind, in steps of some pixels
 uniform float steps_per_pixel;
 uniform vec4 color;  // a is the strength of a tint
 uniform int height;  // of the target, counted from the bottom: with origin_upper_left some drivers are off by one row

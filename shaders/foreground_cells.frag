@@ -1,5 +1,5 @@
 #version 330
-// The frame and the mask go in, a sample of both for each cell comes out: the colour of the pixel in its middle, the
+// The frame and the mask go in, a sample of both for each cell comes out: the color of the pixel in its middle, the
 // mask there in alpha. The definition is in app/frame/foreground.py. Row 0 is the top row.
 #include "frame.glsl"
 #include "person.glsl"

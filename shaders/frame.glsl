@@ -2,7 +2,7 @@
 // app/picture/preprocess.py. Pixels of luma and of chroma are counted from the first stored row and column.
 #define STORED_W 640
 #define STORED_H 480
-// 0 RGBA; 1 grey; 2 luma and two planes of chroma; 3 luma and a plane of both chromas; 4 one plane of luma and, in turn,
+// 0 RGBA; 1 gray; 2 luma and two planes of chroma; 3 luma and a plane of both chromas; 4 one plane of luma and, in turn,
 // the one and the other chroma of two pixels; 5 the same with chroma first.
 #define LAYOUT 0
 // Whether a sample of 16 bits comes as two of 8, the lower one in red: OpenGL ES need not have textures of 16.

@@ -1,6 +1,6 @@
 // What of the frame lies under a pixel of the network's input goes in, its mean comes out: the definition is in
 // app/picture/preprocess.py. Here columns and rows are those of the stored planes, x before y.
-// Of luma (RGBA, grey): where the intervals begin that are averaged, (i * step + start) / den of pixel i, how long they
+// Of luma (RGBA, gray): where the intervals begin that are averaged, (i * step + start) / den of pixel i, how long they
 // are, and how many pixels they touch; then the same of chroma.
 #define LUMA_STEP ivec2(2560, 1920)
 #define LUMA_START ivec2(0, 0)

@@ -14,7 +14,7 @@
 #define Y_DEN 512
 #define LOW 0.0
 #define HIGH 1.0
-// Whether the tensor is of whole numbers, from LEAST to MOST: steps of a quantised network.
+// Whether the tensor is of whole numbers, from LEAST to MOST: steps of a quantized network.
 #define WHOLE 0
 #define LEAST 0.0
 #define MOST 255.0

@@ -3,7 +3,7 @@
 #define MASK_H 256
 #define CHANNELS 1
 #define CHANNEL 0
-// What the tensor's values are multiplied by: 1, or the scale of a quantised one.
+// What the tensor's values are multiplied by: 1, or the scale of a quantized one.
 #define SCALE 1.0
 // The activation that is still to be applied: 0 nothing, 1 sigmoid, 2 softmax over the channels.
 #define ACTIVATION 0

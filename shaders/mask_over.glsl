@@ -1,4 +1,4 @@
-// The mask at a pixel of the frame, whose colour goes in as well, interpolated: the definition is in
+// The mask at a pixel of the frame, whose color goes in as well, interpolated: the definition is in
 // app/picture/preprocess.py, that of a refined one, which may be softened, in app/frame/guided.py.
 #define FRAME_W 640
 #define FRAME_H 480
@@ -10,7 +10,7 @@
 #define Y_DEN 960
 // Whether parts of the frame were cropped away.
 #define UNSEEN 0
-// Whether the mask comes from a texture of coefficients, mask = dot(rgb, colour) + alpha, instead of the tensor. The
+// Whether the mask comes from a texture of coefficients, mask = dot(rgb, color) + alpha, instead of the tensor. The
 // texture covers the network's grid, padded to a multiple of so many pixels.
 #define REFINED 0
 #define CELL 2

@@ -1,4 +1,4 @@
-// The look's mask at a pixel of the frame, whose colour goes in as well.
+// The look's mask at a pixel of the frame, whose color goes in as well.
 // Whether the mask comes from a texture of cells with the look's edge (app/frame/mask_edge.py).
 #define EDGED 0
 #include "mask_over.glsl"

@@ -1,6 +1,6 @@
 #version 330
-// Cells go in, colour in rgb, mask in alpha, and what is known of neighbourhoods (refine_rare.frag); the same cells come
-// out with the mask of similar colours around them: the definition is in app/frame/guided.py.
+// Cells go in, color in rgb, mask in alpha, and what is known of neighborhoods (refine_rare.frag); the same cells come
+// out with the mask of similar colors around them: the definition is in app/frame/guided.py.
 uniform sampler2D cells;
 uniform sampler2D known;
 out vec4 voted;
@@ -10,7 +10,7 @@ const float ALIKE = 0.04, NOVEL = 0.015, COMMON = 0.005, RARE = 0.02, UNSURE = 0
 
 void main() {
     ivec2 at = ivec2(gl_FragCoord.xy), last = textureSize(known, 0) - 1;
-    vec4 centre = texelFetch(cells, at, 0);
+    vec4 center = texelFetch(cells, at, 0);
     float around = mod(texelFetch(known, at / 2, 0).a, 2.0);
     float doubt = 1.0 - smoothstep(0.7, 0.95, abs(2.0 * around - 1.0));
     int reach = doubt > 0.0 ? REACH : -1;  // few cells are uncertain; the others keep their mask
@@ -18,7 +18,7 @@ void main() {
     for (int j = -reach; j <= reach; j++)
         for (int i = -reach; i <= reach; i++) {
             vec4 cell = texelFetch(known, clamp(at / 2 + STRIDE * ivec2(i, j), ivec2(0), last), 0);
-            vec3 apart = cell.rgb - centre.rgb;
+            vec3 apart = cell.rgb - center.rgb;
             float mask = mod(cell.a, 2.0), sure = 2.0 * mask - 1.0, weight = sure * sure * sure * sure;
             persons += weight * max(sure, 0.0);
             backgrounds += sure < 0.0 ? weight : 0.0;
@@ -28,6 +28,6 @@ void main() {
         }
     float trust = 1.0 - smoothstep(COMMON, RARE, rare / backgrounds);
     float novel = NOVEL * persons * trust, own = mix(OWN, UNSURE, trust);
-    float vote = (alike + novel + own * centre.a) / (votes + novel + own), decided = 2.0 * vote - 1.0;
-    voted = vec4(centre.rgb, mix(centre.a, vote, doubt * decided * decided));
+    float vote = (alike + novel + own * center.a) / (votes + novel + own), decided = 2.0 * vote - 1.0;
+    voted = vec4(center.rgb, mix(center.a, vote, doubt * decided * decided));
 }

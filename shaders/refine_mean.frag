@@ -1,6 +1,6 @@
 #version 330
-// Cells go in, colour in rgb, mask in alpha; a quarter as many come out: the mean colours of 2 x 2 cells, and the mean
-// masks of their neighbourhood, which tell the bilateral vote where the mask is certain.
+// Cells go in, color in rgb, mask in alpha; a quarter as many come out: the mean colors of 2 x 2 cells, and the mean
+// masks of their neighborhood, which tell the bilateral vote where the mask is certain.
 uniform sampler2D cells;
 out vec4 means;
 

@@ -1,9 +1,9 @@
 #version 330
-// The frame and the steady mask go in; cells of the network's grid come out, the frame's colour at their centres in rgb,
-// their mean mask in alpha. Colours close to the previous ones are blended with them. Row 0 is the top row.
+// The frame and the steady mask go in; cells of the network's grid come out, the frame's color at their centers in rgb,
+// their mean mask in alpha. Colors close to the previous ones are blended with them. Row 0 is the top row.
 // Pixels of the network's grid along a side of a cell.
 #define CELL 2
-// Where the centres of cells lie in the frame.
+// Where the centers of cells lie in the frame.
 #define X_STEP 1280
 #define X_START 384
 #define X_DEN 512
@@ -16,7 +16,7 @@ const float NOISE = 0.06;
 
 uniform sampler2D steady;
 uniform sampler2D before;  // cells of the frame before
-uniform float least;  // the least weight of a colour that hardly changed; 1 ignores the previous one
+uniform float least;  // the least weight of a color that hardly changed; 1 ignores the previous one
 out vec4 cell;
 
 void main() {

@@ -9,7 +9,7 @@ void locate(int i, int step, int start, int den, out int whole, out float part) 
     part = float(rest - over * den) * (1.0 / float(den));
 }
 
-// Whether the centre that pixel i samples lies within the other image, which is `extent` pixels long.
+// Whether the center that pixel i samples lies within the other image, which is `extent` pixels long.
 bool is_inside(int i, int step, int start, int den, int extent) {
     int doubled = 2 * (i * step + start) + den;
     return doubled >= 0 && doubled <= 2 * den * extent;

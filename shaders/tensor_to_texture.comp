@@ -5,7 +5,7 @@
 #define WIDTH 8
 #define HEIGHT 8
 #define CHANNELS 3
-// Whether it is a quantised tensor, whose bytes are written: its steps plus the zero point.
+// Whether it is a quantized tensor, whose bytes are written: its steps plus the zero point.
 #define BYTES 0
 #define ZERO_POINT 0
 

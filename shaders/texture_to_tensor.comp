@@ -4,7 +4,7 @@
 #define WIDTH 8
 #define HEIGHT 8
 #define CHANNELS 3
-// Whether its bytes are a quantised tensor's, whose steps come out: each less the zero point.
+// Whether its bytes are a quantized tensor's, whose steps come out: each less the zero point.
 #define BYTES 0
 #define ZERO_POINT 0
 

@@ -234,12 +234,12 @@ def reductions() -> Iterator[OpCase]:
         )
     yield row("fused", "softmax of a convolution", lambda m: m.softmax(m.conv(m.image(9, 7, 5), 13)))
     for op, options in (("SOFTMAX", {"beta": 0.5}), ("LOG_SOFTMAX", {}), ("L2_NORMALIZATION", {})):
-        draw = partial(_normalised, op=op, options=options)
+        draw = partial(_normalized, op=op, options=options)
         yield row(op, "4x6x13", draw)
     yield row("fused", "classifier", lambda m: m.softmax(m.conv(m.mean(m.image(5, 6, 13)), 101)))
 
 
-def _normalised(m: Sketch, op: str, options: dict[str, float]) -> int:
+def _normalized(m: Sketch, op: str, options: dict[str, float]) -> int:
     return m.unary(op, m.image(4, 6, 13), **options)
 
 

@@ -68,7 +68,7 @@ def random_bytes(tensor: Tensor, seed: int = 0) -> npt.NDArray[Any]:
     return values
 
 
-def larger_of_neighbours(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def larger_of_neighbors(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """What bytes_graph makes of an input."""
     following = np.concatenate([values[:, :, 1:], values[:, :, -1:]], axis=2)
     return np.maximum(values, following)

@@ -1,6 +1,6 @@
 """A random graph goes in; in which way of computing it which output differs from TensorFlow Lite's comes out.
 
-Integers and truth values are equal; floats within TOLERANCE of the tensor's largest magnitude, or of 1. A quantised
+Integers and truth values are equal; floats within TOLERANCE of the tensor's largest magnitude, or of 1. A quantized
 graph is judged by the reference kernels: see `rounding_depth`.
 """
 
@@ -29,7 +29,7 @@ from texelflow.gpu_delegate.runtime import Program
 TOLERANCE = 2e-4
 RUNS = 2  # of each way, on other inputs
 WAYS = ("native", "native unfused", "software", "hardware", "unfused", "odd", "delegate")
-OPTIMISED = "BUILTIN_WITHOUT_DEFAULT_DELEGATES"
+OPTIMIZED = "BUILTIN_WITHOUT_DEFAULT_DELEGATES"
 OF_THE_CPU = ("native", "native unfused")
 # Ops that round as the reference kernels do, or not at all: behind them alone, outputs are equal.
 _EXACT_OPS = """
@@ -95,15 +95,15 @@ class CheckedGraph:
                 yield from (run(program, values) for values in self.inputs)
 
 
-def _reference(model: bytes, quantised: bool) -> tuple[TfliteRun, str]:
+def _reference(model: bytes, quantized: bool) -> tuple[TfliteRun, str]:
     """Of bytes the reference kernels, except where these lack an op; of floats those that are built for speed.
 
     Neither are XNNPACK's. The reference kernel of LOCAL_RESPONSE_NORMALIZATION differs from all others.
     """
-    if quantised:
+    if quantized:
         with contextlib.suppress(ValueError):
             return TfliteRun(model), REFERENCE
-    return TfliteRun(model, OPTIMISED), OPTIMISED
+    return TfliteRun(model, OPTIMIZED), OPTIMIZED
 
 
 def rounding_depth(graph: Graph) -> Mapping[int, int]:

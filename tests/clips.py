@@ -22,14 +22,14 @@ SOUND_RATE = 48000
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a clip is encoded. colour is (AVColorSpace, AVColorRange); pts are in units of time_base."""
+    """How a clip is encoded. color is (AVColorSpace, AVColorRange); pts are in units of time_base."""
 
     codec: str = "libx264"
     pixel_format: str = "yuv420p"
     rate: int = 30
     time_base: Fraction | None = None
     pts: Sequence[int] | None = None
-    colour: tuple[int, int] = (0, 0)
+    color: tuple[int, int] = (0, 0)
     aspect: Fraction | None = None
     sound: str | None = None
     codec_options: dict[str, str] = field(default_factory=lambda: {"crf": "4", "preset": "ultrafast"})
@@ -37,7 +37,7 @@ class Recipe:
 
 
 def numbered(count: int, width: int = 64, height: int = 48) -> list[Rgb]:
-    """Plain grey frames, each a little brighter than the one before, so that `number_of` finds which one it is."""
+    """Plain gray frames, each a little brighter than the one before, so that `number_of` finds which one it is."""
     return [np.full((height, width, 3), 20 + 6 * index, np.uint8) for index in range(count)]
 
 
@@ -47,7 +47,7 @@ def number_of(rgba: npt.NDArray[np.uint8]) -> int:
 
 
 def moving(count: int, width: int = 64, height: int = 48) -> list[Rgb]:
-    """A colour gradient with a bright bar that moves to the right."""
+    """A color gradient with a bright bar that moves to the right."""
     y, x = np.mgrid[0:height, 0:width]
     still = np.stack([x * 200 // max(1, width - 1), y * 200 // max(1, height - 1), (x + y) % 200], -1).astype(np.uint8)
     frames = []
@@ -70,7 +70,7 @@ def write_clip(path: Path, frames: Sequence[Rgb], recipe: Recipe = Recipe()) -> 
             context.time_base = stream.time_base = recipe.time_base
         if recipe.aspect:
             context.sample_aspect_ratio = recipe.aspect
-        matrix, levels = recipe.colour
+        matrix, levels = recipe.color
         context.colorspace, context.color_range = matrix or 2, levels
         sound = _Sound(container, recipe.sound) if recipe.sound else None
         scaler = VideoReformatter()  # one for all, since each takes a millisecond to make

@@ -38,7 +38,7 @@ hypothesis.settings.register_profile("quick", deadline=None, max_examples=20)
 hypothesis.settings.load_profile("full")
 
 # Thousands of kernels run once each, on a few pixels: where Mesa's cache is empty, a third of their time is llvmpipe's
-# optimiser. `make models` runs networks as the driver compiles them by default.
+# optimizer. `make models` runs networks as the driver compiles them by default.
 LLVMPIPE_PASSES = "GALLIVM_PERF"
 FRAME = 60  # of the demo clip: two people at different sizes
 SEED = 20190702

@@ -54,10 +54,10 @@ class Display:
             event = (ctypes.c_long * 24)(33, 0, 0, 0, int(window), atom(b"WM_PROTOCOLS"), 32, atom(b"WM_DELETE_WINDOW"))
             x11.XSendEvent(server, ctypes.c_ulong(int(window)), 0, ctypes.c_long(0), ctypes.byref(event))
 
-    def minimise(self, window: str, minimised: bool = True) -> None:
-        """What a window manager tells a window when it is minimised or comes back."""
+    def minimize(self, window: str, minimized: bool = True) -> None:
+        """What a window manager tells a window when it is minimized or comes back."""
         with self._xlib() as (x11, server, atom):
-            state, name = (ctypes.c_long * 2)(3 if minimised else 1, 0), ctypes.c_ulong(atom(b"WM_STATE"))
+            state, name = (ctypes.c_long * 2)(3 if minimized else 1, 0), ctypes.c_ulong(atom(b"WM_STATE"))
             x11.XChangeProperty(server, ctypes.c_ulong(int(window)), name, name, 32, 0, ctypes.byref(state), 2)
 
     @contextlib.contextmanager
@@ -81,9 +81,9 @@ class Display:
 class ManagedDisplay(Display):
     """A screen with a window manager: asked by the events that a person's keys and pointer cause, it does the rest."""
 
-    def minimise(self, window: str, minimised: bool = True) -> None:
+    def minimize(self, window: str, minimized: bool = True) -> None:
         """As by a window's button; or bring it back."""
-        if minimised:
+        if minimized:
             self.xdotool("windowminimize", window)
         else:
             self.xdotool("windowactivate", window)

@@ -23,7 +23,7 @@ _GARBAGE = bytes(range(256)) * 40
 
 
 def numbered_picture(index: int, size: tuple[int, int]) -> Rgb:
-    """Grey (H, W, 3) with a bright corner, whose brightness goes with the index, so that neighbours differ."""
+    """Gray (H, W, 3) with a bright corner, whose brightness goes with the index, so that neighbors differ."""
     picture = np.full((size[1], size[0], 3), 40 + index * 7 % 200, np.uint8)
     picture[: size[1] // 4, : size[0] // 4] = 255
     return picture

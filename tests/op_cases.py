@@ -337,7 +337,7 @@ def _shapes_and_reductions() -> Iterator[OpCase]:
 
 
 def _fused() -> Iterator[OpCase]:
-    """Ops that share a kernel, or that one pass moves: neighbours, residuals, gates, and values needed twice."""
+    """Ops that share a kernel, or that one pass moves: neighbors, residuals, gates, and values needed twice."""
 
     def row(what: str, draw: Any, **options: Any) -> OpCase:
         return OpCase("fused", what, draw, **options)

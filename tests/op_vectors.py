@@ -263,12 +263,12 @@ class _Drawing:
         """Of each pixel's channels from their mean, in units of their standard deviation: what converters write."""
         axes, small = self.integers(3), (*self.shape[:3], 1)
         mean = self.model.op("MEAN", [*self.inputs, axes], small, keep_dims=True)
-        centred = self.model.op("SUB", [*self.inputs, mean], self.shape)
-        squares = self.model.op("MUL", [centred, centred], self.shape)
+        centered = self.model.op("SUB", [*self.inputs, mean], self.shape)
+        squares = self.model.op("MUL", [centered, centered], self.shape)
         variance = self.model.op("MEAN", [squares, axes], small, keep_dims=True)
         shifted = self.model.op("ADD", [variance, self.constant(self.given["variance_bias"])], small)
         scale = self.model.op("RSQRT", [shifted], small)
-        return (self.model.op("MUL", [centred, scale], self.shape),)
+        return (self.model.op("MUL", [centered, scale], self.shape),)
 
     def running_sum(self) -> tuple[int, ...]:
         return self.plain("CUMSUM", self.model.constant(_AXES.index(self.given["axis"]), "int32"))

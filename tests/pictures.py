@@ -89,16 +89,16 @@ def blurred(frame: Doubles, person: Doubles, radius: float) -> Doubles:
     return np.asarray((sums[..., :3] + tiny * frame) / (sums[..., 3:] + tiny))
 
 
-def own_colours(frame: Doubles, person: Doubles, drawn: Doubles) -> Doubles:
-    """The person's own colours in a frame (H, W, 3), as app/frame/foreground.py defines them; masks are (H, W, 1)."""
+def own_colors(frame: Doubles, person: Doubles, drawn: Doubles) -> Doubles:
+    """The person's own colors in a frame (H, W, 3), as app/frame/foreground.py defines them; masks are (H, W, 1)."""
     height, width, _ = frame.shape
     side, step = (max(1, round(height / count)) for count in (60, 120))
     middle = [np.minimum(np.arange(-(-extent // side)) * side + side // 2, extent - 1) for extent in (height, width)]
-    colours, shares = (np.rint(values[np.ix_(*middle)]) for values in (frame, 255 * person))
+    colors, shares = (np.rint(values[np.ix_(*middle)]) for values in (frame, 255 * person))
 
     def around(weights: Doubles) -> tuple[Doubles, Doubles]:
-        """The weighted mean colour of 3 x 3 cells, and the mean weight."""
-        padded = np.pad(np.concatenate([weights * colours, weights], -1), ((1, 1), (1, 1), (0, 0)), "edge")
+        """The weighted mean color of 3 x 3 cells, and the mean weight."""
+        padded = np.pad(np.concatenate([weights * colors, weights], -1), ((1, 1), (1, 1), (0, 0)), "edge")
         rows, columns = weights.shape[:2]
         tents = {(y, x): (2 - abs(y - 1)) * (2 - abs(x - 1)) / 16 for y, x in np.ndindex(3, 3)}
         moved = [tent * padded[y : y + rows, x : x + columns] for (y, x), tent in tents.items()]
@@ -114,7 +114,7 @@ def own_colours(frame: Doubles, person: Doubles, drawn: Doubles) -> Doubles:
 
 
 def checkered(size: ImageSize) -> Doubles:
-    """Squares of two greys."""
+    """Squares of two grays."""
     squares = np.add.outer(np.arange(size[1]) // 16, np.arange(size[0]) // 16) % 2
     return np.repeat(np.where(squares, 153.0, 204.0)[..., None], 3, -1)
 
@@ -133,19 +133,19 @@ def picture_of(look: Look, rgba: Image, mask: Floats) -> Doubles:
     }
     if look.effect == "blur":
         behind["blur"] = blurred(frame, person, look.radius or max(4, 0.05 * height))
-    own = own_colours(frame, curved, person)
+    own = own_colors(frame, curved, person)
     lit = own
     if look.light_wrap and look.effect in ("replace", "color", "blur"):
         seen = frame if look.effect == "blur" else behind[look.effect]
         light = spread(seen, person, max(4, 0.04 * height), most_taps=2)
         lit = own + look.light_wrap * np.maximum(light[..., :3] - light[..., 3:] * own, 0)
-    colours = {
+    colors = {
         "tint": frame + person * 0.5 * (color - frame),
         "cutout": own,
         "none": frame,
         "mask": 255 * np.repeat(person, 3, -1),
     }
-    shown = colours[look.effect] if look.effect in colours else lit * person + behind[look.effect] * (1 - person)
+    shown = colors[look.effect] if look.effect in colors else lit * person + behind[look.effect] * (1 - person)
     alpha = 255 * person if look.effect == "cutout" else np.full_like(person, 255)
     return np.asarray(np.concatenate([shown, alpha], -1)[:, turn])
 

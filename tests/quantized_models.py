@@ -1,4 +1,4 @@
-"""Small quantised models for tests of what lies around the kernels: a scheme goes in, the bytes of a file come out."""
+"""Small quantized models for tests of what lies around the kernels: a scheme goes in, the bytes of a file come out."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -14,7 +14,7 @@ SCHEMES: Mapping[str, Scheme] = MappingProxyType(
 HEIGHT, WIDTH, CLASSES = 9, 14, 3
 
 
-def small_quantised(scheme: Scheme = Scheme(), gives_classes: bool = False) -> bytes:  # noqa: B008
+def small_quantized(scheme: Scheme = Scheme(), gives_classes: bool = False) -> bytes:  # noqa: B008
     """Scores of 3 classes (1, 9, 14, 3) for a picture (1, 9, 14, 3): two convolutions, a depthwise one and a sum.
 
     Or the class of each pixel instead, (1, 9, 14) of int64.

@@ -33,7 +33,7 @@ class PartialNetwork(MovingNetwork):
 
     def steps(self) -> tuple[Step, ...]:
         lacked: tuple[Callable[[int], int], ...] = (
-            self.normalised_locally, self.accumulated, self.pooled_by_norm, self.picked, self.multiplied, self.sorted,
+            self.normalized_locally, self.accumulated, self.pooled_by_norm, self.picked, self.multiplied, self.sorted,
             self.turned_back, self.zeroed, self.of_five_dimensions, self.with_places, self.with_integers,
         )  # fmt: skip
         return (
@@ -62,7 +62,7 @@ class PartialNetwork(MovingNetwork):
 
     # Ops that the GPU lacks ---------------------------------------------------------------------------------------
 
-    def normalised_locally(self, x: int) -> int:
+    def normalized_locally(self, x: int) -> int:
         return self.unary("LOCAL_RESPONSE_NORMALIZATION", x, radius=self.below(4), bias=1.0, alpha=0.5, beta=0.5)
 
     def accumulated(self, x: int) -> int:
@@ -169,9 +169,9 @@ class PartialNetwork(MovingNetwork):
         weights = self.halves(1, 3, 3, channels)
         options: dict[str, Any] = {"stride": (1, 1), "dilation": (1, 1), "padding": "SAME", "depth_multiplier": 1}
         is_first = self.chance(0.5)
-        other = self.normalised_locally(weights) if is_first else 0
+        other = self.normalized_locally(weights) if is_first else 0
         out = self.op("DEPTHWISE_CONV_2D", [x, weights, self.halves(channels)], self.shape(x), **options)
-        return self.binary("ADD", out, self.mean(other if is_first else self.normalised_locally(weights)))
+        return self.binary("ADD", out, self.mean(other if is_first else self.normalized_locally(weights)))
 
     def with_output_constant(self, x: int) -> int:
         """A constant that is an output, too."""

@@ -198,7 +198,7 @@ def _running(graph: RandomGraph) -> int:
     return graph.note(out, graph.about(x) * graph.shape(x)[axis])
 
 
-def _normalised(name: str, **options: Any) -> Step:
+def _normalized(name: str, **options: Any) -> Step:
     def step(graph: RandomGraph) -> int:
         ranks = (4,) if options else (1, 2, 3, 4)
         x = graph.value(ranks=ranks, exact=name in NOT_CONTINUOUS, most=LARGEST)
@@ -298,8 +298,8 @@ STEPS: Mapping[str, Step] = MappingProxyType(
         **{name: _extremum(name) for name in ("ARG_MAX", "ARG_MIN")},
         "TOPK_V2": _top,
         "CUMSUM": _running,
-        **{name: _normalised(name) for name in ("SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION")},
-        "LOCAL_RESPONSE_NORMALIZATION": _normalised(
+        **{name: _normalized(name) for name in ("SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION")},
+        "LOCAL_RESPONSE_NORMALIZATION": _normalized(
             "LOCAL_RESPONSE_NORMALIZATION", radius=2, bias=1.0, alpha=0.5, beta=0.5
         ),
         "CONV_2D": _convolved,

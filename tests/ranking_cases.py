@@ -1,5 +1,5 @@
 """Rows of the table of op cases for ops that compare values and give positions, with many values that are equal, for
-running sums, and for normalisations over neighbours."""
+running sums, and for normalizations over neighbors."""
 
 from collections.abc import Iterator
 from itertools import product
@@ -13,7 +13,7 @@ def rankings() -> Iterator[OpCase]:
     yield from _extrema()
     yield from _tops()
     yield from _running_sums()
-    yield from _neighbourhoods()
+    yield from _neighborhoods()
 
 
 def _equal_ones(m: Sketch, shape: Shape) -> int:
@@ -102,14 +102,14 @@ def _running_sums() -> Iterator[OpCase]:
     yield OpCase("CUMSUM", "of a convolution", lambda m: m.running_sum(m.conv(m.image(5, 7, 3), 13), 3))
 
 
-def _neighbourhoods() -> Iterator[OpCase]:
-    def normalised(m: Sketch, radius: int, channels: int) -> int:
+def _neighborhoods() -> Iterator[OpCase]:
+    def normalized(m: Sketch, radius: int, channels: int) -> int:
         options: dict[str, Any] = {"radius": radius, "bias": 1.5, "alpha": 0.5, "beta": 0.75}
         return m.op("LOCAL_RESPONSE_NORMALIZATION", [m.image(4, 5, channels)], (1, 4, 5, channels), **options)
 
     for radius, channels in ((2, 13), (0, 5), (50, 3), (1, 1)):
         what = f"radius {radius} of {channels}"
-        yield OpCase("LOCAL_RESPONSE_NORMALIZATION", what, lambda m, r=radius, c=channels: normalised(m, r, c))
+        yield OpCase("LOCAL_RESPONSE_NORMALIZATION", what, lambda m, r=radius, c=channels: normalized(m, r, c))
     for padding, activation in (("SAME", "NONE"), ("VALID", "RELU6")):
         options = {"stride": (2, 1), "padding": padding, "activation": activation}
         yield OpCase(

@@ -34,7 +34,7 @@ def smooth(low: float, high: float, values: Doubles) -> Doubles:
 def blended(new: Doubles, steady: Doubles, least: float) -> Doubles:
     """The steady mask after a new one."""
     change = np.abs(new - steady)
-    clear = neighbours((sureness(new) * smooth(0.3, 0.6, change))[..., None], [(3 * x, 3 * y) for x, y in CORNERS])
+    clear = neighbors((sureness(new) * smooth(0.3, 0.6, change))[..., None], [(3 * x, 3 * y) for x, y in CORNERS])
     moved = np.maximum(sureness(new) * smooth(0.1, 0.4, change), clear.max(0)[..., 0] * (change > 0.004))
     weight = least + (1 - least) * moved
     return np.asarray(steady + weight * (new - steady))
@@ -55,7 +55,7 @@ def scales(frame: ImageSize, grid: ImageSize, fit: Fit) -> tuple[Doubles, Double
 
 
 def bilinear(image: Doubles, xs: Doubles, ys: Doubles) -> Doubles:
-    """An image (H, W, C) at columns xs and rows ys, counted from the centre of the first pixel; its edges repeat."""
+    """An image (H, W, C) at columns xs and rows ys, counted from the center of the first pixel; its edges repeat."""
     height, width = image.shape[:2]
     x, y = np.floor(xs).astype(int), np.floor(ys).astype(int)
     right, below = (xs - x)[None, :, None], (ys - y)[:, None, None]
@@ -76,7 +76,7 @@ def mean_masks(mask: Doubles) -> Doubles:
 
 
 def colors_at_cells(rgb: Doubles, grid: ImageSize, fit: Fit) -> Doubles:
-    """The colours (h, w, 3) of a frame (H, W, 3) at the centres of cells of a grid."""
+    """The colors (h, w, 3) of a frame (H, W, 3) at the centers of cells of a grid."""
     scale, offset = scales((rgb.shape[1], rgb.shape[0]), grid, fit)
     counts = [-(-side // CELL) for side in grid]
     xs, ys = ((np.arange(n) + 0.5) * CELL * s + o - 0.5 for n, s, o in zip(counts, scale, offset, strict=True))
@@ -84,12 +84,12 @@ def colors_at_cells(rgb: Doubles, grid: ImageSize, fit: Fit) -> Doubles:
 
 
 def calmed(colors: Doubles, before: Doubles, least: float) -> Doubles:
-    """Colours (h, w, 3) with less noise than they came with."""
+    """Colors (h, w, 3) with less noise than they came with."""
     weight = least + (1 - least) * smooth(0.06, 0.18, np.linalg.norm(colors - before, axis=-1))
     return np.asarray(before + weight[..., None] * (colors - before))
 
 
-def neighbours(cells: Doubles, steps: Sequence[tuple[int, int]]) -> Doubles:
+def neighbors(cells: Doubles, steps: Sequence[tuple[int, int]]) -> Doubles:
     """The cells (n, h, w, C) so many columns and rows away from each of (h, w, C)."""
     rows, columns, _ = cells.shape
     y, x = np.arange(rows), np.arange(columns)
@@ -98,32 +98,32 @@ def neighbours(cells: Doubles, steps: Sequence[tuple[int, int]]) -> Doubles:
 
 
 def known(colors: Doubles, masks: Doubles) -> tuple[Doubles, Doubles]:
-    """What is known (h', w', 3) and (h', w') in steps of two cells: their mean colours, the mean masks around them."""
+    """What is known (h', w', 3) and (h', w') in steps of two cells: their mean colors, the mean masks around them."""
     steps = [(x, y) for y in range(-2, 4) for x in range(-2, 4)]
     near = [(x, y) for y in range(2) for x in range(2)]
-    around = neighbours(masks[..., None], steps).mean(0)[::2, ::2, 0]
-    return np.asarray(neighbours(colors, near).mean(0)[::2, ::2]), np.asarray(around)
+    around = neighbors(masks[..., None], steps).mean(0)[::2, ::2, 0]
+    return np.asarray(neighbors(colors, near).mean(0)[::2, ::2]), np.asarray(around)
 
 
 def weights(means: Doubles, colors: Doubles) -> tuple[Doubles, Doubles]:
-    """How much means (..., 4) are known, and how much by those who look for these colours (..., 3)."""
+    """How much means (..., 4) are known, and how much by those who look for these colors (..., 3)."""
     sure = (2 * means[..., 3] - 1) ** 4
     return sure, np.asarray(sure * np.exp(-np.square(means[..., :3] - colors).sum(-1) / (2 * 0.04**2)))
 
 
 def rarity(mean_colors: Doubles, mean_masks: Doubles) -> Doubles:
-    """How rare the colours of known background are (h', w'), which themselves do not count."""
-    windows = neighbours(np.dstack([mean_colors, mean_masks]), [step for step in BLOCK if any(step)])
+    """How rare the colors of known background are (h', w'), which themselves do not count."""
+    windows = neighbors(np.dstack([mean_colors, mean_masks]), [step for step in BLOCK if any(step)])
     _, alike = weights(windows, mean_colors)
     rare = 0.035 / (0.035 + (alike * (1 - windows[..., 3])).sum(0))
     return np.asarray(np.where(mean_masks < 0.2, np.floor(1023 * rare) / 1023, 0))
 
 
 def voted(colors: Doubles, masks: Doubles) -> Doubles:
-    """The masks (h, w) on which what is known of like colours has voted."""
+    """The masks (h, w) on which what is known of like colors has voted."""
     rows, columns = masks.shape
     mean_colors, mean_masks = known(colors, masks)
-    windows = neighbours(np.dstack([mean_colors, mean_masks, rarity(mean_colors, mean_masks)]), BLOCK)
+    windows = neighbors(np.dstack([mean_colors, mean_masks, rarity(mean_colors, mean_masks)]), BLOCK)
     windows = windows.repeat(2, 1).repeat(2, 2)[:, :rows, :columns]
     around = mean_masks.repeat(2, 0).repeat(2, 1)[:rows, :columns]
     masks_there = windows[..., 3]
@@ -138,16 +138,16 @@ def voted(colors: Doubles, masks: Doubles) -> Doubles:
 
 
 def fitted(colors: Doubles, masks: Doubles) -> Doubles:
-    """The coefficients (h, w, 4) of cells with these colours (h, w, 3) and masks (h, w)."""
+    """The coefficients (h, w, 4) of cells with these colors (h, w, 3) and masks (h, w)."""
     first = guided(colors, voted(colors, masks))
-    around = neighbours(first, [(x, y) for y in (-1, 0, 1) for x in (-1, 0, 1)]).mean(0)
+    around = neighbors(first, [(x, y) for y in (-1, 0, 1) for x in (-1, 0, 1)]).mean(0)
     return guided(colors, np.clip((around[..., :3] * colors).sum(-1) + around[..., 3], 0, 1))
 
 
 def guided(colors: Doubles, masks: Doubles) -> Doubles:
     """The coefficients of one fit."""
     rows, columns = masks.shape
-    windows = neighbours(np.dstack([colors, masks]), DIAMOND)
+    windows = neighbors(np.dstack([colors, masks]), DIAMOND)
     return np.array([[regression(windows[:, y, x]) for x in range(columns)] for y in range(rows)])
 
 
@@ -172,7 +172,7 @@ def over_frame(
     places = [(np.arange(n) + 0.5 - o) / s for n, s, o in zip(frame, scale, offset, strict=True)]
     here = bilinear(coefficients, *(place / cell - 0.5 for place in places))
     told, bright = (here[..., :3] * rgb).sum(-1) + here[..., 3], rgb @ luma
-    brighter = neighbours(bright[..., None], CORNERS)[..., 0] - bright
+    brighter = neighbors(bright[..., None], CORNERS)[..., 0] - bright
     mask = np.clip([told, *(told + here[..., :3].sum(-1) * brighter)], 0, 1).mean(0)
     seen = [(place > -1e-9) & (place < side + 1e-9) for place, side in zip(places, grid, strict=True)]
     return np.asarray(mask * (seen[1][:, None] & seen[0]))

@@ -50,7 +50,7 @@ def lstm_inputs(
     m: Sketch, depth: int, units: int, outputs: int, cifg: bool = False, peephole: bool = False,
     projection: bool = False, norm: bool = False,
 ) -> list[int]:  # fmt: skip
-    """What follows the input: weights, biases, the two states, and, where there are any, those of normalisation."""
+    """What follows the input: weights, biases, the two states, and, where there are any, those of normalization."""
     gates = [not cifg, True, True, True]
     found = [m.random(units, depth) if there else ABSENT for there in gates]
     found += [m.random(units, outputs) if there else ABSENT for there in gates]
@@ -94,7 +94,7 @@ STATE_MODELS: Mapping[str, Callable[[], bytes]] = MappingProxyType(
         "sequence with coupled gates": lambda: _drawn(lambda m: sequence(m, cifg=True, time_major=True)),
         "sequence with peepholes": lambda: _drawn(lambda m: sequence(m, peephole=True, cell_clip=0.3)),
         "sequence with a projection": lambda: _drawn(lambda m: sequence(m, projection=3, proj_clip=0.2)),
-        "normalised sequence": lambda: _drawn(lambda m: sequence(m, norm=True, peephole=True, projection=3)),
+        "normalized sequence": lambda: _drawn(lambda m: sequence(m, norm=True, peephole=True, projection=3)),
         "variables": variables,
         "volumes": lambda: _drawn(volumes),
     }

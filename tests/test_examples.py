@@ -73,18 +73,18 @@ def test_masks_of_a_folder(example: Example, picture: Path, mask: npt.NDArray[np
     assert re.fullmatch(r"2 pictures, selfie on \w+ code on the CPU, \d threads?\n", out)
     assert err == f"{folder / 'broken.jpg'}: no picture\n"
     (written,) = masks.iterdir()
-    grey = np.asarray(cv2.imread(str(written), cv2.IMREAD_GRAYSCALE))
+    gray = np.asarray(cv2.imread(str(written), cv2.IMREAD_GRAYSCALE))
     assert written.name == "two people.png"
-    np.testing.assert_allclose(grey, mask * 255, rtol=0, atol=0.51)
+    np.testing.assert_allclose(gray, mask * 255, rtol=0, atol=0.51)
     assert example("masks_of_a_folder.py", folder / "none", masks)[0] == 2
 
 
-def check_grey_around(result: Path, frame_rgba: Frame, mask: npt.NDArray[np.float32]) -> None:
-    """The person is as in the frame, and all else is grey."""
+def check_gray_around(result: Path, frame_rgba: Frame, mask: npt.NDArray[np.float32]) -> None:
+    """The person is as in the frame, and all else is gray."""
     drawn = np.asarray(cv2.imread(str(result)))[..., ::-1].astype(int)
     person, around = mask > 0.99, mask < 0.01
     assert np.abs(drawn - frame_rgba[..., :3])[person].mean() < 2
-    assert np.ptp(drawn[around], axis=-1).mean() < 0.1  # grey, but at the very edges
+    assert np.ptp(drawn[around], axis=-1).mean() < 0.1  # gray, but at the very edges
     assert np.ptp(frame_rgba[..., :3][around].astype(int), axis=-1).mean() > 2  # which it was not
 
 
@@ -92,7 +92,7 @@ def check_grey_around(result: Path, frame_rgba: Frame, mask: npt.NDArray[np.floa
 def test_network_as_texture(example: Example, picture: Path, frame_rgba: Frame, mask: npt.NDArray[np.float32]) -> None:
     result = picture.parent / "result.png"
     assert example("network_as_texture.py", picture, result) == (0, "", "")
-    check_grey_around(result, frame_rgba, mask)
+    check_gray_around(result, frame_rgba, mask)
     assert str(example("network_as_texture.py", picture, result, "nowhere")[0]).startswith("'nowhere' is neither")
 
 
@@ -103,7 +103,7 @@ def test_delegate_with_textures(
     result = picture.parent / "result.png"
     code, out, _ = example("delegate_with_textures.py", picture, result, selfie_model)
     assert (code, out) == (0, "")
-    check_grey_around(result, frame_rgba, mask)
+    check_gray_around(result, frame_rgba, mask)
     assert str(example("delegate_with_textures.py", picture, result)[0]).startswith("usage: ")
 
 
@@ -123,8 +123,8 @@ def test_interpreter_with_delegate(
     code, out, _ = example("interpreter_with_delegate.py", picture, result, selfie_model)
     assert code == 0
     assert "246" in out
-    grey = np.asarray(cv2.imread(str(result), cv2.IMREAD_GRAYSCALE)) / 255
-    assert np.abs(grey - mask).mean() < 0.01
+    gray = np.asarray(cv2.imread(str(result), cv2.IMREAD_GRAYSCALE)) / 255
+    assert np.abs(gray - mask).mean() < 0.01
     nothing = example("interpreter_with_delegate.py", picture, result, picture)
     assert str(nothing[0]).startswith("Model provided") or "Flatbuffer" in str(nothing[0])
     assert str(example("interpreter_with_delegate.py")[0]).startswith("usage: ")

@@ -51,7 +51,7 @@ def test_mutated_models_of_bytes_compute_as_the_reference_kernels() -> None:
 def test_native_code_stays_in_its_memory() -> None:
     """`make fuzz-memory` has every case."""
     script = "from tests.fuzz.guards import main; main(['cases', 'TRANSPOSE_CONV']); "
-    done = run("-c", script + "main(['graphs', '--count', '5', '--quantised', 'int8'])")
+    done = run("-c", script + "main(['graphs', '--count', '5', '--quantized', 'int8'])")
     outcomes = [ast.literal_eval(line.partition(": ")[2]) for line in done.stdout.splitlines()]
     assert len(outcomes) == 2, done.stderr[-2000:]
     assert all(set(counted) == {"untouched"} for counted in outcomes), done.stderr

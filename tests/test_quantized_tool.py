@@ -1,4 +1,4 @@
-"""What `make quantized` says: how models are quantised, on what, how near outputs are, and what falls short."""
+"""What `make quantized` says: how models are quantized, on what, how near outputs are, and what falls short."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 from tests.quantized.__main__ import COLUMNS, SCHEMES, Judged, judged, measured, row
 from tests.quantized.inputs import NOISE, PICTURES, inputs_of
 from tests.quantized.judge import Nearness, faults, nearness, overlap
-from tests.quantized.networks import NETWORKS_TO_QUANTISE, Net
+from tests.quantized.networks import NETWORKS_TO_QUANTIZE, Net
 from tests.quantized.quantizer import Scheme, quantized_twin
 from texelflow.gpu_delegate.reading.reader import read_model
 
@@ -17,7 +17,7 @@ PERFECT = Nearness(1.0, 0.0, 1.0, 1.0, 1.0)
 
 
 def small() -> bytes:
-    """A quantised network whose values XNNPACK rounds otherwise."""
+    """A quantized network whose values XNNPACK rounds otherwise."""
     net = Net(0)
     net.output(net.resize(net.conv(net.image(7, 9, 3), 4, (3, 3), activation="RELU"), (13, 17)))
     return quantized_twin(net, [[values] for values in inputs_of((1, 7, 9, 3), "float32", pictures=2, noise=1)])
@@ -34,7 +34,7 @@ def test_figures_of_a_network_made_here() -> None:
 def test_every_network_is_judged_in_every_scheme(tmp_path: Path) -> None:
     (tmp_path / "given.tflite").write_bytes(b"")
     found = list(judged("", tmp_path))
-    assert len(found) == len(NETWORKS_TO_QUANTISE) * (len(SCHEMES) + 1) + 1
+    assert len(found) == len(NETWORKS_TO_QUANTIZE) * (len(SCHEMES) + 1) + 1
     assert [one.name for one in judged("given", tmp_path)] == ["given"]
 
 

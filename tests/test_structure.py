@@ -27,7 +27,7 @@ MAY_IMPORT_CONTEXT = {
         "kernel_timer.py",
         "whole_network.py",
     ),
-    *("border.py", "repacking.py", "synchronisation.py", "tensor_border.py", "texture_passes.py", "gl_objects.py"),
+    *("border.py", "repacking.py", "synchronization.py", "tensor_border.py", "texture_passes.py", "gl_objects.py"),
 }
 MOST_LINES = 500
 FLOORS = (  # folders of app/ from the ground up

@@ -123,7 +123,7 @@ class _Edges:
         return float(np.median(self._luma[before])), float(np.median(self._luma[after]))
 
     def _plateaus(self, place: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """Numbers of the pictures between the edge and its neighbours that are nearest to it, but no part of it."""
+        """Numbers of the pictures between the edge and its neighbors that are nearest to it, but no part of it."""
         last_ms, due_ms, next_ms = self._due_ms[place : place + 3]
         times_ms, near_ms = self._times_ms, self._near_ms
         before = np.flatnonzero((times_ms > last_ms + near_ms) & (times_ms < due_ms - near_ms))

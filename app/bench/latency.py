@@ -128,7 +128,7 @@ def latency_test(
             white = not white
             _show(window, white)
             changes.append(Change(clock() / 1e6, white))
-        elif window.damaged and not window.minimised:
+        elif window.damaged and not window.minimized:
             _show(window, white)
         keys = window.events(_PATIENCE_S)
         if window.closed or stopped() or any({"q", "escape"} & {*key.names} for key in keys):

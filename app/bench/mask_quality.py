@@ -7,7 +7,7 @@
     flicker       mean absolute change of (mask - matte) from one frame to the next
     lag           by how many frames the true mattes have to come later to fit the masks best: the shift of the least
                   mean square difference, of whole frames from -2 to 4, and between them of the parabola through the
-                  least one and its neighbours, on pictures of a quarter of the side; 0 where nothing moves
+                  least one and its neighbors, on pictures of a quarter of the side; 0 where nothing moves
 
 All frames count, those without a person as well: a network is right there if it sees nothing. A truth may say where
 nothing is judged (what a person holds, others in the background): pixels and outlines there do not count.
@@ -131,7 +131,7 @@ def f_score(mask: Floats, truth: Truth) -> float:
 
 
 def least_of_parabola(values: npt.NDArray[np.float64]) -> float:
-    """Where the least value lies, counted from 0, in parts of a step by the parabola through it and its neighbours."""
+    """Where the least value lies, counted from 0, in parts of a step by the parabola through it and its neighbors."""
     at = int(np.argmin(values))
     if not 0 < at < len(values) - 1:
         return float(at)

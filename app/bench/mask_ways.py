@@ -34,7 +34,7 @@ __all__ = ["STEPS", "MaskWay", "MaskWays", "mixed_over"]
 
 @dataclass(frozen=True)
 class MaskStep:
-    """One way to masks. `plain`: of the plain input, and frames are mixed by them with the colours that they have."""
+    """One way to masks. `plain`: of the plain input, and frames are mixed by them with the colors that they have."""
 
     refinement: Refinement | None = None
     plain: bool = False
@@ -102,10 +102,10 @@ class MaskWays:
             way.restart()
 
 
-def mixed_over(rgba: ReadBytes, mask: Floats, colour: Sequence[int]) -> ReadBytes:
-    """A frame (h, w, 4) over a plain colour by its mask (h, w), as a compositor does that knows of nothing else."""
+def mixed_over(rgba: ReadBytes, mask: Floats, color: Sequence[int]) -> ReadBytes:
+    """A frame (h, w, 4) over a plain color by its mask (h, w), as a compositor does that knows of nothing else."""
     part = mask[..., None]
-    return np.asarray(np.rint(rgba * part + np.array([*colour, 255], np.float32) * (1 - part)), np.uint8)
+    return np.asarray(np.rint(rgba * part + np.array([*color, 255], np.float32) * (1 - part)), np.uint8)
 
 
 class MaskWay:
@@ -145,9 +145,9 @@ class MaskWay:
         self._canvas.stage.run(frame)
         return np.asarray(self._read(self._target)[..., 0] / np.float32(255), np.float32)
 
-    def over(self, colour: tuple[int, int, int]) -> ReadBytes:
-        """What is drawn for the effect `replace` before a plain colour of levels up to 255: RGBA (h, w, 4)."""
-        self._backdrop.show(rgba_picture(np.full((2, 2, 4), (*colour, 255), np.uint8)))
+    def over(self, color: tuple[int, int, int]) -> ReadBytes:
+        """What is drawn for the effect `replace` before a plain color of levels up to 255: RGBA (h, w, 4)."""
+        self._backdrop.show(rgba_picture(np.full((2, 2, 4), (*color, 255), np.uint8)))
         drawn = list[OffscreenTarget]()
         self._composite_ms.append(self._time_ms(lambda: drawn.append(self._canvas.drawn("replace"))))
         return self._read(drawn[0])

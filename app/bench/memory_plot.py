@@ -16,7 +16,7 @@ from .memory_tables import MIB, by_network
 _Row = dict[str, Any]
 
 _GRAPHS = {"ops": "before fusion", "fused": "after fusion"}
-_COLOURS = {
+_COLORS = {
     ("objects", "ops"): VERMILION, ("objects", "fused"): ORANGE,
     ("offsets", "ops"): BLUE, ("offsets", "fused"): SKY_BLUE,
 }  # fmt: skip
@@ -53,7 +53,7 @@ def _draw(panel: Any, rows: Sequence[_Row], strategies: Sequence[tuple[str, str]
         own = [row for row in rows if (row["kind"], row["strategy"]) == strategy]
         for row in own:
             at = number + (list(_GRAPHS).index(row["graph"]) - 0.5) * _BAR
-            panel.barh(at, min(most, row["bytes"] / MIB), _BAR, color=_COLOURS[row["kind"], row["graph"]], zorder=2)
+            panel.barh(at, min(most, row["bytes"] / MIB), _BAR, color=_COLORS[row["kind"], row["graph"]], zorder=2)
             bound = row["lower_bound_bytes"] / MIB
             panel.plot([bound, bound], [at - _BAR / 2, at + _BAR / 2], color="black", linewidth=1.2, zorder=3)
         if any(row["bytes"] / MIB > most for row in own):
@@ -68,5 +68,5 @@ def _legend() -> list[Any]:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    bars = [Patch(color=colour, label=f"{kind}, {_GRAPHS[graph]}") for (kind, graph), colour in _COLOURS.items()]
+    bars = [Patch(color=color, label=f"{kind}, {_GRAPHS[graph]}") for (kind, graph), color in _COLORS.items()]
     return [*bars, Line2D([], [], color="black", linewidth=0, marker="|", markersize=10, label="lower bound")]

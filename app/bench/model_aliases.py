@@ -89,7 +89,7 @@ ALIASES = (
     Alias("num_threads", "threads", _or_default, "--threads."),
     Alias("use_gpu", "uses_gpu", _truth, "true: --backend delegate; false: cpu."),
     Alias("gpu_precision_loss_allowed", "precision", _precision, "true: --precision fp16."),
-    Alias("gpu_experimental_enable_quant", "enable_quant", _truth, "Whether quantised models may run on the GPU."),
+    Alias("gpu_experimental_enable_quant", "enable_quant", _truth, "Whether quantized models may run on the GPU."),
     Alias("gpu_inference_for_sustained_speed", "inference_preference", _sustained, "true: compiled for many runs."),
     Alias("gpu_backend", "gpu_backend", _opengl, "gl, which is all there is."),
     Alias("gpu_wait_type", "wait_type", _wait_type, f"{', '.join(WAIT_TYPES)}."),

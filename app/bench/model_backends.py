@@ -206,7 +206,7 @@ def native_runner(graph: Graph, options: ModelBench, read_ms: float) -> Iterator
 
 
 class _Steps:
-    """Milliseconds of the steps of initialisation, one behind the other."""
+    """Milliseconds of the steps of initialization, one behind the other."""
 
     def __init__(self, read_ms: float) -> None:
         self.times_ms = {"reading": read_ms}

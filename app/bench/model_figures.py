@@ -33,7 +33,7 @@ def stat_figures(times_ms: Sequence[float]) -> dict[str, float]:
 
 
 def time_figures(init_ms: Mapping[str, float], warmup: Runs, runs: Runs) -> dict[str, Any]:
-    """Initialisation, the first inference, and the distribution of the runs that count."""
+    """Initialization, the first inference, and the distribution of the runs that count."""
     first_ms = (warmup if len(warmup) else runs).ms[0]
     return {
         **stat_figures(runs.ms),

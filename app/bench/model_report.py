@@ -50,7 +50,7 @@ def _show_times(figures: _Figures, console: Console) -> None:
     timings = {"Init": round(figures["init_ms"] * 1e3), "First inference": round(figures["first_ms"] * 1e3)}
     timings |= {"Warmup (avg)": warmup, "Inference (avg)": figures["avg"]}
     console.say("Inference timings in us: " + ", ".join(f"{name}: {value}" for name, value in timings.items()))
-    rows = [("initialisation", figures["init_ms"], _steps(figures["init_steps_ms"]))]
+    rows = [("initialization", figures["init_ms"], _steps(figures["init_steps_ms"]))]
     rows += [("first inference", figures["first_ms"], "")]
     for name in ("min", "median", "mean", "p95", "max", "std"):
         rows.append((name, figures[f"{name}_ms"], f"of {figures['count']} runs" if name == "min" else ""))

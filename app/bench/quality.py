@@ -41,7 +41,7 @@ class QualityBench:
     model: str = "selfie"
     clip: Path | None = None
     seed: int = 0
-    mattes: Path | None = None  # 000.png for the first frame, grey
+    mattes: Path | None = None  # 000.png for the first frame, gray
     last: Position | None = None
     backend: str = "gl"
     precision: Precision = "fp32"
@@ -171,7 +171,7 @@ def _mattes(options: QualityBench, size: ImageSize) -> Callable[[int], Floats]:
 
 
 def _read_matte(path: Path, size: ImageSize) -> Floats:
-    """A grey picture as floats from 0 to 1. Raises MediaError if it is not one of that size."""
+    """A gray picture as floats from 0 to 1. Raises MediaError if it is not one of that size."""
     pixels = cv2.imread(str(path), cv2.IMREAD_GRAYSCALE) if path.is_file() else None
     if pixels is None:
         raise MediaError(f"'{path}' is not a picture; mattes are PNG files named by frame, 000.png for the first")

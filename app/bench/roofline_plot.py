@@ -15,7 +15,7 @@ from .layer_tables import TITLES, machine_line, present
 from .layers import OURS
 
 # Ours is filled, the others are rings
-_COLOURS = {OURS: BLUE, "xnnpack": VERMILION, "ncnn": GREEN, "mnn": PURPLE}
+_COLORS = {OURS: BLUE, "xnnpack": VERMILION, "ncnn": GREEN, "mnn": PURPLE}
 _MARKERS = {"3x3": "D", "depthwise": "o", "pointwise": "s"}
 _INK = "0.25"
 _PANEL = (5.6, 5.2)  # inches
@@ -33,10 +33,10 @@ def save_roofline(path: Path, figures: Mapping[str, Any]) -> None:
     for panel, (size, found) in zip(panels, sizes.items(), strict=True):
         _draw_roofs(panel, figures["roofs"], lowest)
         for kind, name, intensity, rate in _points(found):
-            face = _COLOURS[name] if name == OURS else "none"
-            place = intensity * _ASIDE ** list(_COLOURS).index(name)
+            face = _COLORS[name] if name == OURS else "none"
+            place = intensity * _ASIDE ** list(_COLORS).index(name)
             panel.plot(
-                place, rate, _MARKERS[kind], color=_COLOURS[name], markerfacecolor=face, markersize=6,
+                place, rate, _MARKERS[kind], color=_COLORS[name], markerfacecolor=face, markersize=6,
                 markeredgewidth=1.3, zorder=4 if name == OURS else 3,
             )  # fmt: skip
         panel.set_title(f"pictures of {size} x {size}", fontsize="medium")
@@ -92,8 +92,8 @@ def _legend(sizes: Mapping[str, Any]) -> list[Any]:
 
     names = present(next(iter(sizes.values())))
     who = [
-        Line2D([], [], color=_COLOURS[name], linewidth=0, marker="o", label=TITLES[name], markeredgewidth=1.4,
-               markerfacecolor=_COLOURS[name] if name == OURS else "none")
+        Line2D([], [], color=_COLORS[name], linewidth=0, marker="o", label=TITLES[name], markeredgewidth=1.4,
+               markerfacecolor=_COLORS[name] if name == OURS else "none")
         for name in names
     ]  # fmt: skip
     kinds = [

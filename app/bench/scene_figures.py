@@ -6,7 +6,7 @@ islands, holes  connected parts by their edges of the mask at 0.5 without one pi
                 with MOST_PIXELS at most, since a false person in an empty room is no speck, and would drown them all
 outline length  of all the row's outlines against the true ones
 far error       sum of |mask - matte| further than scene_frames.FAR pixels from the true outline, by all pixels
-colour error    mean difference, in levels of 255, of what is drawn before a plain new background and what should be,
+color error    mean difference, in levels of 255, of what is drawn before a plain new background and what should be,
                 within BAND pixels of the true outline, for a dark and a bright background
 """
 
@@ -21,7 +21,7 @@ from ..picture.preprocess import Floats
 from .mask_quality import THRESHOLD, MaskScorer, outline
 from .scene_frames import PIXELS, SceneFrame
 
-__all__ = ["LEAST_PIXELS", "LEVELS", "MOST_PIXELS", "SceneFigures", "SceneScorer", "colour_error", "stray_parts"]
+__all__ = ["LEAST_PIXELS", "LEVELS", "MOST_PIXELS", "SceneFigures", "SceneScorer", "color_error", "stray_parts"]
 
 LEAST_PIXELS, MOST_PIXELS = 6, 300  # at 640x480
 LEVELS = (30, 225)  # of the new backgrounds
@@ -31,7 +31,7 @@ _Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class SceneFigures:
-    """The figures of a row, by frame; errors are from 0 to 1, but for colours."""
+    """The figures of a row, by frame; errors are from 0 to 1, but for colors."""
 
     f_score: float
     matte_error: float
@@ -44,7 +44,7 @@ class SceneFigures:
     hole_pixels: float
     outline_length: float
     far_error: float
-    colour_error: float
+    color_error: float
 
 
 class SceneScorer:
@@ -52,7 +52,7 @@ class SceneScorer:
 
     def __init__(self) -> None:
         self._masks = MaskScorer()
-        self._sums = np.zeros(6)  # islands, their pixels, holes, their pixels, error far away, colour error
+        self._sums = np.zeros(6)  # islands, their pixels, holes, their pixels, error far away, color error
         self._lengths = np.zeros(2)  # of outlines, and of true ones
 
     def add(self, mask: Floats, drawn: Mapping[int, npt.NDArray[np.uint8]], frame: SceneFrame) -> None:
@@ -65,7 +65,7 @@ class SceneScorer:
             *stray_parts(person, true, truth.ignored),
             *stray_parts(~person, ~true, truth.ignored),
             float(error[frame.far].sum()) / truth.judged_pixels,
-            float(np.mean([colour_error(picture, level, frame) for level, picture in drawn.items()])),
+            float(np.mean([color_error(picture, level, frame) for level, picture in drawn.items()])),
         )
         self._lengths += int(truth.only_judged(outline(mask)).sum()), int(truth.outline.sum())
 
@@ -74,10 +74,10 @@ class SceneScorer:
         quality = self._masks.quality()
         sums = (self._sums / quality.frames).tolist()
         length = float(self._lengths[0] / max(self._lengths[1], 1))
-        islands, island_pixels, holes, hole_pixels, far, colour = sums
+        islands, island_pixels, holes, hole_pixels, far, color = sums
         return SceneFigures(
             quality.f_score, quality.matte_error, quality.edge_error, quality.flicker, quality.lag_frames,
-            islands, island_pixels, holes, hole_pixels, length, far, colour,
+            islands, island_pixels, holes, hole_pixels, length, far, color,
         )  # fmt: skip
 
 
@@ -96,7 +96,7 @@ def stray_parts(found: _Bools, true: _Bools, ignored: _Bools | None) -> tuple[in
     return int(stray.sum()), float(np.minimum(areas[stray], MOST_PIXELS).sum())
 
 
-def colour_error(drawn: npt.NDArray[np.uint8], level: int, frame: SceneFrame) -> float:
+def color_error(drawn: npt.NDArray[np.uint8], level: int, frame: SceneFrame) -> float:
     """The mean difference in levels within the band of the true outline; 0 where there is none."""
     band, light, matte = frame.at_outline
     if not len(band):

@@ -24,7 +24,7 @@ __all__ = ["FAR", "PIXELS", "SceneFrame", "scene_frames"]
 PIXELS = 640 * 480  # where lengths and areas are stated
 FAR = 12  # pixels there
 
-_COLOUR_NOISE = 0.4  # of that of luma
+_COLOR_NOISE = 0.4  # of that of luma
 _MOST_OFFSET = 64  # pixels by which the field of noise is moved from frame to frame
 _IGNORED_MARGIN = 4  # pixels around what is not judged
 _Homography = npt.NDArray[np.float64]
@@ -83,10 +83,10 @@ def _people(
     ignored: npt.NDArray[np.bool_] = np.zeros((size[1], size[0]), bool)
     for layer, place in zip(layers, places, strict=True):
         alpha = _warped(layer.matte, place, size, whole=cut_out) / np.float32(255)
-        own = _warped(layer.colour, place, size, whole=False)
-        coloured: Floats = np.multiply(own, alpha[..., None], dtype=np.float32)
+        own = _warped(layer.color, place, size, whole=False)
+        colored: Floats = np.multiply(own, alpha[..., None], dtype=np.float32)
         through = 1 - alpha
-        light, matte = coloured + light * through[..., None], alpha + matte * through
+        light, matte = colored + light * through[..., None], alpha + matte * through
         ignored = ignored & (alpha < 0.5)  # somebody stands before it
         if layer.ignored is not None:
             found = _warped(layer.ignored, place, size, whole=cut_out)
@@ -114,8 +114,8 @@ def _noise(rng: np.random.Generator, size: ImageSize, sigma: float) -> Floats:
     """A field (h, w, 3) of sensor noise, larger than the frame, from which each frame gets another part."""
     width, height = size[0] + _MOST_OFFSET, size[1] + _MOST_OFFSET
     luma = rng.standard_normal((height, width, 1), np.float32)
-    colour = rng.standard_normal((height, width, 3), np.float32)
-    return np.asarray((luma + _COLOUR_NOISE * colour) * np.float32(sigma), np.float32)
+    color = rng.standard_normal((height, width, 3), np.float32)
+    return np.asarray((luma + _COLOR_NOISE * color) * np.float32(sigma), np.float32)
 
 
 def _through_camera(picture: Floats) -> ScenePixels:

@@ -1,7 +1,7 @@
 """Photographs and mattes of people go in; what a scene is put together from comes out, in the size of the frame.
 
-A person's own colour at the edge, without the background that shines through, is estimated by the two steps of Forte,
-"Approximate Fast Foreground Colour Estimation", ICIP 2021: colours of the person and of the background nearby are
+A person's own color at the edge, without the background that shines through, is estimated by the two steps of Forte,
+"Approximate Fast Foreground Color Estimation", ICIP 2021: colors of the person and of the background nearby are
 averaged, and what the averages leave unexplained of the picture is added.
 """
 
@@ -26,10 +26,10 @@ _LEAST = 1e-5
 
 @dataclass(frozen=True)
 class Portrait:
-    """A person's picture: RGB (h, w, 3) and grey (h, w), uint8."""
+    """A person's picture: RGB (h, w, 3) and gray (h, w), uint8."""
 
     photo: ScenePixels
-    colour: ScenePixels  # the person's own, everywhere
+    color: ScenePixels  # the person's own, everywhere
     matte: ScenePixels
     ignored: ScenePixels | None  # 255 where nothing is judged
 
@@ -38,7 +38,7 @@ class Portrait:
         height, width = self.matte.shape
         to = round(width * scale), round(height * scale)
         ignored = None if self.ignored is None else _scaled(self.ignored, to)
-        return Portrait(_scaled(self.photo, to), _scaled(self.colour, to), _scaled(self.matte, to), ignored)
+        return Portrait(_scaled(self.photo, to), _scaled(self.color, to), _scaled(self.matte, to), ignored)
 
 
 def read_portrait(person: Person, folder: Path) -> Portrait:
@@ -77,7 +77,7 @@ def background_layer(
 
 
 def estimate_foreground(photo: ScenePixels, matte: ScenePixels) -> ScenePixels:
-    """The colours (h, w, 3) of what the matte (h, w) cuts out of a photo (h, w, 3), everywhere."""
+    """The colors (h, w, 3) of what the matte (h, w) cuts out of a photo (h, w, 3), everywhere."""
     picture, alpha = photo.astype(np.float32), matte[..., None] / np.float32(255)
     person = behind = picture
     for side in (_FAR, _NEAR):

@@ -60,7 +60,7 @@ def read_photo(person: Person, folder: Path) -> ScenePixels:
 
 
 def read_pixels(path: Path, kind: int = cv2.IMREAD_COLOR) -> ScenePixels:
-    """A picture's pixels, RGB or grey. Raises MediaError if there is none."""
+    """A picture's pixels, RGB or gray. Raises MediaError if there is none."""
     pixels = cv2.imread(str(path), kind) if path.is_file() else None
     if pixels is None:
         raise MediaError(f"'{path}' is no picture; take it from the repository")

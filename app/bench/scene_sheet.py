@@ -8,7 +8,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from ..frame.masks import labelled
+from ..frame.masks import labeled
 from ..media.recorder import write_png
 from .mask_quality import THRESHOLD
 from .scene_frames import SceneFrame
@@ -17,7 +17,7 @@ from .scene_photos import ScenePixels
 __all__ = ["BEHIND", "MOST_LINES", "SceneSheet"]
 
 MOST_LINES = 24
-BEHIND = (90, 190, 90)  # the colour before which people are shown
+BEHIND = (90, 190, 90)  # the color before which people are shown
 _WIDTH = 400  # pixels of one picture
 _OUTLINE = (255, 0, 255)
 _IGNORED = np.array((128, 128, 128), np.uint8)
@@ -39,7 +39,7 @@ class SceneSheet:
     def add(self, name: str, frame: SceneFrame, drawn: dict[str, ScenePixels]) -> None:
         """A line; `drawn` are RGBA (h, w, 4), by the names of their ways."""
         pictures = {f"{name}: true outline": _outlined(frame), **{way: each[..., :3] for way, each in drawn.items()}}
-        self._lines.append(np.hstack([labelled(text, _small(picture)) for text, picture in pictures.items()]))
+        self._lines.append(np.hstack([labeled(text, _small(picture)) for text, picture in pictures.items()]))
 
     def write(self) -> None:
         """Write the PNG file. Raises MediaError."""

@@ -15,7 +15,7 @@ _TOLERATED = 0.005  # of raw's figure: a row is worse from there on
 _WORSE_F = 0.02
 _MOST_WORSE_F = 0.05  # of all rows
 _FLICKER = {"still": 0.4, "noise 5": 0.6, "noise 10": 0.6, "motion": 0.7}  # of raw's, at most
-_WORSE_BY = ("f_score", "matte_error", "flicker", "island_pixels", "hole_pixels", "colour_error")
+_WORSE_BY = ("f_score", "matte_error", "flicker", "island_pixels", "hole_pixels", "color_error")
 _COLUMNS = (
     ("F, %", "f_score", 100.0),
     ("matte", "matte_error", 1e3),
@@ -26,7 +26,7 @@ _COLUMNS = (
     ("px", "hole_pixels", 1.0),
     ("length", "outline_length", 1.0),
     ("far", "far_error", 1e3),
-    ("colour", "colour_error", 1.0),
+    ("color", "color_error", 1.0),
 )
 _MOST_ROWS = 30  # that are shown one by one
 
@@ -94,9 +94,9 @@ def _targets(judged: Sequence[Judged], way: str) -> list[_Target]:
         _limited("pixels of islands", 1.0, ours.island_pixels, raw.island_pixels),
         _limited("pixels of holes", 0.5, ours.hole_pixels, raw.hole_pixels),
         _Target("outline length", "1.10 or less", f"{ours.outline_length:.3f}", ours.outline_length <= 1.1),
-        _limited("colour error", 0.8, ours.colour_error, raw.colour_error),
+        _limited("color error", 0.8, ours.color_error, raw.color_error),
     ]
-    for key in ("matte_error", "flicker", "colour_error"):
+    for key in ("matte_error", "flicker", "color_error"):
         worse = _worse(judged, way, key)
         targets.append(_Target(f"rows worse in {key.replace('_', ' ')}", "none", str(worse), worse == 0))
     most = int(_MOST_WORSE_F * len(judged))

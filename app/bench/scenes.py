@@ -90,7 +90,7 @@ def bench_scenes(options: ScenesBench, console: Console) -> dict[str, Any]:
     title = f"{model.name}, {'tuned and judged' if options.part == 'all' else options.part} scenes"
     show_scenes(judged, title, console)
     console.say(
-        f"F-score of outlines at {THRESHOLD}, {TOLERANCE} pixels tolerated; errors and flicker in thousandths, colour "
+        f"F-score of outlines at {THRESHOLD}, {TOLERANCE} pixels tolerated; errors and flicker in thousandths, color "
         f"in levels of 255 within {BAND} pixels of the true outline, far beyond {FAR}; islands and holes of "
         f"{LEAST_PIXELS} pixels or more, by frame, each with {MOST_PIXELS} at most; {FAR} and those at 640x480"
     )

@@ -11,7 +11,7 @@ import numpy as np
 from texelflow.gpu_delegate.context import open_context
 from texelflow.gpu_delegate.delegate.border import ProgramBorder
 from texelflow.gpu_delegate.delegate.repacking import RepackingPrograms
-from texelflow.gpu_delegate.delegate.synchronisation import WaitType
+from texelflow.gpu_delegate.delegate.synchronization import WaitType
 from texelflow.gpu_delegate.errors import UsageError
 from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.runtime import Program

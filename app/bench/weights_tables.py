@@ -115,9 +115,9 @@ def save_weights_plot(path: Path, rows: Sequence[SharingRow]) -> None:
 
 
 def _draw_lines(panel: Any, rows: Sequence[SharingRow], name: str) -> None:
-    for cache, (colour, marker, line) in _STYLES.items():
+    for cache, (color, marker, line) in _STYLES.items():
         points = sorted((row["instances"], row[name] / _MIB) for row in rows if row["cache"] == cache)
-        panel.plot(*zip(*points, strict=True), marker + line, color=colour, label=_TITLES[cache], markersize=5)
+        panel.plot(*zip(*points, strict=True), marker + line, color=color, label=_TITLES[cache], markersize=5)
     counts = sorted({row["instances"] for row in rows})
     panel.set_xticks(counts if len(counts) < 3 else [each for each in counts if each == 1 or 8 * each >= counts[-1]])
     panel.set(xlim=(0, counts[-1] * 1.05), ylim=(0, 1.1 * max(row[name] for row in rows) / _MIB))

@@ -1,7 +1,7 @@
 """A size and a rate go in; moving pictures that carry their own number, readable from any later copy, come out.
 
 The number stands in a strip of black and white cells along the top: two rows of 16, each beginning with two cells of
-known colour. Its 24 bits and 4 for checking survive H.264, scaling to half and conversion between YUV and RGB.
+known color. Its 24 bits and 4 for checking survive H.264, scaling to half and conversion between YUV and RGB.
 """
 
 import time
@@ -135,7 +135,7 @@ def open_pattern(requested: CaptureRequest) -> PatternSource:
 
 
 def _background(format: PictureFormat) -> tuple[Plane, tuple[Plane, Plane]]:
-    """Luma that grows to the right, chroma that turns with x and y; grey under the strip, so that it stays readable."""
+    """Luma that grows to the right, chroma that turns with x and y; gray under the strip, so that it stays readable."""
     width, height = format.size
     luma = np.broadcast_to(np.linspace(40, 180, width, dtype=np.uint8), (height, width)).copy()
     chroma_width, chroma_height = format.chroma_size

@@ -13,7 +13,7 @@ from texelflow.gpu_delegate.wording import meant
 from ..media.image_file import image_kind, read_image_file
 from ..picture.convert import ToRgba
 from ..picture.preprocess import ImageSize
-from .colour_names import CSS_COLOURS
+from .color_names import CSS_COLORS
 from .effects import BUILT_IN_BACKGROUNDS, DEFAULT_BACKGROUND
 
 Image = npt.NDArray[np.uint8]
@@ -32,7 +32,7 @@ def is_image(path: Path) -> bool:
             raise MediaError(f"cannot read background {path}: not a regular file; use an image or a recording")
         return image_kind(path) == "picture"
     except FileNotFoundError as error:
-        near = meant(str(path).lower(), (*BUILT_IN_BACKGROUNDS, *CSS_COLOURS))
+        near = meant(str(path).lower(), (*BUILT_IN_BACKGROUNDS, *CSS_COLORS))
         raise MediaError(f"cannot read background {path}: {error.strerror}{near}") from None
     except OSError as error:
         raise MediaError(f"cannot read background {path}: {error.strerror}") from None

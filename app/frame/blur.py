@@ -6,11 +6,11 @@ nothing of the person spreads into it, and little of pixels that are in part per
     shrink  cells of factor x factor pixels become their means of (red, green, blue, 1) * weight, as 4 x 4 of
             them tell that are evenly spread, or all 3 x 3; beyond its edges the frame repeats its last row and column
     smooth  a Gaussian along the rows, then one along the columns; the picture repeats its outermost pixels
-    show    composite.frag interpolates bilinearly, and divides colour by weight
+    show    composite.frag interpolates bilinearly, and divides color by weight
 
 For a light wrap the background is the look's new background, and the light is
 
-    spill   the person's colour p becomes p + strength * max(colour - weight * p, 0), colour not divided by weight: it
+    spill   the person's color p becomes p + strength * max(color - weight * p, 0), color not divided by weight: it
             goes towards the background's as far as that is near, where that is brighter
 
 That is the light wrap of compositing (R. Brinkmann, The Art and Science of Digital Compositing): the background within

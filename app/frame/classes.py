@@ -1,9 +1,9 @@
-"""A frame's textures and the scores of a network's classes go in; the frame in the colours of its classes comes out.
+"""A frame's textures and the scores of a network's classes go in; the frame in the colors of its classes comes out.
 
 This is the written definition, which classes.frag follows. A pixel of the frame samples the scores of each class as it
 samples a mask (app/picture/preprocess.py): bilinear, clamped at the edges. Its class is the first of those with the
-highest score; activations do not change which that is. Its colour is mix(frame, colour of the class, 0.6), or the
-frame's where the network never saw it. Colours are those of PASCAL VOC's development kit, all different.
+highest score; activations do not change which that is. Its color is mix(frame, color of the class, 0.6), or the
+frame's where the network never saw it. Colors are those of PASCAL VOC's development kit, all different.
 """
 
 from typing import Any
@@ -29,7 +29,7 @@ _SAMPLERS = {**FRAME_SAMPLERS, "texels": _SCORES_UNIT, "legend": _LEGEND_UNIT}
 
 
 class ClassesCompositor:
-    """Draws what is in a frame's textures in the colours of its classes, with a legend."""
+    """Draws what is in a frame's textures in the colors of its classes, with a legend."""
 
     def __init__(self, context: Context, frame: FrameTextures, scores: ClassScores, fit: Fit = "stretch") -> None:
         """Raises DeviceError if the shader does not compile."""

@@ -86,7 +86,7 @@ class CpuPath:
         self._preprocessor.follow(picture)
 
     def image_to_tensor(self, picture: Picture) -> Floats:
-        """The network's input (1, H, W, 3) for a picture, which comes after the one before it; steps if quantised."""
+        """The network's input (1, H, W, 3) for a picture, which comes after the one before it; steps if quantized."""
         return self._preprocessor.image_to_tensor(picture)
 
     def network(self, tensor: Floats) -> Floats:

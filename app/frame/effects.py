@@ -10,7 +10,7 @@ LegendSide = Literal["none", "left", "right"]  # of the picture
 EFFECTS: tuple[Effect, ...] = get_args(Effect)  # their places are the shaders' numbers
 MASK_EFFECTS = tuple(effect for effect in EFFECTS if effect not in ("classes", "picture"))  # of composite.frag
 _SHOWING_ROOM = ("tint", "none", "classes", "picture")  # what is behind people, whatever their masks are
-COLOUR = re.compile(r"#([0-9a-fA-F]{6})")  # what a background may be instead of a file
+COLOR = re.compile(r"#([0-9a-fA-F]{6})")  # what a background may be instead of a file
 BUILT_IN_BACKGROUNDS: Mapping[str, str] = MappingProxyType(  # by name, files among the assets
     {
         "dusk": "background.jpg",

@@ -1,10 +1,10 @@
-"""A frame and its mask on the device go in; how far the person's colour is apart from what is behind comes out, small.
+"""A frame and its mask on the device go in; how far the person's color is apart from what is behind comes out, small.
 
 Where the mask is between 0 and 1 a pixel is a mixture of both, and over another background a fringe of the old one is
-seen. The share of the background is taken out by the local means of both colours, as blur fusion does in one pass
-(M. Forte, "Approximate Fast Foreground Colour Estimation", ICIP 2021), but for one thing: of the means only their
+seen. The share of the background is taken out by the local means of both colors, as blur fusion does in one pass
+(M. Forte, "Approximate Fast Foreground Color Estimation", ICIP 2021), but for one thing: of the means only their
 difference counts, which leaves the pixel's own detail. The definition, which tests/pictures.py has in NumPy, with the
-frame's colour c, the mask a with the look's curve, and the mask m that is drawn, which may have another edge:
+frame's color c, the mask a with the look's curve, and the mask m that is drawn, which may have another edge:
 
     cells   squares of `side` pixels, a share of the frame's height: c and a of the pixel in the middle, in bytes, a not
             softened; in the last row and column, the middle is in the frame at least
@@ -32,7 +32,7 @@ _CELLS, _STEPS = 60, 120  # along the frame's height, about
 
 
 class Foreground:
-    """Compares colours in frames of one size."""
+    """Compares colors in frames of one size."""
 
     def __init__(self, context: Context, frame_size: ImageSize, unit: int) -> None:
         """`unit` is the texture unit of the result, and of what is on its way to it. Raises DeviceError."""

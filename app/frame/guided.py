@@ -1,39 +1,39 @@
-"""A frame's textures and its mask on the network's grid go in; the mask as a function of colour comes out, by cells.
+"""A frame's textures and its mask on the network's grid go in; the mask as a function of color comes out, by cells.
 
-It is the fast guided filter (He and Sun, "Fast Guided Filter", arXiv 1505.00996) with a colour guide, whose pixels
+It is the fast guided filter (He and Sun, "Fast Guided Filter", arXiv 1505.00996) with a color guide, whose pixels
 count by how sure the network is of them (as in Liba and others, "Sky Optimization", CVPR workshops 2020): an edge of
-the mask that is a little off is then drawn to the edge of the colours, since what is around it decides. The definition,
+the mask that is a little off is then drawn to the edge of the colors, since what is around it decides. The definition,
 which tests/app/frame/test_refine.py has in NumPy:
 
-    cells   of 2 x 2 pixels of the network's grid: the mean mask p, and the frame's colour c at the centre, bilinear
+    cells   of 2 x 2 pixels of the network's grid: the mean mask p, and the frame's color c at the center, bilinear
     steady  with b the c of the frame before: c = b + w (c - b), w = least + (1 - least) smoothstep(0.06, 0.18, |c - b|)
             and least as in temporal.py, so that a camera's noise does not make edges flicker
-    mean    for each 2 x 2 cells: their mean colour g, and the neighbourhood mean k of the p of the 6 x 6 cells around
+    mean    for each 2 x 2 cells: their mean color g, and the neighborhood mean k of the p of the 6 x 6 cells around
             them, which is certain only at some distance from the mask's edges, where networks err
     rare    of means that are certainly background, k < 0.2: r = 0.035 / (0.035 + sum(w (1 - k))) over the others of
             5 x 5 means in steps of 6 cells, w = (2 k - 1)^4 exp(-|g - g'|^2 / (2 * 0.04^2)): near 1 where no other one
-            has its colour
+            has its color
     vote    bilateral: of the same 5 x 5 means, w = (2 k - 1)^4, u = w exp(-|g - c|^2 / (2 * 0.04^2)), with the trust
             t = 1 - smoothstep(0.005, 0.02, sum(w r) / (sum(w where k < 0.5) + 0.02)), o = 0.3 + t (0.001 - 0.3) and
             n = 0.015 t sum(w max(2 k - 1, 0)): v = (sum(u k) + n + o p) / (sum(u) + n + o), and with the k that
             the cell is in d = 1 - smoothstep(0.7, 0.95, |2 k - 1|): p += d (2 v - 1)^2 (v - p). A cell near an
-            edge takes the mask of similar colours, or keeps its own where those disagree. Where the background repeats
-            itself, little evidence is enough, and a cell whose colour is similar to none becomes person, by n, where a
-            person is near: collars, hats, objects in the hand. Elsewhere the background has rare colours too
+            edge takes the mask of similar colors, or keeps its own where those disagree. Where the background repeats
+            itself, little evidence is enough, and a cell whose color is similar to none becomes person, by n, where a
+            person is near: collars, hats, objects in the hand. Elsewhere the background has rare colors too
     guided  fit over the 13 cells at most two steps away, with means weighted by (2 p - 1)^2 + 0.3:
             a = (cov(c, c) + 0.001 I + 0.0025 J)^-1 cov(c, p), b = mean(p) - a . mean(c), all of J being 1: brightness
             differs by folds and shadows too, and has to differ more
     steep   by 2 around 0.5, for linear fits come out flat: a' = 2 a, b' = 2 b - 0.5
     again   with p = a' . c + b', clamped to 0..1, for a' and b' the means of the 3 x 3 cells around: what one fit could
-            not decide the next one does, with neighbours that it has decided
+            not decide the next one does, with neighbors that it has decided
 
 Beyond its edges the grid repeats: the mask its last pixels to fill the last cells, then all the outermost cells.
 
 Each pixel of the frame takes a' and b' interpolated between cells, which is one small texture instead of a second
-picture of the frame's size. Its mask is a' . colour + b', clamped to 0..1, and then softened, so that noise shows less
+picture of the frame's size. Its mask is a' . color + b', clamped to 0..1, and then softened, so that noise shows less
 and edges are as soft as in pictures (mask_over.glsl):
 
-    soft    the mean of five: for the pixel's colour, and for what that would be if it were as bright as each of the
+    soft    the mean of five: for the pixel's color, and for what that would be if it were as bright as each of the
             four pixels across its corners. Only luma differs: most formats have one chroma for several pixels
 
 Coefficients are interpolated by the device's own filter, since nothing on the CPU has to agree; hardware does that in
@@ -64,7 +64,7 @@ class GuidedFilter:
         self._gl, self._frame = context.gl, frame
         self._calls = CallCache(context.calls)
         pixels = sampling(frame.format.upright_size, grid, fit)
-        cells = Sampling(_centres(pixels.x), _centres(pixels.y))
+        cells = Sampling(_centers(pixels.x), _centers(pixels.y))
         size = cells.x.count, cells.y.count
         defines = {**axis_defines(cells), **frame.defines(), "CELL": CELL}
         self._shrink = Drawing(
@@ -88,7 +88,7 @@ class GuidedFilter:
     def run(self, mask: OffscreenTarget, age: int, least: float) -> OffscreenTarget:
         """The coefficients (a', b') of a mask in alpha for the frame of that age, their top row first.
 
-        With least 1 the colours of the frame before are forgotten.
+        With least 1 the colors of the frame before are forgotten.
         """
         self._cells, self._before = self._before, self._cells
         depends_on = self._cells.texture, mask.texture, self._frame.textures_of(age), least
@@ -126,7 +126,7 @@ class GuidedFilter:
             target.release()
 
 
-def _centres(pixels: SampledAxis) -> SampledAxis:
-    """Where the centres of cells lie in the frame, from where the network's pixels lie in it."""
+def _centers(pixels: SampledAxis) -> SampledAxis:
+    """Where the centers of cells lie in the frame, from where the network's pixels lie in it."""
     count, step = -(-pixels.count // CELL), 2 * CELL * pixels.step
     return SampledAxis(count, pixels.extent, step, (CELL - 1) * pixels.step + 2 * pixels.start, 2 * pixels.den)

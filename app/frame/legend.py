@@ -1,4 +1,4 @@
-"""The names of classes and a frame's size go in; a legend comes out: a picture with a row of colour and text for each.
+"""The names of classes and a frame's size go in; a legend comes out: a picture with a row of color and text for each.
 
 It depends on the model alone, so that no frame waits for what the network has found in it.
 """
@@ -70,7 +70,7 @@ def _named(number: int, labels: Sequence[str]) -> str:
 
 
 def _draw_row(picture: Rgba, at: ImageSize, name: str, number: int | None, scale: float) -> None:
-    """A colour and a name from a place on; a row without a number has no colour."""
+    """A color and a name from a place on; a row without a number has no color."""
     (x, y), (row, padding, swatch) = at, (round(each * scale) for each in (_ROW, _PADDING, _SWATCH))
     if number is not None:
         top = y + (row - swatch) // 2

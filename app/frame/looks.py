@@ -1,10 +1,10 @@
-"""A look and the file behind the person, together; and a colour as it is written goes in, its numbers come out."""
+"""A look and the file behind the person, together; and a color as it is written goes in, its numbers come out."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from .colour_names import CSS_COLOURS
-from .effects import COLOUR
+from .color_names import CSS_COLORS
+from .effects import COLOR
 from .render import Color, Look
 
 
@@ -17,12 +17,12 @@ class ChosenLook:
 
 
 def parse_color(text: str) -> Color | None:
-    """The colour that #rrggbb or a name of CSS means, each part from 0 to 1; None for everything else.
+    """The color that #rrggbb or a name of CSS means, each part from 0 to 1; None for everything else.
 
-    A file that is called as a colour is is meant by ./red.
+    A file that is called as a color is is meant by ./red.
     """
-    found = COLOUR.fullmatch(text)
-    digits = found[1] if found else CSS_COLOURS.get(text.lower())
+    found = COLOR.fullmatch(text)
+    digits = found[1] if found else CSS_COLORS.get(text.lower())
     if digits is None:
         return None
     red, green, blue = bytes.fromhex(digits)

@@ -58,7 +58,7 @@ LIMITS: Mapping[Precision, MaskLimits] = MappingProxyType(
 )
 
 
-# Of quantised networks: a value that one rounding takes to the next step takes others with it.
+# Of quantized networks: a value that one rounding takes to the next step takes others with it.
 LIMITS_OF_STEPS = MaskLimits(0.2, 0.99, 2, of_clip=True)
 
 
@@ -117,7 +117,7 @@ def compare_masks(frame: int, gpu: Floats, cpu: Floats) -> MaskDifference:
 
 
 def save_picture(path: Path, difference: MaskDifference, rgba: Rgba, gpu: Floats, cpu: Floats) -> None:
-    """A PNG of frame, GPU mask, CPU mask and their difference, side by side, labelled. Raises MediaError."""
+    """A PNG of frame, GPU mask, CPU mask and their difference, side by side, labeled. Raises MediaError."""
     apart = np.minimum(np.nan_to_num(errors(gpu, cpu), nan=1.0), 1) * _FULL_SCALE  # errors may be huge
     panels = [
         (f"frame {difference.frame}", np.ascontiguousarray(rgba[..., 2::-1])),
@@ -128,7 +128,7 @@ def save_picture(path: Path, difference: MaskDifference, rgba: Rgba, gpu: Floats
             _shown(apart if apart.ndim == 2 else apart.max(-1)),
         ),
     ]
-    write_png(path, np.hstack([labelled(text, picture) for text, picture in panels])[..., ::-1])
+    write_png(path, np.hstack([labeled(text, picture) for text, picture in panels])[..., ::-1])
 
 
 def _shown(values: Floats) -> npt.NDArray[np.uint8]:
@@ -140,7 +140,7 @@ def _shown(values: Floats) -> npt.NDArray[np.uint8]:
     return whole if whole.ndim == 3 else np.asarray(cv2.cvtColor(whole, cv2.COLOR_GRAY2BGR), np.uint8)
 
 
-def labelled(text: str, picture: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+def labeled(text: str, picture: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     """A picture (h, w, 3) with a line of text above it."""
     strip = np.zeros((_LABEL_ROWS, picture.shape[1], 3), np.uint8)
     cv2.putText(strip, text, (8, 22), cv2.FONT_HERSHEY_SIMPLEX, 0.6, (255, 255, 255), 1, cv2.LINE_AA)

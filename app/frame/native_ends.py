@@ -20,14 +20,14 @@ def sampled_picture(format: PictureFormat, there: Sampling) -> SampledPicture:
     """How the network's input samples pictures of a format; `there` is the map to the upright picture."""
     stored = there.stored(format)
     planes = tuple(
-        SampledPlane(int(np.prod(shape[1:])), format.sample_bytes, axis.neighbours())
+        SampledPlane(int(np.prod(shape[1:])), format.sample_bytes, axis.neighbors())
         for shape, axis in zip(format.plane_shapes, _row_axes(format, stored), strict=True)
     )
     is_rgba = format.layout == "rgba"
     white, matrix = 255.0 if is_rgba else float((1 << format.bits) - 1), None
     if not is_rgba:
-        colours, offset = format.to_rgb()
-        matrix = np.hstack([colours, offset[:, None]]).astype(np.float32)
+        colors, offset = format.to_rgb()
+        matrix = np.hstack([colors, offset[:, None]]).astype(np.float32)
     seen = stored.y.inside(), stored.x.inside()
     return SampledPicture(planes, _channels(format, stored), white, matrix, seen, format.orientation.transpose)
 
@@ -41,13 +41,13 @@ def _row_axes(format: PictureFormat, stored: Sampling) -> Sequence[SampledAxis]:
 
 def _channels(format: PictureFormat, stored: Sampling) -> tuple[SampledChannel, ...]:
     """Where samples of each channel lie, and how their columns are mixed."""
-    columns = stored.x.neighbours()
+    columns = stored.x.neighbors()
     if format.layout == "rgba":
         return tuple(SampledChannel(0, offset, 4, columns) for offset in range(3))
     luma = SampledChannel(0, 0, 1, columns)
     if format.layout == "gray":
         return (luma,)
-    chroma = stored.chroma(format).x.neighbours()
+    chroma = stored.chroma(format).x.neighbors()
     if format.packed:
         own, *others = _LUMA_AND_CHROMA[format.layout]
         return SampledChannel(0, *own, columns), *(SampledChannel(0, *other, chroma) for other in others)
@@ -59,4 +59,4 @@ def _channels(format: PictureFormat, stored: Sampling) -> tuple[SampledChannel, 
 def resized_mask(frame_size: ImageSize, mask_size: ImageSize, fit: Fit) -> ResizedMask:
     """How a frame, upright, samples the network's mask."""
     back = sampling(frame_size, mask_size, fit).inverse()
-    return ResizedMask(back.y.neighbours(), back.x.neighbours(), (back.y.inside(), back.x.inside()))
+    return ResizedMask(back.y.neighbors(), back.x.neighbors(), (back.y.inside(), back.x.inside()))

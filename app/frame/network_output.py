@@ -13,7 +13,7 @@ from texelflow.gpu_delegate.shader import ParameterValue
 from ..picture.preprocess import ImageSize
 from .effects import Effect, picture_effects
 
-MOST_CLASSES = 256  # that are drawn, all in other colours
+MOST_CLASSES = 256  # that are drawn, all in other colors
 MOST_SCORES = 1 << 26  # 256 MiB of float32
 
 

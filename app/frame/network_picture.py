@@ -3,7 +3,7 @@
 This is the written definition, which picture.frag and, for the network's picture in RAM, cpu_path.py follow. A value v
 of the output tensor becomes c = clamp((v - low) / (high - low), 0, 1); a network of three channels has alpha 1. A pixel
 of the frame samples that as it samples a mask (app/picture/preprocess.py): bilinear, clamped at the edges, and, where
-the network never saw it, alpha 0. With strength s and the frame's colour f the effects are
+the network never saw it, alpha 0. With strength s and the frame's color f the effects are
 
     picture                  mix(f, c.rgb, s * c.a)
     replace, color, checker  mix(behind, mix(f, c.rgb, s), c.a)

@@ -1,15 +1,15 @@
 """A network's mask goes in, frame after frame; a refined one, steady and fitted to the picture's edges, comes out.
 
 Two steps, each on or off at any time: temporal.py makes the mask steady on the network's grid, guided.py fits it to the
-colours of the frame. What comes out is a texture of coefficients: the mask at a pixel is dot(rgb, colour) + alpha, both
+colors of the frame. What comes out is a texture of coefficients: the mask at a pixel is dot(rgb, color) + alpha, both
 interpolated, clamped to 0..1 and softened (mask_over.glsl). Without the guided step they are (0, 0, 0, mask).
 
-A frame that the network does not see keeps the coefficients of the last one that it saw: they are of colours, so that
+A frame that the network does not see keeps the coefficients of the last one that it saw: they are of colors, so that
 the edge still follows the picture.
 
 With a delay of one frame the previous frame is shown, and its mask is computed from the masks before and after it.
 Where the network saw that frame, the next one decides uncertain pixels; where it did not, the mask is interpolated
-between its neighbours, if the newest frame has one.
+between its neighbors, if the newest frame has one.
 """
 
 from dataclasses import dataclass

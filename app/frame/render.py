@@ -187,7 +187,7 @@ class Compositor:
         )
 
     def _compared(self, look: Look) -> float:
-        """See how far the colours of person and background are apart; the texels of that per pixel of the frame."""
+        """See how far the colors of person and background are apart; the texels of that per pixel of the frame."""
         self._foreground = self._foreground or Foreground(self._context, self.frame_size, _APART_UNIT)
         return self._foreground.run(self._prepared("foreground_cells.frag", replace(look, grow=0, feather=0)))
 

@@ -34,7 +34,7 @@ class MaskLayout:
     """How the mask lies in the network's output tensor, and what is still to be done to it.
 
     stride is the floats per pixel: 4 in PHWC4, 1 for a tensor of one channel that is stored plainly. Values are what is
-    stored times `scale`: a quantised output is stored in steps.
+    stored times `scale`: a quantized output is stored in steps.
     """
 
     size: ImageSize

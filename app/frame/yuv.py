@@ -30,8 +30,8 @@ def nv12(size: ImageSize, matrix: Matrix = "bt709") -> PictureFormat:
     return PictureFormat(_even(size), "nv12", 8, (1, 1), matrix, False, "center")
 
 
-def grey(size: ImageSize) -> PictureFormat:
-    """Of (width, height): the red of a picture, which is as good as its green and blue if that is grey."""
+def gray(size: ImageSize) -> PictureFormat:
+    """Of (width, height): the red of a picture, which is as good as its green and blue if that is gray."""
     return PictureFormat(size, "gray")
 
 
@@ -51,7 +51,7 @@ class YuvPicture:
     """Codes of one format, one byte each, in a target as wide as the picture; its row 0 comes first in memory."""
 
     def __init__(self, context: Context, format: PictureFormat) -> None:
-        """For formats of i420, nv12 and grey. Raises DeviceError if the device does not draw pictures of that size."""
+        """For formats of i420, nv12 and gray. Raises DeviceError if the device does not draw pictures of that size."""
         width, height = format.size
         to_rgb, offset = format.to_rgb()
         to_yuv = np.linalg.inv(to_rgb)

@@ -24,14 +24,14 @@ _TAKEN: Mapping[str, tuple[str, ...]] = MappingProxyType(  # by ending; the firs
     }
 )
 TRANSPARENT: Mapping[str, str] = MappingProxyType({".mov": "prores", ".webm": "vp9"})
-_QUANTISERS: Mapping[str, tuple[int, int]] = MappingProxyType(  # at quality 0 and at quality 100
+_QUANTIZERS: Mapping[str, tuple[int, int]] = MappingProxyType(  # at quality 0 and at quality 100
     {
         "h264": (48, 8),  # CRF; 18 at the usual quality
         "vp9": (63, 3),  # CRF; 18
-        "prores": (13, 1),  # the quantiser; 4
+        "prores": (13, 1),  # the quantizer; 4
     }
 )
-_LAMBDA = 118  # FFmpeg's FF_QP2LAMBDA: units of global_quality in one of the quantiser
+_LAMBDA = 118  # FFmpeg's FF_QP2LAMBDA: units of global_quality in one of the quantizer
 _KEY_FRAME_DISTANCE = "15"
 
 
@@ -51,7 +51,7 @@ class Encoding:
 def choose_encoding(ending: str, codec: str = "auto", quality: int | None = None, alpha: bool = False) -> Encoding:
     """What to encode with for a file of that ending ('.mp4'; a pipe is '.mkv'). Raises UsageError where nothing goes.
 
-    `quality` is 0 to 100, 75 if None; see `quantiser`. `alpha` asks for transparency.
+    `quality` is 0 to 100, 75 if None; see `quantizer`. `alpha` asks for transparency.
     """
     ending = ending.lower()
     if codec not in CODECS:
@@ -67,15 +67,15 @@ def choose_encoding(ending: str, codec: str = "auto", quality: int | None = None
         raise UsageError(f"--codec {chosen} does not go into {ending}, but into {homes}; {ending} takes {_or(taken)}")
     if alpha and chosen != TRANSPARENT[ending]:
         raise UsageError(f"--codec {chosen} has no transparency in {ending}; there --codec {TRANSPARENT[ending]} has")
-    if quality is not None and chosen not in _QUANTISERS:
+    if quality is not None and chosen not in _QUANTIZERS:
         raise UsageError(f"--quality has no meaning for --codec {chosen}, which loses nothing; leave it out")
     return _encoding(chosen, USUAL_QUALITY if quality is None else quality, alpha)
 
 
-def quantiser(codec: str, quality: int) -> int:
-    """The CRF of H.264 and VP9, or the quantiser of ProRes: linear in the quality, finer where that is higher.
+def quantizer(codec: str, quality: int) -> int:
+    """The CRF of H.264 and VP9, or the quantizer of ProRes: linear in the quality, finer where that is higher.
 
-    | quality | h264 CRF | vp9 CRF | prores quantiser |
+    | quality | h264 CRF | vp9 CRF | prores quantizer |
     | ---: | ---: | ---: | ---: |
     | 0 | 48 | 63 | 13 |
     | 25 | 38 | 48 | 10 |
@@ -87,7 +87,7 @@ def quantiser(codec: str, quality: int) -> int:
     """
     if not 0 <= quality <= 100:
         raise UsageError(f"--quality {quality}: it goes from 0 (small files) to 100; {USUAL_QUALITY} is usual")
-    worst, best = _QUANTISERS[codec]
+    worst, best = _QUANTIZERS[codec]
     return worst - ((worst - best) * quality + 50) // 100
 
 
@@ -96,7 +96,7 @@ def _encoding(codec: str, quality: int, alpha: bool) -> Encoding:
         # Slices are counted by cores, if nobody says how many.
         options = {"level": "3", "slices": "4", "slicecrc": "1", "g": "1"}
         return Encoding(codec, "ffv1", options, "bgr0")
-    level = quantiser(codec, quality)
+    level = quantizer(codec, quality)
     if codec == "prores":
         options = {"profile": "4444" if alpha else "hq", "global_quality": str(level * _LAMBDA)}
         form = "yuva444p10le" if alpha else "yuv422p10le"

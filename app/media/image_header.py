@@ -2,7 +2,7 @@
 
 PNG, JPEG, WebP, TIFF and BMP. Kept instead of imagesize: that takes 0.1 s to import (it reads addresses of HTTP, and
 SVG), and says nothing of PNG's and WebP's orientation, of animations, and of where a file is cut off. Metadata is
-dropped before anything decodes it: a colour profile of 1 MB may inflate to gigabytes, and PyAV fails over frames that
+dropped before anything decodes it: a color profile of 1 MB may inflate to gigabytes, and PyAV fails over frames that
 bring their EXIF along.
 """
 

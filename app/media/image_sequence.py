@@ -15,7 +15,7 @@ import av
 
 from texelflow.gpu_delegate.errors import MediaError, UsageError
 
-from ..picture.convert import describe_colour
+from ..picture.convert import describe_color
 from ..picture.video_frame import FrameMaker
 from .image_file import read_image_file
 from .recording import Position, Recording, VideoInfo
@@ -76,7 +76,7 @@ class ImageRecording(Recording):
 
     def _describe(self, count: int | None) -> VideoInfo:
         frame = self._first_frame
-        matrix, levels = describe_colour(frame)
+        matrix, levels = describe_color(frame)
         return VideoInfo(
             path=self._path,
             width=frame.width,
@@ -89,8 +89,8 @@ class ImageRecording(Recording):
             duration_s=None if count is None else float(count / self._rate),
             codec="image",
             pixel_format=frame.format.name,
-            colour_matrix=matrix,
-            colour_range=levels,
+            color_matrix=matrix,
+            color_range=levels,
             has_audio=False,
         )
 

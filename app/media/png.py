@@ -16,7 +16,7 @@ from ..stale_files import locked, remove_if_stale
 from .finished import finished_by, last_picture, tagged_png
 from .output_stream import OutputStream
 
-PngPixels = npt.NDArray[np.uint8]  # grey (H, W), RGB (H, W, 3) or RGBA (H, W, 4) with straight alpha
+PngPixels = npt.NDArray[np.uint8]  # gray (H, W), RGB (H, W, 3) or RGBA (H, W, 4) with straight alpha
 
 
 def encode_png(image: PngPixels) -> bytes:

@@ -158,7 +158,7 @@ class Recorder(FrameTaker):
         The sound of audio_from is copied unchanged, in step with the frames, whose pts must then be those of that file.
         audio_cut says that the frames are a part of it, and drops the sound outside. Where .webm does not take its
         codec, it is converted to Opus, and a warning says so.
-        With `alpha` the alpha of the frames is kept, straight: colours are not multiplied by it; .mov and .webm hold
+        With `alpha` the alpha of the frames is kept, straight: colors are not multiplied by it; .mov and .webm hold
         it. `codec` and `quality` (0 to 100, 75 if None) are those of codecs.choose_encoding.
         `made_by` tags a file that is closed complete, for finished.finished_by; None leaves it without a tag.
         `sound`, which is encoded as it comes, takes the place of audio_from.

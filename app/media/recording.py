@@ -35,7 +35,7 @@ Opened = TypeVar("Opened", bound="Recording")
 class VideoInfo:
     """What a recording is, as displayed: sizes and sample_aspect_ratio after a turn by `rotation` degrees clockwise.
 
-    colour_matrix and colour_range are those used for conversion to RGB; frame_count and duration_s the file's claims.
+    color_matrix and color_range are those used for conversion to RGB; frame_count and duration_s the file's claims.
     """
 
     path: str
@@ -49,8 +49,8 @@ class VideoInfo:
     duration_s: float | None
     codec: str
     pixel_format: str
-    colour_matrix: str
-    colour_range: str
+    color_matrix: str
+    color_range: str
     has_audio: bool
 
 

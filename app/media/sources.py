@@ -14,7 +14,7 @@ import av
 
 from texelflow.gpu_delegate.errors import MediaError, UsageError
 
-from ..picture.convert import describe_colour
+from ..picture.convert import describe_color
 from ..picture.video_frame import FrameMaker
 from ..picture.video_frame import VideoFrame as VideoFrame
 from .container import ContainerLayout, examine_container
@@ -167,7 +167,7 @@ class FileSource(Recording):
         stream, turned = self._stream, self.maker.orientation.transpose
         aspect, rate = _aspect(stream), _rate(stream)
         duration_s = _duration_s(stream, self._container)
-        matrix, levels = describe_colour(frame)
+        matrix, levels = describe_color(frame)
         return VideoInfo(
             path=self._path,
             width=frame.height if turned else frame.width,
@@ -180,8 +180,8 @@ class FileSource(Recording):
             duration_s=duration_s,
             codec=stream.codec_context.name,
             pixel_format=frame.format.name,
-            colour_matrix=matrix,
-            colour_range=levels,
+            color_matrix=matrix,
+            color_range=levels,
             has_audio=bool(self._container.streams.audio),
         )
 

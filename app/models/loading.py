@@ -64,14 +64,14 @@ class InputValues:
 
 
 def input_values(model: FrameModel) -> InputValues:
-    """Of a model; those of a quantised one are steps."""
+    """Of a model; those of a quantized one are steps."""
     source = model.graph.tensors[model.graph.inputs[0]]
     (low, high), size = model.spec.input_range, step_size(source)
     return InputValues((low / size, high / size), byte_steps(source))
 
 
 def output_scale(model: FrameModel) -> float:
-    """What a value of a network's output in memory means: 1, or a step of a quantised one."""
+    """What a value of a network's output in memory means: 1, or a step of a quantized one."""
     return step_size(model.graph.tensors[model.graph.outputs[0]])
 
 

@@ -38,7 +38,7 @@ class ModelMetadata:
     input_range: tuple[float, float] | None = None  # what 0 and 255 become
     activation: str | None = None  # what the output still needs: none, sigmoid or softmax
     labels: tuple[str, ...] = ()  # of the output's channels
-    is_picture: bool = False  # whether the output is an image of colours
+    is_picture: bool = False  # whether the output is an image of colors
     output_range: tuple[float, float] | None = None  # what black and white are in the output
 
 
@@ -167,7 +167,7 @@ def _parse(metadata: _Table, data: bytes) -> ModelMetadata:
 
 
 def _is_picture(tensor: _Table) -> bool:
-    """Whether the content is an image in RGB; masks call themselves grey ones (Content, ImageProperties)."""
+    """Whether the content is an image in RGB; masks call themselves gray ones (Content, ImageProperties)."""
     content = tensor.table(3)
     image = content.table(1) if content is not None and content.small(0) == _IMAGE else None
     return image is not None and image.small(0) == _RGB

@@ -96,7 +96,7 @@ def _heads(net: Network, x: int) -> list[int]:
 
 
 def _scaled(net: Network, x: int) -> int:
-    """The paper's NoNorm, in place of layer normalisation: a scale and a bias for each channel."""
+    """The paper's NoNorm, in place of layer normalization: a scale and a bias for each channel."""
     width = net.shape(x)[-1]
     scaled = net.op("MUL", [x, net.constant(width, terms=2)], net.shape(x), Activated())
     return net.added(scaled, net.constant(width, terms=100))

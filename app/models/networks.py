@@ -1,6 +1,6 @@
 """The name of a published network goes in; the graph of its layers comes out, with random weights.
 
-Layers are those of the papers and of TensorFlow's published files, tails too; batch normalisation is folded into the
+Layers are those of the papers and of TensorFlow's published files, tails too; batch normalization is folded into the
 convolutions, as in those files. Inputs are pictures from -1 to 1, or words.
 """
 

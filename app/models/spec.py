@@ -23,7 +23,7 @@ ACTIVATIONS = ("none", "sigmoid", "softmax")
 
 _PERSON = "person"
 _SAY_INPUT_RANGE = "what black and white are: give --input-range, mostly 0,1 or -1,1"
-_COLOURS = (3, 4)  # channels of a picture: RGB, RGBA
+_COLORS = (3, 4)  # channels of a picture: RGB, RGBA
 _LEAST_RANGE, _MOST_RANGE = 1e-6, 1e6  # from black to white in a picture
 _MOST_PICTURE_PIXELS = 1 << 24  # 256 MiB of float32 RGBA
 
@@ -79,7 +79,7 @@ def parse_task(text: str) -> Task:
 def decide_spec(
     entry: ModelEntry | None, metadata: ModelMetadata, options: SpecOptions, output_shape: Sequence[int]
 ) -> ModelSpec | PictureSpec:
-    """The first that is given: by the options, the metadata (for ranges also what quantised tensors can say), the
+    """The first that is given: by the options, the metadata (for ranges also what quantized tensors can say), the
     catalogue.
 
     `output_shape` is (B, H, W, C). Raises UnsupportedError for an output that is neither a segmentation nor a picture,
@@ -124,7 +124,7 @@ def _task(entry: ModelEntry | None, metadata: ModelMetadata, options: SpecOption
     if entry or metadata.activation or metadata.labels:
         known = known or "segmentation"
     found = asked or known or options.assumed_task
-    if found is None and len(output_shape) == 4 and output_shape[3] in _COLOURS:
+    if found is None and len(output_shape) == 4 and output_shape[3] in _COLORS:
         first = "" if options.input_range or metadata.input_range else "--input-range LO,HI and "
         raise UsageError(
             f"its output {list(output_shape)} may be a picture or the scores of {output_shape[3]} classes: "
@@ -141,7 +141,7 @@ def _picture(
     output_shape: Sequence[int],
 ) -> PictureSpec:
     shape = list(output_shape)
-    if len(shape) != 4 or shape[0] != 1 or min(shape) < 1 or shape[3] not in _COLOURS:
+    if len(shape) != 4 or shape[0] != 1 or min(shape) < 1 or shape[3] not in _COLORS:
         raise UnsupportedError(
             f"the model's output has the shape {shape}; a picture is [1, H, W, 3] or, with transparency, [1, H, W, 4]"
         )
@@ -182,10 +182,10 @@ def _channel_choices(
     """The class to show, from each of its sources in order of precedence. Two classes: the first is background."""
     labels = metadata.labels[:channels]
     asked = None if options.channel is None else find_class(options.channel, labels, channels)
-    labelled = labels.index(_PERSON) if _PERSON in labels else None
+    labeled = labels.index(_PERSON) if _PERSON in labels else None
     known = entry.channel if entry else None
     listed = known if known is not None and known < channels else None
-    return asked, labelled, listed, channels - 1 if channels <= 2 else None
+    return asked, labeled, listed, channels - 1 if channels <= 2 else None
 
 
 def _check_options(options: SpecOptions) -> None:

@@ -109,13 +109,13 @@ class VideoSink:
 
 
 class PngSink:
-    """Pictures to PNG files in a folder, named by the numbers of their frames: 8-bit grey, RGB or RGBA."""
+    """Pictures to PNG files in a folder, named by the numbers of their frames: 8-bit gray, RGB or RGBA."""
 
     newest_wins = False
     warnings: Sequence[str] = ()
 
     def __init__(self, folder: Path, size: ImageSize, channels: int, made_by: str | None = None) -> None:
-        """`channels` is 1, 3 or 4; frames come as grey, or as RGBA. Makes the folder. Raises MediaError."""
+        """`channels` is 1, 3 or 4; frames come as gray, or as RGBA. Makes the folder. Raises MediaError."""
         self._folder, self._made_by = make_folder(folder), made_by
         self.name = one_line(str(folder))
         self._shape, self._channels = (size[1], size[0]) if channels == 1 else (size[1], size[0], 4), channels
@@ -145,7 +145,7 @@ class PictureSink:
     warnings: Sequence[str] = ()
 
     def __init__(self, path: Path, size: ImageSize, channels: int, made_by: str | None = None) -> None:
-        """`channels` is 1, 3 or 4; the frame comes as grey, or as RGBA. Raises MediaError."""
+        """`channels` is 1, 3 or 4; the frame comes as gray, or as RGBA. Raises MediaError."""
         check_writable(path)
         self._path, self.name, self._made_by = path, one_line(str(path)), made_by
         self._shape, self._channels = (size[1], size[0]) if channels == 1 else (size[1], size[0], 4), channels

@@ -16,7 +16,7 @@ from ..console import counted
 from ..files import check_output
 from ..frame.effects import Effect
 from ..frame.pipeline import Stage
-from ..frame.yuv import grey, i420
+from ..frame.yuv import gray, i420
 from ..names import free_name, next_name
 from ..picture.picture import PictureFormat
 from ..picture.preprocess import ImageSize
@@ -128,7 +128,7 @@ class Outputs:
         self._alpha = alpha
 
     def begin_masks(self, path: Path, *, replaces: bool = False) -> None:
-        """Begin a grey video of the mask, or PNG files of 8-bit grey in a folder. Raises MediaError, DeviceError."""
+        """Begin a gray video of the mask, or PNG files of 8-bit gray in a folder. Raises MediaError, DeviceError."""
         if wants_folder(path) or is_picture(path):
             self._begin_png("masks", path, replaces, channels=1, effect="mask")
         else:
@@ -235,7 +235,7 @@ class Outputs:
         path, make = self._named(given, replaces), PictureSink if is_picture(given) else PngSink
         sink = make(path, self._size, channels, self.writing.made_by)
         self._given.add(path)
-        self._begin(kind, sink, effect, grey(self._size) if channels == 1 else None)
+        self._begin(kind, sink, effect, gray(self._size) if channels == 1 else None)
 
     def _begin_video(
         self,
@@ -315,7 +315,7 @@ class Outputs:
 
 
 def _readers(context: Context | None, pictures: Pictures | RamMasks, keeps_all: bool) -> FrameReaders:
-    """A software renderer is waited for, so where every frame counts colours are converted on the encoder's thread."""
+    """A software renderer is waited for, so where every frame counts colors are converted on the encoder's thread."""
     if isinstance(pictures, RamMasks):
         return pictures
     if context is None:

@@ -83,7 +83,7 @@ class DeviceReaders:
     """Of pictures on the device."""
 
     def __init__(self, context: Context, pictures: Pictures, converts: bool = True) -> None:
-        """`converts`: whether colours are better converted here than by those who get RGBA."""
+        """`converts`: whether colors are better converted here than by those who get RGBA."""
         self._context, self._pictures, self._converts = context, pictures, converts
         self._yuv: dict[PictureFormat, YuvPicture] = {}  # kept, for making one takes time
 
@@ -155,14 +155,14 @@ class DeviceReader:
 
 
 class RamMasks:
-    """Of masks in RAM, where there is no OpenGL to draw with: as grey, or as RGBA."""
+    """Of masks in RAM, where there is no OpenGL to draw with: as gray, or as RGBA."""
 
     def __init__(self, size: ImageSize, mask: Callable[[], Floats]) -> None:
         """`mask` gives the last frame's mask (H, W) of (width, height) pixels, from 0 to 1."""
         self.size, self._mask = size, mask
 
     def takes(self, format: PictureFormat) -> bool:
-        """Whether it is grey."""
+        """Whether it is gray."""
         return format.layout == "gray"
 
     def open(self, effect: Effect | None, format: PictureFormat | None) -> "RamMaskReader":
@@ -187,10 +187,10 @@ class RamMaskReader:
     def request(self, stamp: FrameStamp) -> None:
         """Take the mask as it is now."""
         with np.errstate(invalid="ignore"):  # networks may put out what is no number
-            grey = np.rint(np.clip(self._mask(), 0, 1) * 255).astype(np.uint8)
+            gray = np.rint(np.clip(self._mask(), 0, 1) * 255).astype(np.uint8)
         if self._channels == 4:
-            grey = np.dstack([grey, grey, grey, np.full_like(grey, 255)])
-        self._ready.append((stamp, grey.reshape(-1)))
+            gray = np.dstack([gray, gray, gray, np.full_like(gray, 255)])
+        self._ready.append((stamp, gray.reshape(-1)))
 
     def collect(self) -> Iterator[StampedBytes]:
         """All of them."""

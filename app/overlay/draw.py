@@ -10,7 +10,7 @@ from typing import Any
 
 from .gui import SMALLEST_FONT_PX, letter_px, load_imgui
 
-BACK, OPAQUE, RULE = 0xDC1A1512, 0xF41A1512, 0x30FFFFFF  # colours are alpha, blue, green, red
+BACK, OPAQUE, RULE = 0xDC1A1512, 0xF41A1512, 0x30FFFFFF  # colors are alpha, blue, green, red
 BRIGHT, PLAIN, DIM = 0xFFFFFFFF, 0xFFE2DBD5, 0xFFA69C92
 CPU, GPU, LATE = 0xFFF2C879, 0xFF8FD98A, 0xFF5C6BFF
 PADDING = 0.7  # em
@@ -58,7 +58,7 @@ class Painter:
         self.fill(x, y, right, bottom, color, 0.45 * em)
         return round(x + PADDING * em), round(y + padding * em)
 
-    def centred(self, columns: int, lines: int) -> tuple[float, float]:
+    def centered(self, columns: int, lines: int) -> tuple[float, float]:
         """A dark box in the middle, through which hardly anything is seen."""
         wide = columns * self.letter / self.em
         left, top = (self.width / self.em - wide) / 2 - PADDING, (self.height / self.em - lines) / 2 - PADDING
@@ -87,7 +87,7 @@ class Painter:
     def graph(
         self, x: float, y: float, wide: float, high: float, times_ms: Sequence[float], places: int, budget_ms: float
     ) -> None:
-        """Times as bars from the left to the right, the last at the right edge; the budget as a labelled line."""
+        """Times as bars from the left to the right, the last at the right edge; the budget as a labeled line."""
         top_ms = scale_top_ms(times_ms, budget_ms)
         self.fill(x, y, x + wide, y + high, 0x18FFFFFF, 0.2 * self.em)
         step = wide / max(1, places)

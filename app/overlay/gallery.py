@@ -1,6 +1,6 @@
 """Settings go in; what can be put behind people is drawn as a grid of tiles, and settings come out as one was clicked.
 
-Nothing, two blurs, a colour with a picker, and pictures and videos: those of the package and those of a folder.
+Nothing, two blurs, a color with a picker, and pictures and videos: those of the package and those of a folder.
 """
 
 import contextlib
@@ -68,7 +68,7 @@ class Gallery:
         lacks = " There is no such folder." if settings.backgrounds and not self.textures.has_folder else ""
         imgui.text_wrapped(f"Drop a picture or a video onto the window, or keep some in {_shortened(folder)}.{lacks}")
         imgui.pop_style_color()
-        if clicked and clicked.key == "colour":
+        if clicked and clicked.key == "color":
             imgui.open_popup("picker")
         return _picked(imgui, clicked.settings if clicked else settings, self._color)
 
@@ -97,7 +97,7 @@ class Gallery:
             yield Offer(label, chosen, blurred, label, hint, textures.texture_of(sample))
         written, has_color = _written(self._color), parse_color(settings.background) is not None
         chosen = effect == "color" or (effect == "replace" and has_color)
-        yield Offer("colour", chosen, with_background(settings, written), "Colour", written, fill=_packed(self._color))
+        yield Offer("color", chosen, with_background(settings, written), "Color", written, fill=_packed(self._color))
         for shown in textures.shown:
             name = shown.candidate.name
             chosen = effect == "replace" and name == (settings.background or DEFAULT_BACKGROUND)
@@ -152,20 +152,20 @@ def _draw(imgui: Any, tile: Offer, em: float) -> None:
 
 
 def _picked(imgui: Any, settings: Settings, color: Color) -> Settings:
-    """Settings by the picker of colours, where it is open."""
+    """Settings by the picker of colors, where it is open."""
     if not imgui.begin_popup("picker"):
         return settings
     if imgui.is_key_pressed(imgui.Key.escape):
         imgui.close_current_popup()
     imgui.set_next_item_width(_PICKER * imgui.get_font_size())
     flags = imgui.ColorEditFlags_.no_side_preview | imgui.ColorEditFlags_.display_hex
-    moved, found = imgui.color_picker3("##colour", [*color], flags)
+    moved, found = imgui.color_picker3("##color", [*color], flags)
     imgui.end_popup()
     return with_background(settings, _written(found)) if moved else settings
 
 
 def _written(color: Sequence[float]) -> str:
-    """A colour, each part from 0 to 1, as the setting has it."""
+    """A color, each part from 0 to 1, as the setting has it."""
     return "#" + "".join(f"{round(255 * min(1.0, max(0.0, part))):02x}" for part in color)
 
 

@@ -18,7 +18,7 @@ def key_list(rows: Sequence[tuple[str, str]]) -> None:
     keys, words = ([plain(row[side]) for row in rows] for side in (0, 1))
     wide = max(map(len, keys), default=0) + 2
     columns = wide + max(map(len, words), default=0)
-    x, y = painter.centred(columns, len(rows))
+    x, y = painter.centered(columns, len(rows))
     painter.text(x, y, CPU, "\n".join(keys))
     painter.text(x + wide * painter.letter, y, PLAIN, "\n".join(words))
 
@@ -57,7 +57,7 @@ def progress(title: str, done: int, total: int) -> None:
     share = min(1.0, max(0.0, done / total)) if total > 0 else 0.0
     count = f"{done}/{total}" if total > 0 else ""
     columns = max(len(title) + 2 + len(count), 36)
-    x, y = painter.centred(columns, 2)
+    x, y = painter.centered(columns, 2)
     painter.text(x, y, BRIGHT, title)
     painter.text(x + (columns - len(count)) * painter.letter, y, DIM, count)
     y += 1.4 * painter.em

@@ -36,7 +36,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Block:
-    """Lines of text in one colour, from a column and a line of the panel on; both in letters of its font."""
+    """Lines of text in one color, from a column and a line of the panel on; both in letters of its font."""
 
     column: int
     line: int
@@ -46,7 +46,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """Lines of text in one colour, not yet in a place."""
+    """Lines of text in one color, not yet in a place."""
 
     color: int
     lines: list[str]

@@ -1,7 +1,7 @@
 """A decoded picture goes in, upright RGBA comes out; and RGBA goes in, a picture ready for the encoder comes out.
 
 YUV becomes RGB by the matrix and the range that the recording states. Where it states none: full range for the
-formats that are full by definition (yuvj*, grey), limited otherwise; BT.709 from 1280x720 on, BT.601 below, as players
+formats that are full by definition (yuvj*, gray), limited otherwise; BT.709 from 1280x720 on, BT.601 below, as players
 do. HDR is not tone-mapped.
 """
 
@@ -31,14 +31,14 @@ _BT709, _BT601 = 1, 6
 _STRETCH = np.clip((np.arange(256) - 16) * (255 / 219) + 0.5, 0, 255).astype(np.uint8)
 
 
-def colour_matrix(frame: av.VideoFrame) -> int:
+def color_matrix(frame: av.VideoFrame) -> int:
     """The frame's AVColorSpace, guessed from its size where it states none that can be converted."""
     if frame.colorspace in _MATRICES:
         return frame.colorspace
     return _BT709 if frame.width >= 1280 or frame.height >= 720 else _BT601
 
 
-def colour_range(frame: av.VideoFrame) -> int:
+def color_range(frame: av.VideoFrame) -> int:
     """The frame's AVColorRange, limited or full."""
     if frame.color_range in (_LIMITED, _FULL):
         return frame.color_range
@@ -47,19 +47,19 @@ def colour_range(frame: av.VideoFrame) -> int:
 
 def is_full_range(frame: av.VideoFrame) -> bool:
     """Whether samples use all their codes."""
-    return colour_range(frame) == _FULL
+    return color_range(frame) == _FULL
 
 
-def matrix_name(colour_space: int) -> Matrix:
-    """Of an AVColorSpace that colour_matrix gave."""
-    return _MATRICES[colour_space]
+def matrix_name(color_space: int) -> Matrix:
+    """Of an AVColorSpace that color_matrix gave."""
+    return _MATRICES[color_space]
 
 
-def describe_colour(frame: av.VideoFrame) -> tuple[str, str]:
+def describe_color(frame: av.VideoFrame) -> tuple[str, str]:
     """Matrix and range by name, as conversion uses them: ('bt709', 'limited'); RGB formats are ('rgb', 'full')."""
     if frame.format.is_rgb:
         return "rgb", "full"
-    return _MATRICES[colour_matrix(frame)], "full" if colour_range(frame) == _FULL else "limited"
+    return _MATRICES[color_matrix(frame)], "full" if color_range(frame) == _FULL else "limited"
 
 
 class ToRgba:
@@ -72,14 +72,14 @@ class ToRgba:
     def __call__(self, frame: av.VideoFrame) -> Rgba:
         """The frame as stored, not yet upright: uint8 (H, W, 4), alpha 255. Raises av.FFmpegError or ValueError."""
         if not frame.format.is_rgb:
-            frame.colorspace, frame.color_range = colour_matrix(frame), colour_range(frame)
+            frame.colorspace, frame.color_range = color_matrix(frame), color_range(frame)
         width, height = self._size
         converted = self._scaler.reformat(
             frame, width, height, "rgba", interpolation=_SWS_FLAGS, dst_color_range=_FULL, threads=1
         )
         rgba = np.array(converted.to_ndarray(), np.uint8)
-        if frame.format.name.startswith("gray") and colour_range(frame) == _LIMITED:
-            rgba = _STRETCH[rgba]  # libswscale treats every grey picture as full range
+        if frame.format.name.startswith("gray") and color_range(frame) == _LIMITED:
+            rgba = _STRETCH[rgba]  # libswscale treats every gray picture as full range
         rgba[..., 3] = 255
         return rgba
 
@@ -99,7 +99,7 @@ class ToLike:
         """Raises av.FFmpegError or ValueError."""
         width, height, name, matrix, levels = self._traits
         if not frame.format.is_rgb:
-            frame.colorspace, frame.color_range = colour_matrix(frame), colour_range(frame)
+            frame.colorspace, frame.color_range = color_matrix(frame), color_range(frame)
         return self._scaler.reformat(
             frame,
             width,
@@ -113,13 +113,13 @@ class ToLike:
 
 
 def _traits(frame: av.VideoFrame) -> tuple[int, int, str, int, int]:
-    return frame.width, frame.height, frame.format.name, colour_matrix(frame), colour_range(frame)
+    return frame.width, frame.height, frame.format.name, color_matrix(frame), color_range(frame)
 
 
 class FromRgba:
     """Converts RGBA frames to a format of FFmpeg's; YUV is in limited range BT.709, which is how the recorder tags it.
 
-    Alpha is kept where the format has it, and colours are not multiplied by it.
+    Alpha is kept where the format has it, and colors are not multiplied by it.
     """
 
     def __init__(self, pixel_format: str = "yuv420p") -> None:

@@ -1,6 +1,6 @@
 """The format of pictures: layout, size, range and matrix go in; shapes and conversion to RGB come out.
 
-A picture is what the decoder or the camera left in RAM: one plane of RGBA, of grey, or YUV in planes or packed.
+A picture is what the decoder or the camera left in RAM: one plane of RGBA, of gray, or YUV in planes or packed.
 Its format says how upright pixels with red, green and blue come out of that, and is the same for a whole recording.
 """
 
@@ -137,7 +137,7 @@ class PictureFormat:
     def chroma_axis(self, axis: Literal[0, 1]) -> tuple[int, int, int]:
         """(mul, add, div): what lies at luma's coordinate i along x (0) or y (1) is at (i * mul + add) / div of chroma.
 
-        Coordinates are those of pixels' centres. A pixel of chroma lies on the first of luma's 2, or amid them.
+        Coordinates are those of pixels' centers. A pixel of chroma lies on the first of luma's 2, or amid them.
         """
         factor = 1 << self.chroma_shift[axis]
         if self.siting == "topleft" or (self.siting == "left" and axis == 0):
@@ -147,7 +147,7 @@ class PictureFormat:
     def to_rgb(self) -> tuple[Doubles, Doubles]:
         """A matrix (3, 3) and an offset (3,) that make red, green and blue of luma, Cb and Cr, all codes from 0 to 1.
 
-        Grey is used for all three.
+        Gray is used for all three.
         """
         steps, least = (1 << self.bits) - 1, 1 << (self.bits - 8)
         luma, chroma = (1.0, 1.0) if self.full_range else (steps / (219 * least), steps / (224 * least))

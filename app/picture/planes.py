@@ -83,7 +83,7 @@ class PixelsToRgb:
 
 
 class PlanesToRgb:
-    """For pictures of YUV or grey of one format, likewise."""
+    """For pictures of YUV or gray of one format, likewise."""
 
     def __init__(
         self,

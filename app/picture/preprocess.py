@@ -5,27 +5,27 @@ frame_mean.glsl, mask_to_frame.comp, mask_over.glsl) follow as well, and with sa
 NumPy implementation that the CPU path runs. There are two ways in: `plain`, which other programs take as well and which
 the frame job is measured by, and `auto`, which holds on pictures that are noisy or dark.
 
-Geometry. Pixels are squares with their centres at +0.5. Pixel (X, Y) of the network's W x H input samples the w x h
+Geometry. Pixels are squares with their centers at +0.5. Pixel (X, Y) of the network's W x H input samples the w x h
 frame at column (X + 0.5) * scale_x + offset_x - 0.5, row likewise, where
 
     stretch    scale = (w / W, h / H), offset = 0: the whole frame, its aspect lost
-    crop       scale = min(w / W, h / H) on both axes, centred: the largest part with the network's aspect
-    letterbox  scale = max(w / W, h / H) on both axes, centred: the whole frame, with bars
+    crop       scale = min(w / W, h / H) on both axes, centered: the largest part with the network's aspect
+    letterbox  scale = max(w / W, h / H) on both axes, centered: the whole frame, with bars
 
 All of that is rational, so each axis is three integers: the coordinate is exactly (X * step + start) / den.
 
-Sampling is the mean of an interval along each axis, centred on the coordinate: every pixel counts by how much of it
+Sampling is the mean of an interval along each axis, centered on the coordinate: every pixel counts by how much of it
 lies within, pixels beyond the frame's edge repeat the one at the edge, weights and sums are in float32. In `plain` it
 is one pixel long, which is bilinear sampling. In `auto` it is as long as scale, the area
 under the network's pixel, but 1 pixel at least and 2.5 at most: means of more would blur what the network knows a
 person's edge by.
-A network pixel whose centre lies in a bar is black. Black becomes low there, white high, a byte b of RGBA
-low + (high - low) * b / 255. An input of whole numbers, as quantised networks have it, counts in them: low and high are
+A network pixel whose center lies in a bar is black. Black becomes low there, white high, a byte b of RGBA
+low + (high - low) * b / 255. An input of whole numbers, as quantized networks have it, counts in them: low and high are
 in its steps, and each value is rounded to the nearest one, halves away from zero, and limited to those that there are.
 
 YUV is not made RGB beforehand. Luma and both chromas are sampled at the same point, each on its own grid, by its own
 scale and clamped to its own edge; then the matrix is applied to the three samples, and red, green and blue are clamped
-to 0..1. Nothing is rounded on the way. With pixels counted from 0 at the centre of the first one, luma's coordinate u
+to 0..1. Nothing is rounded on the way. With pixels counted from 0 at the center of the first one, luma's coordinate u
 lies along an axis of which chroma has half the samples (others: u itself) at
 
     u / 2            where chroma lies on the first of two pixels: siting left along x, topleft along x and y
@@ -36,7 +36,7 @@ limited, with m = 2^(n-8), y = (Y - 16 m) / 219 m, b = (B - 128 m) / 224 m. Then
 
     red = y + 2 (1 - Kr) r      blue = y + 2 (1 - Kb) b      green = (y - Kr red - Kb blue) / (1 - Kr - Kb)
 
-Grey is luma alone. Where the recording is to be turned or mirrored, that is done to coordinates: what is sampled is the
+Gray is luma alone. Where the recording is to be turned or mirrored, that is done to coordinates: what is sampled is the
 stored picture at the place that the upright point comes from.
 
 Exposure, in `auto` alone: red, green and blue, 0 to 1, are multiplied by a gain and clamped to 1. The gain comes from
@@ -53,7 +53,7 @@ quarter. Where every frame of a recording counts, one of 300 counts as a first o
 that are by the lead of masks (docs/pieces.md) before them.
 
 Back. Pixel (x, y) of the frame samples the mask with the inverse of the same map, bilinear and clamped likewise. A
-frame pixel whose centre lies outside the crop, which the network never saw, has mask 0. Values of the mask up to 1e-20
+frame pixel whose center lies outside the crop, which the network never saw, has mask 0. Values of the mask up to 1e-20
 may count as 0 beforehand.
 """
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from texelflow.gpu_delegate.errors import UsageError
-from texelflow.gpu_delegate.llvm.sampling_tables import Neighbours
+from texelflow.gpu_delegate.llvm.sampling_tables import Neighbors
 
 from .picture import ImageSize, PictureFormat
 from .planes import Indices, Taps
@@ -83,12 +83,12 @@ class SampledAxis:
         weights = np.where(nth == 0, 1 - part, np.clip(part + self.length - nth, 0, 1)) / self.length
         return pixels.astype(np.intp), weights.astype(np.float32)
 
-    def neighbours(self) -> Neighbours:
+    def neighbors(self) -> Neighbors:
         """The same as taps, with pixels outside as such."""
-        return Neighbours(self.extent, self.intervals().places()[0], self.taps()[1])
+        return Neighbors(self.extent, self.intervals().places()[0], self.taps()[1])
 
     def inside(self) -> npt.NDArray[np.bool_]:
-        """Whether the centre that a pixel samples lies within the other image."""
+        """Whether the center that a pixel samples lies within the other image."""
         doubled = 2 * (np.arange(self.count, dtype=np.int64) * self.step + self.start) + self.den
         return (doubled >= 0) & (doubled <= 2 * self.den * self.extent)
 
@@ -141,5 +141,5 @@ def sampling(frame_size: ImageSize, tensor_size: ImageSize, fit: Fit = "stretch"
 
 
 def _axis(count: int, extent: int, scale: int, per: int, area: bool) -> SampledAxis:
-    """`count` pixels, each scale / per wide, centred on `extent` pixels."""
+    """`count` pixels, each scale / per wide, centered on `extent` pixels."""
     return SampledAxis(count, extent, 2 * scale, scale - per + extent * per - count * scale, 2 * per, area)

@@ -1,6 +1,6 @@
 """Decoded frames go in, frames with pictures come out: the decoder's own planes, or RGBA where those cannot be used.
 
-Read as decoded are planar YUV 4:2:0, 4:2:2 and 4:4:4 and grey, of 8 bits and, little-endian, of up to 16, nv12 and
+Read as decoded are planar YUV 4:2:0, 4:2:2 and 4:4:4 and gray, of 8 bits and, little-endian, of up to 16, nv12 and
 packed 4:2:2. Nothing is copied: the arrays are views of the decoder's memory, and keep it alive. All else becomes RGBA
 by libswscale. Frames that differ from a recording's first one, or store their rows upside down, are scaled and
 converted to its format.
@@ -20,7 +20,7 @@ from av.sidedata.sidedata import Type as SideDataType
 
 from texelflow.gpu_delegate.errors import MediaError
 
-from .convert import Rgba, ToLike, ToRgba, colour_matrix, is_full_range, matrix_name
+from .convert import Rgba, ToLike, ToRgba, color_matrix, is_full_range, matrix_name
 from .picture import ImageSize, Layout, Orientation, Picture, PictureFormat, Plane, Siting, rgba_format, rgba_picture
 
 _CHROMA_SHIFTS = {"420": (1, 1), "422": (1, 0), "444": (0, 0)}
@@ -137,7 +137,7 @@ def picture_format(frame: av.VideoFrame, orientation: Orientation) -> PictureFor
     if name not in _LAYOUTS or (name in _PACKED and frame.width % 2):
         return rgba_format((size[1], size[0]) if orientation.transpose else size)
     layout, bits, shifts = _LAYOUTS[name]
-    matrix = matrix_name(colour_matrix(frame))
+    matrix = matrix_name(color_matrix(frame))
     return PictureFormat(size, layout, bits, shifts, matrix, is_full_range(frame), _siting(frame), orientation)
 
 

@@ -89,7 +89,7 @@ def _check_look(flags: Mapping[str, object], settings: Settings) -> None:
     if flags.get("background") and effect not in ("replace", "color"):
         raise UsageError(f"--background goes with --effect replace or color, not with {effect}")
     if flags.get("background") and effect == "color" and choice.background:
-        raise UsageError(f"--background {choice.background}: the effect color takes a colour such as #20c070")
+        raise UsageError(f"--background {choice.background}: the effect color takes a color such as #20c070")
     if choice.background and effect == "replace":
         check_background(choice.background)
 

@@ -18,7 +18,7 @@ _SAMPLES = 4800  # every 8th pixel of every 8th row of 640x480
 _BLOCK = 8  # samples along a side
 _ALLOWED = 1.6  # of noise: the worst of some 80 blocks of 64 samples against their mean
 _PEAK = 255.0
-_LUMA: dict[Layout, int] = {"rgba": 1, "yuyv": 0, "uyvy": 1}  # the channel of the first plane; of colours it is green
+_LUMA: dict[Layout, int] = {"rgba": 1, "yuyv": 0, "uyvy": 1}  # the channel of the first plane; of colors it is green
 
 
 class MotionCheck:

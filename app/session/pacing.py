@@ -20,7 +20,7 @@ _USUAL_GAP_MS = 40.0  # until two frames are known
 
 
 def next_speed(speed: float, direction: int) -> float:
-    """The neighbour of a speed among SPEEDS: the next faster for 1, the next slower for -1, and 1 for 0."""
+    """The neighbor of a speed among SPEEDS: the next faster for 1, the next slower for -1, and 1 for 0."""
     if direction == 0:
         return 1.0
     further = [s for s in SPEEDS if (s - speed) * direction > 1e-9]

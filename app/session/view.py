@@ -65,8 +65,8 @@ class WindowView:
 
     @property
     def seen(self) -> bool:
-        """Unless it is minimised."""
-        return not self.window.minimised
+        """Unless it is minimized."""
+        return not self.window.minimized
 
     @property
     def closed(self) -> bool:

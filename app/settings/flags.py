@@ -13,7 +13,7 @@ from .settings import SettingKind, Spec, Verb, meaning, specs
 
 _SHORT = {"model": ("-m",)}
 _PLACEHOLDERS: dict[SettingKind, str] = {
-    "int": "N", "float": "NUMBER", "size": "WxH", "range": "LO,HI", "path": "PATH", "background": "PATH|COLOUR",
+    "int": "N", "float": "NUMBER", "size": "WxH", "range": "LO,HI", "path": "PATH", "background": "PATH|COLOR",
     "text": "NAME", "texts": "NAME", "class": "N|NAME",
 }  # fmt: skip
 _TYPES: dict[SettingKind, Any] = {

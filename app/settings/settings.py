@@ -16,7 +16,7 @@ from texelflow.gpu_delegate.wording import meant
 
 from ..frame.effects import (
     BUILT_IN_BACKGROUNDS,
-    COLOUR,
+    COLOR,
     DEFAULT_BACKGROUND,
     EFFECTS,
     LEAST_GAMMA,
@@ -104,7 +104,7 @@ class Spec:
             "bool": "true or false",
             "size": f"a size such as 640x480, {_MOST_SIDE} a side at most,",
             "range": "two numbers with a comma, the lower one first, such as 0,1 or -1,1,",
-            "background": "an image, a video, or a colour such as red or #3366cc",
+            "background": "an image, a video, or a color such as red or #3366cc",
             "class": f"a class' name, its number from 0 to {_MOST_CLASSES}, or -1",
             "texts": f"text on one line, or a list of up to {MOST_CAMERAS} such,",
         }
@@ -239,7 +239,7 @@ class Settings:
     effect: Effect = _picture("blur", "What is drawn.", choices=EFFECTS, in_replay="tint")
     background: str = _picture(
         "",
-        "Image, video, colour (red, #rrggbb) or built in: dusk, room, studio, lights.",
+        "Image, video, color (red, #rrggbb) or built in: dusk, room, studio, lights.",
         "background",
         choices=(*BUILT_IN_BACKGROUNDS,),
     )
@@ -252,7 +252,7 @@ class Settings:
         label="blur radius",
     )
     strength: float = _picture(1.0, "How much of a network's picture covers the frame.", **_share)
-    legend: bool = _picture(True, "The names of the classes beside their colours, with the effect classes.")
+    legend: bool = _picture(True, "The names of the classes beside their colors, with the effect classes.")
     light_wrap: float = _picture(0.0, "How much light of the background falls on the person's edge.", **_share)
     mirror: bool = _picture(False, "Flip the picture horizontally, as in a mirror.", label="flip horizontally")
     private: bool = _picture(
@@ -288,7 +288,7 @@ class Settings:
     )  # fmt: skip
     masks: str = _output(
         "",
-        "Record the masks: a grey video, or a folder for PNG files.",
+        "Record the masks: a gray video, or a folder for PNG files.",
         "path",
         was="mattes",
         label="record masks to",
@@ -452,7 +452,7 @@ def value_of(spec: Spec, raw: object) -> SettingValue | None:
         return ""
     if spec.kind == "range" and text and not _is_range(text):
         return None
-    if spec.kind == "background" and ("://" in text or (text.startswith("#") and not COLOUR.fullmatch(text))):
+    if spec.kind == "background" and ("://" in text or (text.startswith("#") and not COLOR.fullmatch(text))):
         return None
     return os.path.expanduser(text) if text.startswith("~/") else text  # no shell does it in files and panels
 

@@ -4,7 +4,7 @@ This is TensorFlow Lite's Inference Diff tool: the same inputs go through an int
 with the delegate. The error of an output in one run is the mean of the absolute differences of its values; avg_error,
 std_dev, min_error and max_error are those of all runs. Both interpreters read the file that is written from the graph.
 
-Quantised models differ between TensorFlow Lite's own kernels, too: XNNPACK rounds other than its reference kernels. So
+Quantized models differ between TensorFlow Lite's own kernels, too: XNNPACK rounds other than its reference kernels. So
 the delegate is compared with the latter, and may give other values more often than XNNPACK does by one in a hundred.
 """
 
@@ -32,7 +32,7 @@ from .check_model import Sample, Subject, finite, noise_for, samples_for
 DIFF_TOLERANCES: Mapping[Precision, float] = MappingProxyType({"fp32": 1e-3, "fp16": 0.1, "fp16-arithmetic": 0.2})
 DIFF_RUNS = 50
 TOLERANCE_OF_STEPS = 0.02  # five of 256
-FEWER_EQUAL = 0.01  # values of quantised models than XNNPACK has, as a share of all
+FEWER_EQUAL = 0.01  # values of quantized models than XNNPACK has, as a share of all
 MOST_DIFF_RUNS = 100_000
 
 
@@ -165,7 +165,7 @@ def _inputs(subject: Subject, count: int) -> Iterator[Sample]:
 
 
 def _real(values: npt.NDArray[Any], graph: Graph, index: int) -> npt.NDArray[Any]:
-    """What values mean: those of quantised tensors are integers in memory."""
+    """What values mean: those of quantized tensors are integers in memory."""
     tensor = graph.tensors[index]
     return dequantized(values, tensor) if tensor.quantization is not None else values
 

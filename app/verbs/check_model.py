@@ -213,7 +213,7 @@ def noise_for(subject: Subject, rng: np.random.Generator) -> Sample:
 def _rule(limit: float, precision: Precision, has_steps: bool) -> str:
     """What is allowed, for a person."""
     steps = (
-        "a step for each quantised operator of a kernel that gets TensorFlow Lite's inputs, and " if has_steps else ""
+        "a step for each quantized operator of a kernel that gets TensorFlow Lite's inputs, and " if has_steps else ""
     )
     halves = f", and {HALF_ERROR:.2g} for each time that values were stored as halves" if precision != "fp32" else ""
     return f"{steps}{limit:g} of 1 or of their magnitude{halves}"

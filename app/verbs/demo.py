@@ -136,8 +136,8 @@ def _agreement(checked: list[MaskDifference]) -> dict[str, float]:
 def _still(clip: Path, video: Path, mask: Floats) -> Rgba:
     """One frame, its mask and the result, side by side."""
     source, result = _frame(clip), _frame(video)
-    grey = np.rint(np.clip(mask, 0, 1) * 255).astype(np.uint8)
-    shown = np.asarray(cv2.cvtColor(grey, cv2.COLOR_GRAY2RGBA), np.uint8)
+    gray = np.rint(np.clip(mask, 0, 1) * 255).astype(np.uint8)
+    shown = np.asarray(cv2.cvtColor(gray, cv2.COLOR_GRAY2RGBA), np.uint8)
     gap = np.full((source.shape[0], _GAP, 4), 255, np.uint8)
     return np.hstack([source, gap, shown, gap, result])
 

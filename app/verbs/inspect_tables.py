@@ -49,7 +49,7 @@ def show_head(console: Console, graph: Graph, machine: str, peaks: Peaks | None)
 
 
 def types_line(graph: Graph) -> str:
-    """What inputs and outputs are that are not all float32, and how much of a graph is quantised; "" if nothing is."""
+    """What inputs and outputs are that are not all float32, and how much of a graph is quantized; "" if nothing is."""
     tensors = graph.tensors
     sides = [[_type(tensors[index]) for index in side][:_MOST_SHAPES] for side in (graph.inputs, graph.outputs)]
     if {*sides[0], *sides[1]} <= {"float32"}:
@@ -58,7 +58,7 @@ def types_line(graph: Graph) -> str:
     if count := sum(is_quantized(tensor) for tensor in tensors.values()):
         most = max(len(quantization_of(tensor).scales) for tensor in tensors.values() if is_quantized(tensor))
         channels = f", weights per channel in up to {most} scales" if most > 1 else ""
-        said.append(f"{count} of {len(tensors)} tensors quantised{channels}")
+        said.append(f"{count} of {len(tensors)} tensors quantized{channels}")
     return "; ".join(said)
 
 

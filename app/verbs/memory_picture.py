@@ -21,8 +21,8 @@ from texelflow.gpu_delegate.memory.registry import BOUNDS, END_TO_END, STRATEGIE
 from texelflow.gpu_delegate.program import CompiledGraph
 from texelflow.gpu_delegate.wording import counted
 
-COLOURS = 7  # of blocks: neighbours differ
-OUTER = -1  # in place of a colour: an input or output, whose place is the caller's
+COLORS = 7  # of blocks: neighbors differ
+OUTER = -1  # in place of a color: an input or output, whose place is the caller's
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class TensorBlock:
     end_task: int
     address_bytes: int
     size_bytes: int
-    colour: int  # below COLOURS, or OUTER
+    color: int  # below COLORS, or OUTER
 
     @property
     def tasks(self) -> tuple[int, int]:
@@ -115,18 +115,18 @@ def memory_page(compiled: CompiledGraph | NativeProgram, alignment_bytes: int, p
     task = "step" if isinstance(compiled, NativeProgram) else "dispatch"
     use, plan = use_in_program(compiled, task, alignment_bytes), compiled.plan
     sections = tuple(_section(each) for each in (use, use_in_graph(compiled.source)) if each.records)
-    colours, bound_bytes = plan_colours(use, plan), _bound_of(plan, *sections[:1])
+    colors, bound_bytes = plan_colors(use, plan), _bound_of(plan, *sections[:1])
     kept_in = counted(len(plan.buffer_bytes), "object") if len(plan.buffer_bytes) > 1 else "one arena"
-    used = plan_panel(use, plan, colours, bound_bytes, f"In use: {planner}, {kept_in}")
+    used = plan_panel(use, plan, colors, bound_bytes, f"In use: {planner}, {kept_in}")
     apart = naive(use.records, use.alignment_bytes)
-    unshared = plan_panel(use, apart, colours, bound_bytes, "Naive: a place for each")
+    unshared = plan_panel(use, apart, colors, bound_bytes, "Naive: a place for each")
     return MemoryPage(f"{compiled.source.name}, {where}", use, used, unshared, sections)
 
 
 def plan_panel(
-    use: TensorUse, plan: MemoryPlan, colours: Mapping[int, int], bound_bytes: int = 0, title: str = ""
+    use: TensorUse, plan: MemoryPlan, colors: Mapping[int, int], bound_bytes: int = 0, title: str = ""
 ) -> MemoryPanel:
-    """A plan of the tensors as blocks in these colours."""
+    """A plan of the tensors as blocks in these colors."""
     blocks = tuple(
         TensorBlock(
             use.names[record.tensor] or f"tensor {record.tensor}",
@@ -134,16 +134,16 @@ def plan_panel(
             min(record.last_task + 1, use.tasks),
             plan.offsets[record.tensor],
             record.size_bytes,
-            colours[record.tensor],
+            colors[record.tensor],
         )
         for record in use.records
     )
     return MemoryPanel(title, use.tasks, blocks, plan.buffer_bytes, bound_bytes)
 
 
-def plan_colours(use: TensorUse, plan: MemoryPlan) -> Mapping[int, int]:
-    """A colour for each tensor: of several buffers that of its buffer, in one arena another than its neighbours'."""
-    return _by_neighbour(use, plan) if len(plan.buffer_bytes) == 1 else _by_buffer(use, plan)
+def plan_colors(use: TensorUse, plan: MemoryPlan) -> Mapping[int, int]:
+    """A color for each tensor: of several buffers that of its buffer, in one arena another than its neighbors'."""
+    return _by_neighbor(use, plan) if len(plan.buffer_bytes) == 1 else _by_buffer(use, plan)
 
 
 def use_in_program(compiled: CompiledGraph | NativeProgram, task: str, alignment_bytes: int) -> TensorUse:
@@ -191,35 +191,35 @@ def _plans(use: TensorUse, strategies: Iterable[Strategy]) -> Iterator[tuple[str
 
 
 def _panels(use: TensorUse, plans: Mapping[str, MemoryPlan], bound_bytes: int) -> Iterator[MemoryPanel]:
-    """In one arena a tensor has the same colour under all strategies."""
+    """In one arena a tensor has the same color under all strategies."""
     shared: Mapping[int, int] | None = None
     for name, plan in plans.items():
         if len(plan.buffer_bytes) > 1:
-            colours = _by_buffer(use, plan)
+            colors = _by_buffer(use, plan)
         else:
-            colours = shared = shared or _by_neighbour(use, plan)
-        yield plan_panel(use, plan, colours, bound_bytes, name)
+            colors = shared = shared or _by_neighbor(use, plan)
+        yield plan_panel(use, plan, colors, bound_bytes, name)
 
 
 def _by_buffer(use: TensorUse, plan: MemoryPlan) -> Mapping[int, int]:
-    """A colour for each shared object; those beside each other differ."""
+    """A color for each shared object; those beside each other differ."""
     tensors = (record.tensor for record in use.records)
-    return {each: OUTER if each in use.outer else plan.places[each].buffer % COLOURS for each in tensors}
+    return {each: OUTER if each in use.outer else plan.places[each].buffer % COLORS for each in tensors}
 
 
-def _by_neighbour(use: TensorUse, plan: MemoryPlan) -> Mapping[int, int]:
-    """A colour for each tensor; those that touch in the picture differ, as far as there are colours."""
+def _by_neighbor(use: TensorUse, plan: MemoryPlan) -> Mapping[int, int]:
+    """A color for each tensor; those that touch in the picture differ, as far as there are colors."""
     records: Sequence[UsageRecord] = use.records
     first = np.array([record.first_task for record in records])
     last = np.array([record.last_task for record in records])
     start = np.array([plan.offsets[record.tensor] for record in records])
     end = start + np.array([record.size_bytes for record in records])
-    colours = np.full(len(records), OUTER)
+    colors = np.full(len(records), OUTER)
     for number in np.lexsort((start, first)):
         if records[number].tensor in use.outer:
             continue
         touching = (first <= last[number] + 1) & (last >= first[number] - 1)
         touching &= (start <= end[number]) & (end >= start[number])
-        near, far = (np.bincount(each[each >= 0], minlength=COLOURS) for each in (colours[touching], colours))
-        colours[number] = int(np.lexsort((far, near))[0])  # fewest neighbours have it, then fewest at all
-    return {record.tensor: int(colour) for record, colour in zip(records, colours, strict=True)}
+        near, far = (np.bincount(each[each >= 0], minlength=COLORS) for each in (colors[touching], colors))
+        colors[number] = int(np.lexsort((far, near))[0])  # fewest neighbors have it, then fewest at all
+    return {record.tensor: int(color) for record, color in zip(records, colors, strict=True)}

@@ -113,8 +113,8 @@ def _draw_head(sheet: _Page, page: MemoryPage) -> None:
     )
     line += f"the naive {unit.words(naive.total_bytes)}; no such plan takes less than {unit.words(used.bound_bytes)}"
     sheet.text(_EDGE, 0.58, line, fontsize=9)
-    key = "Colours tell neighbours apart" if len(used.buffer_bytes) == 1 else "A colour for each shared object"
-    key += f"; grey: inputs and outputs of the model; {_BUSIEST} the {use.task} with the most bytes alive"
+    key = "Colors tell neighbors apart" if len(used.buffer_bytes) == 1 else "A color for each shared object"
+    key += f"; gray: inputs and outputs of the model; {_BUSIEST} the {use.task} with the most bytes alive"
     key += f"; dashed: the lower bound; bold: the smallest; {_CUT_OFF} cut off"
     sheet.text(_EDGE, 0.78, key, fontsize=8, color=_FAINT)
 
@@ -299,7 +299,7 @@ def _fitting_points(sheet: _Page, text: str, width: float) -> float:
 
 
 def _fill(block: TensorBlock) -> str:
-    return _OUTER_FILL if block.colour == OUTER else _FILLS[block.colour]
+    return _OUTER_FILL if block.color == OUTER else _FILLS[block.color]
 
 
 def _corners(left: float, right: float, bottom: float, top: float) -> list[tuple[float, float]]:

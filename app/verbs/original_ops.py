@@ -110,7 +110,7 @@ ORIGINAL_OPS: Mapping[str, OriginalSupport] = MappingProxyType(
         "DENSIFY": OriginalSupport("part", "part", "of weights"),
         "DEQUANTIZE": OriginalSupport("part", "yes", "OpenGL: none of constants"),
         "FULLY_CONNECTED": OriginalSupport("part", "yes", "OpenGL: constant weights"),
-        "LSTM": OriginalSupport("part", "yes", "OpenGL: no int8 weights, no layer normalisation"),
+        "LSTM": OriginalSupport("part", "yes", "OpenGL: no int8 weights, no layer normalization"),
         "MEAN": OriginalSupport("part", "yes", "OpenGL: rows and columns"),
         "MIRROR_PAD": OriginalSupport("part", "part", "REFLECT alone"),
         "PAD": OriginalSupport("part", "yes", "OpenGL: no batch"),

@@ -63,7 +63,7 @@ class LoadingScreen:
             raise WindowClosedError
         if self._still is None and (frame := self._peek()):
             self._still = dimmed(window.context, frame)
-        if window.minimised:
+        if window.minimized:
             return
         if self._still:
             blit(self._still, letterbox(self._aspect, window.size), window)

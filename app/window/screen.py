@@ -28,7 +28,7 @@ class ShownPicture(Protocol):
 
 
 class Screen:
-    """Shows a canvas in a window, and `parts` over it. While that is minimised nothing is drawn.
+    """Shows a canvas in a window, and `parts` over it. While that is minimized nothing is drawn.
 
     watches_mouse: whether it is noticed where nothing can be clicked, too; `stirred`: whether keys() found that it was
     moved over the window, or pressed there.
@@ -80,12 +80,12 @@ class Screen:
     def redraw(self) -> None:
         """The same picture again: in another size, or with other parts."""
         for step in (self._blit, self._write, self._window.swap):
-            if not self._window.minimised:
+            if not self._window.minimized:
                 step()
 
     def _if_seen(self, step: Callable[[], None]) -> Callable[[VideoFrame], None]:
         def run(frame: VideoFrame) -> None:
-            if not self._window.minimised:
+            if not self._window.minimized:
                 step()
 
         return run

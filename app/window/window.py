@@ -118,7 +118,7 @@ class Window:
         return bool(self._glfw.window_should_close(self._handle))
 
     @property
-    def minimised(self) -> bool:
+    def minimized(self) -> bool:
         """Whether there is nothing to draw on."""
         return self._iconified or 0 in self.size
 
@@ -271,7 +271,7 @@ _LOCKS = 0x10 | 0x20  # Caps Lock and Num Lock, where they are reported
 
 
 def _library() -> Any:
-    """The module glfw, with its library initialised. Raises DeviceError."""
+    """The module glfw, with its library initialized. Raises DeviceError."""
     advice = "windows need a display, everything else works without"
     try:
         glfw = load_glfw()

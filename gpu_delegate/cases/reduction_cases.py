@@ -5,7 +5,7 @@ from itertools import product
 from types import MappingProxyType
 
 from ..graph import Attributes, Reduce, Shape, Softmax
-from ..ops.normalisation import LocalResponse
+from ..ops.normalization import LocalResponse
 from ..ops.running_sum import RunningSum
 from ..ops.top import Top
 from .op_case import CHANNELS, LARGE, MAPS, OpCase, case_of, size_text
@@ -35,7 +35,7 @@ def _reductions(op: str) -> Iterator[OpCase]:
     yield _reduced(op, LARGE, (3,), keep=True)
 
 
-def _normalisations(op: str) -> Iterator[OpCase]:
+def _normalizations(op: str) -> Iterator[OpCase]:
     betas: tuple[Attributes, ...] = (Softmax(1.0), Softmax(0.5)) if op == "SOFTMAX" else (Attributes(),)
     for attributes in betas:
         beta = f" beta {attributes.beta:g}" if isinstance(attributes, Softmax) else ""
@@ -77,6 +77,6 @@ REDUCTION_CASES: Mapping[str, Callable[[str], Iterator[OpCase]]] = MappingProxyT
         "TOPK_V2": _tops,
         "CUMSUM": _running_sums,
         "LOCAL_RESPONSE_NORMALIZATION": _local_responses,
-        **dict.fromkeys(("SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION"), _normalisations),
+        **dict.fromkeys(("SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION"), _normalizations),
     }
 )

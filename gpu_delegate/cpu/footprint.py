@@ -169,7 +169,7 @@ def _depthwise(weights: Shape, out: Shape, keep_all: bool) -> _Need:
 
 
 def _pool(out: Shape, pool: Pool2D) -> _Need:
-    """Neighbours in a row share the pointers of the columns that both read."""
+    """Neighbors in a row share the pointers of the columns that both read."""
     _, rows, columns, channels = out
     (height, width), (_, step) = pool.kernel, pool.stride
     pointers = rows * height * (width + aligned(columns, AT_ONCE) * min(step, width))

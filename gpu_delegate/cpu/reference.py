@@ -1,7 +1,7 @@
 """A graph and its inputs go in, its outputs come out: TensorFlow Lite on the CPU, fallback and reference.
 
 TensorFlow Lite does not validate files, so it never gets an untrusted one in this process: it gets a file that is
-written from the graph as read. A graph with opaque nodes or quantised tensors goes to a process of its own, and so does
+written from the graph as read. A graph with opaque nodes or quantized tensors goes to a process of its own, and so does
 the file itself where the graph does not hold all that it says.
 """
 
@@ -47,7 +47,7 @@ class Reference:
         """Load a graph as the reader created it, or after rewriting.py's passes.
 
         With keep_all_tensors no delegate hides the inner tensors and tensor() returns each of them; that is slower.
-        It `judges` others then, or if that is asked for: quantised models run in TensorFlow Lite's reference kernels,
+        It `judges` others then, or if that is asked for: quantized models run in TensorFlow Lite's reference kernels,
         of which its others differ by some steps.
         `delegate`, arguments of GpuDelegate, has it run on the GPU as far as that can; `delegation` tells how far. A
         graph that goes to a process of its own has its OpenGL context there, and shares no weights. With

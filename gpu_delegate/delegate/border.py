@@ -22,7 +22,7 @@ from ..quantization import BYTE_DTYPES
 from ..runtime import Program
 from .gl_objects import Bound, BufferLayout, GlObject, bound_object
 from .repacking import RepackingPrograms
-from .synchronisation import WaitType, wait_for_gpu
+from .synchronization import WaitType, wait_for_gpu
 from .tensor_border import TensorBorder
 
 _REPACKED = ("float32", *BYTE_DTYPES)

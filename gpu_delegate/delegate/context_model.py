@@ -1,6 +1,6 @@
 """A context of TensorFlow Lite goes in; the model that it holds comes out, as the bytes of a .tflite file.
 
-Nothing but the interpreter's own memory is asked: constants, quantisation, options and connections are what it computes
+Nothing but the interpreter's own memory is asked: constants, quantization, options and connections are what it computes
 with, wherever it had them from. The file has them all, and what the reader refuses in a file it refuses here.
 """
 

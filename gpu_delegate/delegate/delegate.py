@@ -20,7 +20,7 @@ from .gl_objects import BufferLayout, GlObject
 from .options import ExperimentalFlag, GpuDelegateOptions, InferencePreference, InferencePriority
 from .planning import DelegatedPartition
 from .runtime_check import check_runtimes
-from .synchronisation import WaitType
+from .synchronization import WaitType
 from .worker import open_worker
 
 
@@ -143,7 +143,7 @@ class GpuDelegate:
 
         index: as in get_input_details()[k]["index"]; an input of the model, or a tensor from one partition to others.
         source: a moderngl.Texture of exactly the tensor's width and height, with as many components as it has channels
-        or more. Row 0 is row 0 of the tensor; values are those that shaders read, 0 to 1 of a normalised format. Or a
+        or more. Row 0 is row 0 of the tensor; values are those that shaders read, 0 to 1 of a normalized format. Or a
         moderngl.Buffer of float32, or (name of a buffer, offset in bytes).
         layout: of a buffer: "BHWC", or "PHWC4" with zeros in the lanes behind the last channel.
 

@@ -20,7 +20,7 @@ from ..weights_cache import WeightsCache, graph_compiler, in_turns
 from .border import ProgramBorder
 from .repacking import RepackingPrograms
 from .serialization import Serialization, SerializedFile
-from .synchronisation import WaitType
+from .synchronization import WaitType
 from .worker import RELEASED, GlWorker
 
 _Result = TypeVar("_Result")

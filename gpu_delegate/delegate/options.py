@@ -17,7 +17,7 @@ from ..errors import UsageError
 from ..layout import Precision
 from ..memory.options import REWRITTEN
 from ..reading.model_file import printable_name
-from .synchronisation import WaitType
+from .synchronization import WaitType
 
 InferencePreference = Literal["fast_single_answer", "sustained_speed", "balanced"]
 InferencePriority = Literal["auto", "max_precision", "min_latency", "min_memory_usage"]
@@ -98,8 +98,8 @@ class GpuDelegateOptions:
         return CompileOptions(precision=self.precision, compile_budget_s=budget_s, memory=REWRITTEN)
 
     @property
-    def is_quantised_allowed(self) -> bool:
-        """Whether quantised models may run on the GPU; none does yet."""
+    def is_quantized_allowed(self) -> bool:
+        """Whether quantized models may run on the GPU; none does yet."""
         return "enable_quant" in self.experimental_flags
 
     @property

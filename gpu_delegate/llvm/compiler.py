@@ -1,7 +1,7 @@
 """The text of a module in LLVM's intermediate representation goes in; machine code, loaded and callable, comes out.
 
 The only file that knows llvmlite, which is loaded when first needed and may be missing. Object code is kept on disk, by
-the CPU, LLVM's version, what optimises, and the text. ORC's linker loads it: unlike MCJIT it ends no process for a
+the CPU, LLVM's version, what optimizes, and the text. ORC's linker loads it: unlike MCJIT it ends no process for a
 symbol that is missing, and outside functions are given to one module alone (llvm.org/docs/ORCv2.html).
 """
 
@@ -109,19 +109,19 @@ def compile_module(
 
 def object_code(text: str, target: CpuTarget) -> bytes:
     """An object file for a target, which need not be this machine's. Raises DeviceError."""
-    module, machine = _optimised(text, target)
+    module, machine = _optimized(text, target)
     code: bytes = machine.emit_object(module)
     return code
 
 
 def assembly(text: str, target: CpuTarget) -> str:
     """The same as assembly. Raises DeviceError."""
-    module, machine = _optimised(text, target)
+    module, machine = _optimized(text, target)
     listing: str = machine.emit_assembly(module)
     return listing
 
 
-def _optimised(text: str, target: CpuTarget) -> tuple[Any, Any]:
+def _optimized(text: str, target: CpuTarget) -> tuple[Any, Any]:
     """A module after the passes that pay for what they take, and what makes code of it."""
     llvm, machine = _llvm(), _machine(target)
     try:

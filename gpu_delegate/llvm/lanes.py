@@ -1,4 +1,4 @@
-"""Ints, conditions and floats of neighbouring pixels go in, LLVM's instructions on lanes come out.
+"""Ints, conditions and floats of neighboring pixels go in, LLVM's instructions on lanes come out.
 
 A lane is a pixel. An int that goes from lane to lane in equal steps is Affine: what it reads lies in a row. One that
 steps by fewer than the lanes there are is Near: what it reads is loaded at once and permuted. Only others are gathered.

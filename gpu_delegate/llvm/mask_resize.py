@@ -13,7 +13,7 @@ import numpy.typing as npt
 from . import ir
 from .ir import FLOAT, I32, I64, Function, Module, Register
 from .machine import CpuTarget
-from .sampling_tables import Neighbours, Word, WordReader, WordTable, gathered
+from .sampling_tables import Neighbors, Word, WordReader, WordTable, gathered
 
 MOST_COLUMNS = 1 << 14  # of a mask, of which a row is mixed on the stack
 _MARGIN = 64  # floats in front of a mixed row and behind it, where the columns at its edges are repeated
@@ -24,8 +24,8 @@ _PERMUTE = {16: "llvm.x86.avx512.permvar.sf.512", 8: "llvm.x86.avx2.permps"}  # 
 class ResizedMask:
     """How a frame samples a mask, two rows and two columns each; `seen` (rows, columns) of the frame, others are 0."""
 
-    rows: Neighbours
-    columns: Neighbours
+    rows: Neighbors
+    columns: Neighbors
     seen: tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]
 
     @property

@@ -47,7 +47,7 @@ class PlaneEmitter(Emitter):
         return 1 if shape.is_vector else 4 * plane_floats(shape)
 
     def looped_axes(self, kernel: Size2) -> tuple[bool, bool]:
-        """Rows first: where a lane's column is known, what neighbours read lies in a row."""
+        """Rows first: where a lane's column is known, what neighbors read lies in a row."""
         height, width = kernel
         return height * width > MOST_TAPS_IN_ROWS, width > MOST_COLUMNS
 

@@ -19,7 +19,7 @@ MARGIN_FLOATS = 256  # in front of and behind all tensors
 
 
 def plane_floats(shape: MapShape) -> int:
-    """Floats from one plane of a map to the next; 1 for vectors, whose channels are neighbours."""
+    """Floats from one plane of a map to the next; 1 for vectors, whose channels are neighbors."""
     return 1 if shape.is_vector else LINE_FLOATS * (ceil_div(shape.pixels, LINE_FLOATS) | 1)
 
 

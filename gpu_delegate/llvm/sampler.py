@@ -16,10 +16,10 @@ from ..graph import Steps
 from ..packing import Float32Array
 from . import ir
 from .ir import FLOAT, I32, I64, Function, Module, Register
-from .sampling_tables import Neighbours, Word, WordReader, WordTable, gathered, joined, least, transposed
+from .sampling_tables import Neighbors, Word, WordReader, WordTable, gathered, joined, least, transposed
 from .vector_math import FloatMath
 
-COLOURS = 3
+COLORS = 3
 PIXEL = 4  # samples that lie side by side in RGBA
 MOST_SAMPLES = 1 << 15  # of a plane's row, which is mixed on the stack
 _MARGIN = 64  # floats in front of a mixed row and behind it, where the samples at its edges are repeated
@@ -31,7 +31,7 @@ class SampledPlane:
 
     samples: int
     sample_bytes: int
-    rows: Neighbours
+    rows: Neighbors
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class SampledChannel:
     plane: int
     offset: int
     step: int
-    columns: Neighbours
+    columns: Neighbors
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class _Sampler:
             with f.loop(ir.integer(0), self.width, self.lanes) as x:
                 # The last block begins earlier where it would reach over the end, and is computed twice in parts.
                 start = least(f, x, f.binary("sub", self.width, ir.integer(self.lanes)))
-                self._store(self._colours(start, y), start, y)
+                self._store(self._colors(start, y), start, y)
         f.give_back()
 
     # Rows -------------------------------------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ class _Sampler:
     def _mix_samples(
         self, plane: _PlaneWords, taps: list[tuple[Register, Register]], sample_bytes: int, at: Register, lanes: int
     ) -> None:
-        """Some neighbours of a row: the sum of the same samples of all rows that are mixed, weighted."""
+        """Some neighbors of a row: the sum of the same samples of all rows that are mixed, weighted."""
         f, kind = self.f, f"i{8 * sample_bytes}"
         total: Register | None = None
         for row, weight in taps:
@@ -215,7 +215,7 @@ class _Sampler:
 
     # Columns ----------------------------------------------------------------------------------------------------------
 
-    def _colours(self, x: Register, y: Register) -> list[Register]:
+    def _colors(self, x: Register, y: Register) -> list[Register]:
         """Red, green and blue of some columns, 0 to 1."""
         f, one = self.f, ir.filled(ir.number(1.0), self.lanes)
         together = self.lanes >= PIXEL and all(channel.step == PIXEL for channel in self.picture.channels)
@@ -224,17 +224,17 @@ class _Sampler:
             return [self._limited("olt", value, one) for value in values]
         seen = f.binary("fmul", f.load(self.vector, f.at(self.columns_seen, x)), self._everywhere(self.rows_seen, y))
         found = []
-        for colour in range(COLOURS if len(values) > 1 else 1):
-            total = self._everywhere(self.matrix, 4 * colour + 3)
+        for color in range(COLORS if len(values) > 1 else 1):
+            total = self._everywhere(self.matrix, 4 * color + 3)
             for number, value in enumerate(values):
-                total = f.fma(value, self._everywhere(self.matrix, 4 * colour + number), total)
+                total = f.fma(value, self._everywhere(self.matrix, 4 * color + number), total)
             light = self._limited("ogt", total, ir.filled(ir.number(0.0), self.lanes))
             lit = f.binary("fmul", self._limited("olt", light, one), f.splat(self.gain, self.lanes))
             found.append(f.binary("fmul", self._limited("olt", lit, one), seen))
-        return found if len(values) > 1 else found * COLOURS
+        return found if len(values) > 1 else found * COLORS
 
     def _pixels(self, x: Register) -> list[Register]:
-        """The same where all channels are a pixel's four neighbours: a pixel is a vector, four of them are turned."""
+        """The same where all channels are a pixel's four neighbors: a pixel is a vector, four of them are turned."""
         f, channels = self.f, self.picture.channels
         base, words = self.planes[channels[0].plane].mixed, self.channels[0]
         quads = []
@@ -286,15 +286,15 @@ class _Sampler:
         rounded = FloatMath(self.f, self.vector).round_away(values)
         return self._limited("ogt", self._limited("olt", rounded, high), low)
 
-    def _store(self, colours: list[Register], x: Register, y: Register) -> None:
+    def _store(self, colors: list[Register], x: Register, y: Register) -> None:
         """Some columns of a row in the network's planes; where the picture is turned, of a column."""
         f = self.f
         across, along = (y, x) if not self.picture.is_turned else (x, y)
         row = f.binary("mul", f.convert("sext", across, I64), self.row_floats)
         first = f.at(f.at(self.out, row), along)
-        for colour, value in enumerate(colours):
+        for color, value in enumerate(colors):
             values = self._whole(f.fma(value, self.span, self.low))
-            plane = f.at(first, f.binary("mul", self.plane_floats, ir.integer(colour, I64)))
+            plane = f.at(first, f.binary("mul", self.plane_floats, ir.integer(color, I64)))
             if not self.picture.is_turned:
                 f.store(values, plane)
                 continue

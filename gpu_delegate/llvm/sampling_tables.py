@@ -21,7 +21,7 @@ Word = int | npt.NDArray[np.int32] | Float32Array
 
 
 @dataclass(frozen=True)
-class Neighbours:
+class Neighbors:
     """For each sampled place along an axis of `extent` samples those that it mixes, which follow each other.
 
     Places outside are the sample at the edge.

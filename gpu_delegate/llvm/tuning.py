@@ -19,12 +19,12 @@ _LIMITS = Limits(
 
 
 def cpu_device(target: CpuTarget) -> Device:
-    """The device that stands for a kind of CPU: a lane is a pixel, neighbours along x are in one vector.
+    """The device that stands for a kind of CPU: a lane is a pixel, neighbors along x are in one vector.
 
     Sums of all slices of a tile are in registers: four vectors of lanes for each slice, at most half of them. A kernel
     has one window or contraction: what the next one reads is still in the cache, and a window alone takes a third of
     the time, one channel after the other. Vector nodes are computed once, not in front of each that needs them. Weights
-    are read: literals in code are loads, too, and make it as long as the model. Tensors are float32, quantised ones
+    are read: literals in code are loads, too, and make it as long as the model. Tensors are float32, quantized ones
     too: there is no code for vectors of bytes.
     """
     rows = 1 if target.registers >= 32 else 2  # which share weights that take a register

@@ -26,7 +26,7 @@ def local_search(records: Sequence[UsageRecord], alignment_bytes: int = 1) -> Me
     least, met = lower_bound_bytes(records, alignment_bytes), {_key(order)}
     left = min(MOST_ORDERS, MOST_PLACED // max(1, len(records))) - 1
     while left > 0 and best.total_bytes > least:
-        for other in _neighbours(order, plan):
+        for other in _neighbors(order, plan):
             if _key(other) in met:
                 continue
             met.add(_key(other))
@@ -47,7 +47,7 @@ def _key(order: Sequence[UsageRecord]) -> tuple[int, ...]:
     return tuple(record.tensor for record in order)
 
 
-def _neighbours(order: Sequence[UsageRecord], plan: MemoryPlan) -> Iterator[list[UsageRecord]]:
+def _neighbors(order: Sequence[UsageRecord], plan: MemoryPlan) -> Iterator[list[UsageRecord]]:
     """Orders in which a tensor that ends highest is placed before one that it has been placed after."""
     for at, record in enumerate(order):
         if plan.offsets[record.tensor] + record.size_bytes == plan.total_bytes:

@@ -18,7 +18,7 @@ def strip_packing(records: Sequence[UsageRecord], alignment_bytes: int = 1) -> M
     """On the lowest part of the skyline the tensor that is alive longest within its tasks, until all are placed.
 
     Of equally low parts the earliest, of equally long tensors the largest. A part on which none of those left fits is
-    raised to the lower of its neighbours and joins it.
+    raised to the lower of its neighbors and joins it.
     """
     waiting, skyline = _Waiting(records), _Skyline(records)
     offsets: dict[int, int] = {}
@@ -82,7 +82,7 @@ class _Skyline:
             self._set(record.last_task + 1, end, below)
 
     def raise_lowest(self) -> None:
-        """Fill the lowest part up to the lower of its neighbours, or to both if they are equally high."""
+        """Fill the lowest part up to the lower of its neighbors, or to both if they are equally high."""
         start, end, _ = self.lowest()
         before, behind = self._parts.get(self._starts.get(start - 1, -1)), self._parts.get(end + 1)
         height = min(part[1] for part in (before, behind) if part)

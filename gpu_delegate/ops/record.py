@@ -49,7 +49,7 @@ class FileForm:
 
 @dataclass(frozen=True)
 class ByteRules:
-    """What TensorFlow Lite's specification of 8-bit quantisation demands of an op's tensors.
+    """What TensorFlow Lite's specification of 8-bit quantization demands of an op's tensors.
 
     What a file says otherwise is left to the CPU: TensorFlow Lite's kernels ignore it, each in its own way. Of all ops
     scales are positive and zero points are integers of the type; tensors other than weights have one of each.

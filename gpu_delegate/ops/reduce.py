@@ -27,7 +27,7 @@ from ..code import (
     Splat,
     Statement,
     StoreShared,
-    Synchronise,
+    Synchronize,
     Value,
     Vector,
     combined,
@@ -197,11 +197,11 @@ def _join_parts(emitter: "Emitter", fold: Reducer, totals: Sequence[Name]) -> No
     x, y, parts = emitter.tile.local
     threads, number = x * y * parts, Name("e", "int")
     if ARRAY in emitter.shared:
-        emitter.add(Synchronise())  # all have read what was shared before
+        emitter.add(Synchronize())  # all have read what was shared before
     emitter.shared[ARRAY] = threads * len(totals)
     for k, total in enumerate(totals):
         emitter.add(StoreShared(ARRAY, THREAD + k * threads, total))
-    emitter.add(Synchronise())
+    emitter.add(Synchronize())
     for k, total in enumerate(totals):
         emitter.add(Assign(total, Shared(ARRAY, PIXEL + k * threads)))
         with emitter.loop((number, parts - 1)):

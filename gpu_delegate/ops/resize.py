@@ -27,7 +27,7 @@ def read_resize(operator: Operator) -> Attributes:
     operator.expect((batch, *operator.integers(1), channels))
     align, half = bool(options.AlignCorners()), bool(options.HalfPixelCenters())
     if align and half and bilinear:
-        operator.damaged("aligned corners and half-pixel centres exclude each other")
+        operator.damaged("aligned corners and half-pixel centers exclude each other")
     return Resize(align, half)
 
 

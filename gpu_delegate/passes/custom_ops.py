@@ -69,7 +69,7 @@ def _windows(size: int, count: int, taps: int, step: int, before: int) -> tuple[
 
 
 def _resampled(chain: NodeChain) -> None:
-    """Four neighbours of each position, by how near they are; what lies outside of the map is zero."""
+    """Four neighbors of each position, by how near they are; what lies outside of the map is zero."""
     x, positions = chain.node.inputs
     batch, height, width, channels = chain.shape(x)
     pixels = batch * height * width
@@ -77,7 +77,7 @@ def _resampled(chain: NodeChain) -> None:
         raise UnsupportedError(f"Resampler (operator {chain.node.index}): {pixels} pixels, too many to tell them apart")
     flat = chain.reshape(x, pixels, channels)
     maps = chain.constant(height * width * np.arange(batch).reshape(-1, 1, 1, 1))
-    columns, rows = (_neighbours(chain, chain.part(positions, 3, k), size) for k, size in enumerate((width, height)))
+    columns, rows = (_neighbors(chain, chain.part(positions, 3, k), size) for k, size in enumerate((width, height)))
     terms = list[int]()
     for row, near_row in rows:
         for column, near_column in columns:
@@ -88,7 +88,7 @@ def _resampled(chain: NodeChain) -> None:
     chain.finish(chain.op("ADD_N", *terms))
 
 
-def _neighbours(chain: NodeChain, position: int, size: int) -> tuple[tuple[int, int], tuple[int, int]]:
+def _neighbors(chain: NodeChain, position: int, size: int) -> tuple[tuple[int, int], tuple[int, int]]:
     """Along one dimension: the place before and the one behind, limited to the map, and what each counts."""
     first = chain.op("FLOOR", position)
     share = chain.op("SUB", position, first)

@@ -2,7 +2,7 @@
 
 SPLIT, SPLIT_V, UNPACK and SLICE become STRIDED_SLICE, PACK becomes CONCATENATION, EXPAND_DIMS and SQUEEZE RESHAPE, a
 CONCATENATION of many several,
-normalisations reductions and arithmetic, TOPK_V2 an op for each of its outputs.
+normalizations reductions and arithmetic, TOPK_V2 an op for each of its outputs.
 """
 
 import math
@@ -33,7 +33,7 @@ from ..graph import (
 from ..layout import ceil_div
 from ..limits import Limits
 from ..operators import attributes_of
-from ..ops.normalisation import LocalResponse, MeanStddev
+from ..ops.normalization import LocalResponse, MeanStddev
 from ..ops.reduce import CHANNELS
 from ..ops.top import INDICES, VALUES
 from ..rewrite import Outcome, Rewriter
@@ -111,7 +111,7 @@ def _packed(edit: Rewriter, graph: Graph, node: Node) -> list[Node]:
     return [*(Node("RESHAPE", (i,), (part,)) for i, part in parts.items()), whole]
 
 
-def decompose_normalisations(graph: Graph) -> tuple[Graph, Outcome]:
+def decompose_normalizations(graph: Graph) -> tuple[Graph, Outcome]:
     """SOFTMAX, L2_NORMALIZATION, L2_POOL_2D and the like -> reductions, a pool or a matrix, and elementwise ops."""
     edit = Rewriter(graph)
     for node in graph.nodes:
@@ -171,12 +171,12 @@ def _softmax(chain: _Chain) -> None:
 
 def _log_softmax(chain: _Chain) -> None:
     """(x - max x) - log of the sum of exp(x - max x)."""
-    centred = chain.add("SUB", chain.x, chain.reduce("REDUCE_MAX", chain.x))
-    total = chain.reduce("SUM", chain.add("EXP", centred))
-    chain.add("SUB", centred, chain.on_reduced("LOG", total), last=True)
+    centered = chain.add("SUB", chain.x, chain.reduce("REDUCE_MAX", chain.x))
+    total = chain.reduce("SUM", chain.add("EXP", centered))
+    chain.add("SUB", centered, chain.on_reduced("LOG", total), last=True)
 
 
-def _l2_normalisation(chain: _Chain) -> None:
+def _l2_normalization(chain: _Chain) -> None:
     """x / max(sqrt of the sum of x^2, epsilon)."""
     norm = chain.on_reduced("SQRT", chain.reduce("SUM", chain.add("SQUARE", chain.x)))
     chain.add("DIV", chain.x, chain.on_reduced("MAXIMUM", norm, chain.constant(L2_EPSILON)), last=True)
@@ -185,10 +185,10 @@ def _l2_normalisation(chain: _Chain) -> None:
 def _mean_stddev(chain: _Chain) -> None:
     """(x - mean) / sqrt(the mean of (x - mean)^2 + epsilon)."""
     epsilon = chain.constant(attributes_of(chain.node, MeanStddev).epsilon)
-    centred = chain.add("SUB", chain.x, chain.reduce("MEAN", chain.x))
-    variance = chain.reduce("MEAN", chain.add("SQUARE", centred))
+    centered = chain.add("SUB", chain.x, chain.reduce("MEAN", chain.x))
+    variance = chain.reduce("MEAN", chain.add("SQUARE", centered))
     factor = chain.on_reduced("RSQRT", chain.on_reduced("ADD", variance, epsilon))
-    chain.add("MUL", centred, factor, last=True)
+    chain.add("MUL", centered, factor, last=True)
 
 
 def _local_response(chain: _Chain) -> None:
@@ -222,7 +222,7 @@ _FORMS: Mapping[str, Callable[[_Chain], None]] = MappingProxyType(
     {
         "SOFTMAX": _softmax,
         "LOG_SOFTMAX": _log_softmax,
-        "L2_NORMALIZATION": _l2_normalisation,
+        "L2_NORMALIZATION": _l2_normalization,
         "MEAN_STDDEV_NORMALIZATION": _mean_stddev,
         "LOCAL_RESPONSE_NORMALIZATION": _local_response,
         "L2_POOL_2D": _l2_pool,

@@ -317,7 +317,7 @@ OF_SHAPES: Mapping[str, Callable[[Shape], Values]] = MappingProxyType(
     {"SHAPE": np.array, "RANK": lambda shape: np.array(len(shape)), "ZEROS_LIKE": np.zeros}
 )
 
-# Ops that leave the bits of values as they are, or that read them in a way of their own: any type, quantised or not.
+# Ops that leave the bits of values as they are, or that read them in a way of their own: any type, quantized or not.
 BITS: Mapping[str, Fold] = MappingProxyType(
     {
         **dict.fromkeys(("RESHAPE", "EXPAND_DIMS", "SQUEEZE", "DENSIFY"), _reshape),

@@ -23,7 +23,7 @@ from .convolutions import (
 )
 from .custom_ops import express_custom_ops
 from .decomposition import (
-    decompose_normalisations,
+    decompose_normalizations,
     split_concatenations,
     split_reductions,
     split_sums,
@@ -63,7 +63,7 @@ PASSES: tuple[Pass, ...] = (
     split_top,
     express_products,
     separate_computed_weights,
-    decompose_normalisations,
+    decompose_normalizations,
     expand_running_sums,
     split_sums,
     split_concatenations,
@@ -106,7 +106,7 @@ UNFUSED_PASSES: tuple[Pass, ...] = (
     split_top,
     express_products,
     separate_computed_weights,
-    decompose_normalisations,
+    decompose_normalizations,
     expand_running_sums,
     split_sums,
     split_concatenations,

@@ -1,6 +1,6 @@
 """A graph with 8-bit tensors goes in, one of float32 comes out that computes the same integers.
 
-A quantised tensor becomes steps, whole numbers q - zero point. Zeros stay zeros (padding, unused lanes), and sums of
+A quantized tensor becomes steps, whole numbers q - zero point. Zeros stay zeros (padding, unused lanes), and sums of
 products of steps are exact in float32 below 2^24, in whichever order they are added. REQUANTIZE makes steps of the
 output of them, as TensorFlow Lite's reference kernels do. FORMS has a function for each op; what only moves values, all
 in one scale, stays as it is.

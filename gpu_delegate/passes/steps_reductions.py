@@ -1,4 +1,4 @@
-"""Means, sums and normalisations of 8-bit integers go in; the same of steps comes out, rounded as by TensorFlow Lite.
+"""Means, sums and normalizations of 8-bit integers go in; the same of steps comes out, rounded as by TensorFlow Lite.
 
 Averages are rounded as integers with their zero point: which way a half goes depends on it.
 """
@@ -49,7 +49,7 @@ def _sum(node: QuantizedNode) -> Sequence[Node]:
     return node.requantize(total, node.scale(x) / node.scale(node.out), node.most(0) * count)
 
 
-def _normalised(node: QuantizedNode) -> Sequence[Node]:
+def _normalized(node: QuantizedNode) -> Sequence[Node]:
     """SOFTMAX, LOG_SOFTMAX."""
     real = node.add("MUL", node.operand(0), node.constant("scale", node.scale(node.input(0))))
     found = node.add(node.node.op, real, attributes=node.node.attributes)
@@ -68,8 +68,8 @@ REDUCTION_FORMS: Mapping[str, Form] = MappingProxyType(
         "AVERAGE_POOL_2D": _averaged,
         "MEAN": _mean,
         "SUM": _sum,
-        "SOFTMAX": _normalised,
-        "LOG_SOFTMAX": _normalised,
+        "SOFTMAX": _normalized,
+        "LOG_SOFTMAX": _normalized,
         "L2_NORMALIZATION": _of_length_one,
     }
 )

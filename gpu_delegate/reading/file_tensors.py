@@ -1,4 +1,4 @@
-"""The tensors of a model's file go in as tables, checked Tensors come out: type, shape, values, quantisation.
+"""The tensors of a model's file go in as tables, checked Tensors come out: type, shape, values, quantization.
 
 What no kernel can use, but TensorFlow Lite can (sizes that are known only when it runs, texts, variables), is no error:
 the tensor says so in `unusable`.
@@ -173,7 +173,7 @@ class FileTensors:
         count = self._file.bounded("indices", vector.ValuesLength(), MAX_TENSOR_BYTES, item_bytes=1)
         return np.asarray(vector.ValuesAsNumpy() if count else (), np.int64)
 
-    # Quantisation -------------------------------------------------------------------------------------------------
+    # Quantization -------------------------------------------------------------------------------------------------
 
     def _quantization(self, index: int, tensor: Any, shape: Shape) -> tuple[Quantization | None, str]:
         """What the file says of integers, None where it says nothing; and why it is unusable. Raises ModelError."""
@@ -181,7 +181,7 @@ class FileTensors:
         if table is None:
             return None, ""
         if table.DetailsType() and tensor.Type() != tflite.TensorType.FLOAT32:  # floats mean themselves
-            self.unwritable.add(f"tensor {index} is quantised in a way of its own")
+            self.unwritable.add(f"tensor {index} is quantized in a way of its own")
         count = self._file.bounded("scales", table.ScaleLength(), MAX_SCALES)
         if not count or not self._file.bounded("zero points", table.ZeroPointLength(), MAX_SCALES, item_bytes=8):
             return None, ""

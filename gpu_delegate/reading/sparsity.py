@@ -59,7 +59,7 @@ def dense_constant(values: npt.NDArray[np.generic], shape: Shape, layout: Sparse
 
 
 def _steps(shape: Shape, layout: SparseLayout) -> Sequence[tuple[int, int]]:
-    """(size, distance of neighbours in the dense constant) of each level. Raises ModelError."""
+    """(size, distance of neighbors in the dense constant) of each level. Raises ModelError."""
     rank, blocks = len(shape), len(layout.block_map)
     if sorted(layout.order) != list(range(rank + blocks)) or len(layout.levels) != rank + blocks:
         raise ModelError(f"a sparse constant of {rank} dimensions and {blocks} blocks is traversed {layout.order}")

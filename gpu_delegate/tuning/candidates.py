@@ -60,7 +60,7 @@ class Search:
 
     def others(self, kind: int, best: Tile) -> list[Tile]:
         """Tiles that differ from the best so far in one of KINDS, by its number."""
-        makers = self._layouts, self._neighbours, self._ways, self._groups, self._parts, self._neighbours
+        makers = self._layouts, self._neighbors, self._ways, self._groups, self._parts, self._neighbors
         found = self._promising(best, makers[kind](best))
         if kind == 0:  # of each number of rows the best two, since slices are looked at once more
             seen = Counter[int]()
@@ -77,7 +77,7 @@ class Search:
             shapes = [replace(tile, local=local) for local in self._locals(flat)]
             yield min(shapes, key=self._cost)
 
-    def _neighbours(self, best: Tile) -> Iterator[Tile]:
+    def _neighbors(self, best: Tile) -> Iterator[Tile]:
         """Other rows of a thread, and other slices or literals."""
         yield from (replace(best, rows=rows) for rows in self._rows())
         yield from (replace(best, z_slices=slices, baked=baked) for slices, baked in self._slices())

@@ -23,7 +23,7 @@ from ..nodes import (
 from ..tile import Tile
 
 _INPUT = 8.0  # multiplications that take as long as a read of an input
-_WEIGHT = 4.0  # the same of weights, which neighbours share
+_WEIGHT = 4.0  # the same of weights, which neighbors share
 _LITERAL = 0.4  # of such a read, for weights in the source
 _THREAD = 16.0  # and of what each thread does once
 _LANES = 4  # vec4s of weights for an input slice and an output slice

@@ -123,7 +123,7 @@ def test_refuses_a_recording(make: Callable[[Path], Path], fragment: str, tmp_pa
         (["replay", CLIP, "--background", "#12345"], "#12345"),
         (["replay", CLIP, "--background", "missing.png"], "missing.png"),
         (["replay", CLIP, "--effect", "tint", "--background", "#ffffff"], "--background goes with"),
-        (["replay", CLIP, "--effect", "color", "--background", "picture.png"], "takes a colour"),
+        (["replay", CLIP, "--effect", "color", "--background", "picture.png"], "takes a color"),
         (["replay", CLIP, "--fit", "squeeze"], "--fit squeeze"),
         (["replay", CLIP, "--backend", "vulkan"], "--backend vulkan"),
         (

@@ -121,7 +121,7 @@ def ailing(sizes: ScaleSizes) -> Iterator[str]:
 
 
 def million(sizes: ScaleSizes) -> Iterator[str]:
-    """The whole archive, with the losses of a data centre."""
+    """The whole archive, with the losses of a data center."""
     archive = ArchiveKind("clips", sizes.clips)
     cluster = ClusterKind(sizes.nodes, SECONDS_PER_FRAME, losses_per_hour=MONTHLY)
     yield f"\n{sizes.clips} clips on {sizes.nodes} nodes, each of which is lost once a month{COLUMNS}"

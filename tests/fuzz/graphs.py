@@ -2,7 +2,7 @@
 
     python -m tests.fuzz.graphs --count 5000             # seeds 0 to 4999
     python -m tests.fuzz.graphs --only 1234              # one graph again, in this process
-    python -m tests.fuzz.graphs --quantised int8 --count 500
+    python -m tests.fuzz.graphs --quantized int8 --count 500
 
 Graphs run in child processes, some at a time. One that fails is made small and kept as build/graphs/SEED.tflite, with
 its ops in SEED.txt. Exit code 1 if any failed; Ctrl-C ends with what was done so far.
@@ -41,7 +41,7 @@ KINDS = ("no", "int8", "uint8")
 BORDERS = ("own", "own", "float32", "uint8")
 LEAST_SCALE = 1e-6
 NEXT = 1 << 32  # further seed
-SAMPLES = 4  # from which a quantised graph's ranges come
+SAMPLES = 4  # from which a quantized graph's ranges come
 
 
 def made(seed: int, kind: str) -> tuple[bytes, Sequence[Sequence[Array]]]:
@@ -97,7 +97,7 @@ def keep(seed: int, kind: str, text: str) -> str:
     """A failing graph as it is, and a small one with what it is made of; where they are."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     (FOLDER / f"{seed}.txt").write_text(
-        f"{text}\nagain: python -m tests.fuzz.graphs --only {seed} --quantised {kind}\n"
+        f"{text}\nagain: python -m tests.fuzz.graphs --only {seed} --quantized {kind}\n"
     )
     data, _ = made(seed, kind)
     (FOLDER / f"{seed}.tflite").write_bytes(data)
@@ -112,7 +112,7 @@ def keep(seed: int, kind: str, text: str) -> str:
 
 
 def small_failure(seed: int, kind: str, context: Context) -> ModelBuilder:
-    """The smallest graph that still fails of one that does; of a quantised one its float twin as it is."""
+    """The smallest graph that still fails of one that does; of a quantized one its float twin as it is."""
     graph = random_graph(seed, continuous=kind != "no")
     if kind != "no":
         return graph
@@ -133,16 +133,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.graphs", description="Compare random graphs.")
     parser.add_argument("--count", type=int, default=5000)
     parser.add_argument("--seed", type=int, default=0, help="the first")
-    parser.add_argument("--quantised", choices=KINDS, default="no")
+    parser.add_argument("--quantized", choices=KINDS, default="no")
     parser.add_argument("--only", type=int, metavar="SEED")
     options = parser.parse_args()
     os.environ.setdefault("GALLIVM_PERF", "nopt")  # of kernels that run a few times, most of the time is compilation
     if options.only is not None:
         with open_context() as context:
-            print(outcome(options.only, options.quantised, context))
+            print(outcome(options.only, options.quantized, context))
         return 0
     load_interpreter_module()  # before the children, which then need not
-    return fuzz(range(options.seed, options.seed + options.count), options.quantised)
+    return fuzz(range(options.seed, options.seed + options.count), options.quantized)
 
 
 def fuzz(seeds: range, kind: str) -> int:

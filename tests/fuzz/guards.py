@@ -1,7 +1,7 @@
 """Op cases and random graphs go in; which of their native kernels read or write beside their memory comes out.
 
     python -m tests.fuzz.guards cases                    # every case of every op; also: cases ABS CONV_2D
-    python -m tests.fuzz.guards graphs --count 500 --quantised int8
+    python -m tests.fuzz.guards graphs --count 500 --quantized int8
 
 Arena and weights lie between pages that may not be touched, once at the end and once at the beginning of what may be.
 Their margins (llvm/planes.py), which kernels may read and never use, are filled with three patterns. Found is a crash,
@@ -158,7 +158,7 @@ def _outcome(graph: Graph, inputs: Sequence[Array]) -> str:
 
 def works(options: argparse.Namespace) -> Iterator[tuple[str, Callable[[], str]]]:
     """What runs in a child each, with its name."""
-    kind = options.quantised
+    kind = options.quantized
     if options.what == "cases":
         for op in options.ops or SUPPORTED_OPS:
             for first in range(0, len(cases_of(op)), CASES_AT_A_TIME):
@@ -167,7 +167,7 @@ def works(options: argparse.Namespace) -> Iterator[tuple[str, Callable[[], str]]
         end = options.seed + options.count
         for first in range(options.seed, end, GRAPHS_AT_A_TIME):
             last = min(first + GRAPHS_AT_A_TIME, end)
-            yield f"graphs from {first} on, quantised {kind}", partial(of_graphs, first, last, kind)
+            yield f"graphs from {first} on, quantized {kind}", partial(of_graphs, first, last, kind)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -177,7 +177,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("ops", nargs="*", metavar="OP", help="of the cases; all where none is named")
     parser.add_argument("--count", type=int, default=500, help="of graphs")
     parser.add_argument("--seed", type=int, default=0, help="the first graph")
-    parser.add_argument("--quantised", choices=KINDS, default="no")
+    parser.add_argument("--quantized", choices=KINDS, default="no")
     options, counted = parser.parse_args(arguments), Counter[str]()
     native_target()  # before the children, which then need not
     for name, work in works(options):

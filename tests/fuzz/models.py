@@ -27,13 +27,13 @@ OPAQUE = (*WRITTEN, *ORIGINAL)
 
 
 def small_models() -> Sequence[bytes]:
-    """Models of a few kilobytes with most of the ops, some of them quantised."""
+    """Models of a few kilobytes with most of the ops, some of them quantized."""
     networks = [random_network(seed).build() for seed in (3, 9, 14)]
-    return [selfie_like(1, size=(32, 16)), *networks, sparse_model(), *quantised_models()]
+    return [selfie_like(1, size=(32, 16)), *networks, sparse_model(), *quantized_models()]
 
 
 @cache
-def quantised_models() -> Sequence[bytes]:
+def quantized_models() -> Sequence[bytes]:
     """Twins of small networks in int8 and uint8, between floats and alone, and one with bytes for weights alone."""
     made = []
     for seed, scheme in enumerate((Scheme(), Scheme("uint8", False), Scheme(border="float32"))):

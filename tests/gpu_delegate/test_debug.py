@@ -325,7 +325,7 @@ class TestMessages:
         for _ in range(3):
             insert(own_context, UNDEFINED, b"a stale\nname")
         with pytest.warns(
-            OpenGLWarning, match="OpenGL, while in stage network: undefined behaviour: a stale name"
+            OpenGLWarning, match="OpenGL, while in stage network: undefined behavior: a stale name"
         ) as told:
             own_context.check_messages("in stage network")
         assert len(told) == 1
@@ -436,7 +436,7 @@ main(["models", "fetch", "selfie"])
         done = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=60, check=False
         )
-        assert done.stderr == "texelflow: OpenGL, while in stage network: undefined behaviour: a stale name\n"
+        assert done.stderr == "texelflow: OpenGL, while in stage network: undefined behavior: a stale name\n"
 
     @pytest.mark.gl
     @pytest.mark.parametrize("version", ["3.3", "4.2"])

@@ -1,4 +1,4 @@
-"""Real values as integers and back: the error is half a step, and the CPU path speaks floats to quantised networks."""
+"""Real values as integers and back: the error is half a step, and the CPU path speaks floats to quantized networks."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def test_floats_mean_themselves() -> None:
     assert dequantized(np.array([0.5], np.float64), tensor).dtype == np.float32
 
 
-def test_a_quantised_network_gives_a_mask() -> None:
+def test_a_quantized_network_gives_a_mask() -> None:
     """The mean of three channels of bytes, as it is."""
     m = ModelBuilder()
     x = m.tensor((1, 8, 8, 3), "uint8", scales=(1 / 255,), zero_points=(0,))

@@ -1,4 +1,4 @@
-"""A quantised model through all ways in and out: its file's own bytes, the same ones everywhere."""
+"""A quantized model through all ways in and out: its file's own bytes, the same ones everywhere."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 
 from tests.delegated import inferred, interpreter_of
 from tests.engine import on_gpu
-from tests.quantized_models import HEIGHT, SCHEMES, WIDTH, small_quantised
+from tests.quantized_models import HEIGHT, SCHEMES, WIDTH, small_quantized
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.delegate.delegate import GpuDelegate
@@ -25,7 +25,7 @@ from texelflow.gpu_delegate.saving.saved_graph import restore_graph, save_graph
 
 @pytest.mark.parametrize("name", SCHEMES)
 def test_all_ways_give_the_same_bytes(context: Context, name: str, tmp_path: Path) -> None:
-    model = small_quantised(SCHEMES[name])
+    model = small_quantized(SCHEMES[name])
     graph = read_model(model)
     source, result = graph.tensors[graph.inputs[0]], graph.tensors[graph.outputs[0]]
     limits, rng = np.iinfo(source.dtype), np.random.default_rng(1)
@@ -58,14 +58,14 @@ def test_all_ways_give_the_same_bytes(context: Context, name: str, tmp_path: Pat
 
 
 def test_other_types_than_the_files_are_refused(context: Context) -> None:
-    graph = read_model(small_quantised())
+    graph = read_model(small_quantized())
     with pytest.raises(UsageError, match=r"takes an array of int8 of shape \(1, 9, 14, 3\), not float32 of shape"):
         on_gpu(context, compile_graph(graph, SOFTWARE), [np.zeros((1, HEIGHT, WIDTH, 3), np.float32)])
 
 
 def test_constants_of_bytes_are_known_and_what_reads_inputs_is_not() -> None:
     """QUANTIZE, at the border, becomes other nodes, of which none stands for it."""
-    graph = read_model(small_quantised(SCHEMES["uint8 around int8"]))
+    graph = read_model(small_quantized(SCHEMES["uint8 around int8"]))
     assert [node.op for node in (graph.nodes[0], graph.nodes[-1])] == ["QUANTIZE"] * 2
     refusals = find_refusals(graph, SOFTWARE)
     assert (dict(refusals.reasons), refusals.constants) == ({}, frozenset())
@@ -75,7 +75,7 @@ def test_constants_of_bytes_are_known_and_what_reads_inputs_is_not() -> None:
 
 
 def test_what_integers_mean_tells_models_apart() -> None:
-    graph = read_model(small_quantised())
+    graph = read_model(small_quantized())
     source = graph.tensors[graph.inputs[0]]
     assert source.quantization
     other = Quantization((source.quantization.scales[0] * 2,), source.quantization.zero_points)

@@ -31,7 +31,7 @@ def test_random_graphs_agree_with_tensorflow_lite(context: Context, kind: str) -
     def agrees(seed: int) -> None:
         text, _ = first_difference(CheckedGraph(*made(seed, kind), seed), ways_of(seed), context)
         if text:
-            again = f"python -m tests.fuzz.graphs --only {seed} --quantised {kind}"
+            again = f"python -m tests.fuzz.graphs --only {seed} --quantized {kind}"
             pytest.fail(f"{text}\n{described(small_failure(seed, kind, context))}\n{again}")
 
     agrees()

@@ -1,1 +1,1 @@
-"""Quantised models go in; how near each way of running them is to TensorFlow Lite's reference kernels comes out."""
+"""Quantized models go in; how near each way of running them is to TensorFlow Lite's reference kernels comes out."""

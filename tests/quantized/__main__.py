@@ -1,7 +1,7 @@
-"""Quantised models go in; a table of how near we and XNNPACK are to the reference kernels comes out; exit code 1 if we
+"""Quantized models go in; a table of how near we and XNNPACK are to the reference kernels comes out; exit code 1 if we
 fall short on one.
 
-    python -m tests.quantized                        # networks with random weights, each quantised in several ways
+    python -m tests.quantized                        # networks with random weights, each quantized in several ways
     python -m tests.quantized mobilenet              # those whose names hold this
     python -m tests.quantized --folder DIR --json build/quantized.json
     python -m tests.quantized --way native           # this CPU's code instead of OpenGL; also delegate
@@ -22,7 +22,7 @@ from typing import Any
 from tests.fuzz.children import in_child
 from tests.quantized.inputs import NOISE, PICTURES, inputs_of
 from tests.quantized.judge import Nearness, faults, nearness
-from tests.quantized.networks import NETWORKS_TO_QUANTISE
+from tests.quantized.networks import NETWORKS_TO_QUANTIZE
 from tests.quantized.op_runs import SHAPES, measured_ops
 from tests.quantized.ours import WAYS, our_run
 from tests.quantized.quantizer import Scheme, hybrid_twin, quantized_twin
@@ -53,7 +53,7 @@ def judged(part: str, folder: Path | None) -> Iterator[Judged]:
     """The models whose names hold this."""
     found = [
         Judged(f"{name}-{label}", partial(generated, name, scheme))
-        for name in NETWORKS_TO_QUANTISE
+        for name in NETWORKS_TO_QUANTIZE
         for label, scheme in (*SCHEMES, ("hybrid", None))
     ]
     found += [Judged(path.stem, path.read_bytes) for path in (sorted(folder.glob("*.tflite")) if folder else ())]
@@ -62,7 +62,7 @@ def judged(part: str, folder: Path | None) -> Iterator[Judged]:
 
 def generated(name: str, scheme: Scheme | None) -> bytes:
     """The file of a network; hybrid without a scheme."""
-    net = NETWORKS_TO_QUANTISE[name]()
+    net = NETWORKS_TO_QUANTIZE[name]()
     if scheme is None:
         return hybrid_twin(net)
     samples = inputs_of(net.shape(net.inputs[0]), "float32")
@@ -120,7 +120,7 @@ def judge_ops(way: str) -> int:
 
 def main() -> int:
     """Judge the models that were named, or all; or single ops."""
-    parser = argparse.ArgumentParser(prog="python -m tests.quantized", description="Judge quantised models.")
+    parser = argparse.ArgumentParser(prog="python -m tests.quantized", description="Judge quantized models.")
     parser.add_argument("name", nargs="?", default="", help="what the names of the models hold")
     parser.add_argument("--folder", type=Path, metavar="DIR", help="further .tflite files")
     parser.add_argument("--way", choices=WAYS, default="gl", help="where they run; what is not whole, by the delegate")

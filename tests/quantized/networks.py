@@ -1,6 +1,6 @@
-"""Layer tables go in, float networks with random weights come out: what published quantised models are made of, small.
+"""Layer tables go in, float networks with random weights come out: what published quantized models are made of, small.
 
-Each function returns a network whose inputs are pictures from 0 to 1; `quantizer` makes quantised twins of them.
+Each function returns a network whose inputs are pictures from 0 to 1; `quantizer` makes quantized twins of them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -180,7 +180,7 @@ def moves(seed: int = 7, size: int = 33) -> Sketch:
 
 
 def attention(seed: int = 8, size: int = 32) -> Sketch:
-    """Patches, a normalised layer, products of matrices and SOFTMAX, as vision transformers have them."""
+    """Patches, a normalized layer, products of matrices and SOFTMAX, as vision transformers have them."""
     net, width = Net(seed), 24
     x = net.conv(net.image(size, size, 3), width, (8, 8), stride=(8, 8), padding="VALID")
     count = net.shape(x)[1] * net.shape(x)[2]
@@ -201,7 +201,7 @@ def attention(seed: int = 8, size: int = 32) -> Sketch:
     return net
 
 
-NETWORKS_TO_QUANTISE: Mapping[str, Callable[[], Sketch]] = MappingProxyType(
+NETWORKS_TO_QUANTIZE: Mapping[str, Callable[[], Sketch]] = MappingProxyType(
     {
         "mobilenet-v1": mobilenet_v1_like,
         "mobilenet-v2": mobilenet_v2_like,

@@ -1,4 +1,4 @@
-"""The bytes of a quantised model go in; a function that runs it here comes out: on OpenGL, as this CPU's code, or both
+"""The bytes of a quantized model go in; a function that runs it here comes out: on OpenGL, as this CPU's code, or both
 through TensorFlow Lite's interpreter with the delegate, whose other operators are the reference kernels."""
 
 from collections.abc import Iterator, Sequence

@@ -1,9 +1,9 @@
-"""A float model and inputs go in, its quantised twin comes out, by TensorFlow Lite's rules for quantised models.
+"""A float model and inputs go in, its quantized twin comes out, by TensorFlow Lite's rules for quantized models.
 
 Ranges are measured: the float twin runs on the inputs. Activations are int8 or uint8 with a scale and a zero point for
 each tensor, weights int8 with a scale for each channel (or uint8 with one for all), biases int32 with the product of
 the scales. Ops that only move or choose values keep their scale; LOGISTIC and its kin have fixed ones. What has no
-quantised form stays float, between DEQUANTIZE and QUANTIZE.
+quantized form stays float, between DEQUANTIZE and QUANTIZE.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,14 +47,14 @@ _OF_INTEGERS = "ARG_MAX ARG_MIN EQUAL NOT_EQUAL GREATER GREATER_EQUAL LESS LESS_
 _NOT_OF_UINT8 = "ABS EXP RSQRT SQUARED_DIFFERENCE BATCH_MATMUL SELECT_V2 REDUCE_MIN LOG"
 KEEP = frozenset(_KEPT.split())  # input and output have one scale
 OWN = frozenset(_SCALED.split())  # each tensor has its own
-WHOLE = frozenset(_OF_INTEGERS.split())  # of quantised inputs, with a result that is not quantised
+WHOLE = frozenset(_OF_INTEGERS.split())  # of quantized inputs, with a result that is not quantized
 UINT8_ALONE = frozenset(["DIV"])
 INT8_ALONE = frozenset(_NOT_OF_UINT8.split())
 
 
 @dataclass(frozen=True)
 class Scheme:
-    """How a model is quantised."""
+    """How a model is quantized."""
 
     dtype: str = "int8"
     per_channel: bool = True  # weights of convolutions, int8 alone
@@ -64,12 +64,12 @@ class Scheme:
 
 
 def quantized_twin(model: ModelBuilder, samples: Sequence[Sequence[Array]], scheme: Scheme = Scheme()) -> bytes:
-    """The .tflite file of a model quantised after its float twin's ranges on these inputs."""
+    """The .tflite file of a model quantized after its float twin's ranges on these inputs."""
     return _Twin(model, samples, scheme).build()
 
 
 def hybrid_twin(model: ModelBuilder, per_channel: bool = True) -> bytes:
-    """The .tflite file with int8 weights and float activations: the converter's dynamic range quantisation."""
+    """The .tflite file with int8 weights and float activations: the converter's dynamic range quantization."""
     twin = ModelBuilder(list(model.tensors), list(model.ops), list(model.inputs), list(model.outputs))
     for op in model.ops:
         if op.name not in WEIGHTS or op.name == "TRANSPOSE_CONV":
@@ -86,13 +86,13 @@ class _Twin:
     def __init__(self, model: ModelBuilder, samples: Sequence[Sequence[Array]], scheme: Scheme) -> None:
         self.model, self.scheme, self.out = model, scheme, ModelBuilder()
         self.floats = {i for i, tensor in enumerate(model.tensors) if tensor.dtype == "float32"}
-        self.quantised_ops = [op for op in model.ops if self.is_quantised(op)]
+        self.quantized_ops = [op for op in model.ops if self.is_quantized(op)]
         self.parent = list(range(len(model.tensors)))
         self.ranges = _ranges(model, samples)
         self.encodings = self.choose()
         self.stored: dict[tuple[int, str], int] = {}  # a tensor of the model, as "integers" or "floats"
 
-    def is_quantised(self, op: Any) -> bool:
+    def is_quantized(self, op: Any) -> bool:
         """Whether TensorFlow Lite has the op for these integers."""
         uint8 = self.scheme.dtype == "uint8"
         known = op.name in KEEP | OWN | WHOLE | FIXED.keys() | WEIGHTS.keys() | (UINT8_ALONE if uint8 else frozenset())
@@ -110,7 +110,7 @@ class _Twin:
     def choose(self) -> dict[int, Encoding]:
         """Scale and zero point of each float tensor that an op reads or writes as integers."""
         fixed: dict[int, Encoding] = {}
-        for op in self.quantised_ops:
+        for op in self.quantized_ops:
             if op.name in FIXED:
                 scale, zero_point = FIXED[op.name]
                 fixed[op.outputs[0]] = scale, zero_point - self.offset
@@ -167,14 +167,14 @@ class _Twin:
             self.stored[tensor, "floats"] = self.out.inputs[-1]
 
     def reads_integers(self, tensor: int) -> bool:
-        return any(tensor in op.inputs for op in self.quantised_ops)
+        return any(tensor in op.inputs for op in self.quantized_ops)
 
     def border_out(self, tensor: int) -> int:
         border = self.scheme.border
         if tensor not in self.floats:
             return self.put(tensor)
         written = next((op for op in self.model.ops if tensor in op.outputs), None)
-        if border == "float32" or written is None or written not in self.quantised_ops:
+        if border == "float32" or written is None or written not in self.quantized_ops:
             return self.as_floats(tensor)
         if border == "uint8":
             scale, zero_point = self.encodings[tensor]
@@ -213,7 +213,7 @@ class _Twin:
         return self.stored[key]
 
     def add(self, op: Any) -> None:
-        if op not in self.quantised_ops:
+        if op not in self.quantized_ops:
             inputs = [i if i < 0 else self.as_floats(i) if i in self.floats else self.put(i) for i in op.inputs]
             outputs = []
             for tensor in op.outputs:

@@ -3,7 +3,7 @@
 What was measured on single convolutions (16,384 sums each): the reference kernels of both packages, tflite-runtime 2.14
 and ai-edge-litert 2.3, scale an int32 in two roundings, by a multiplier of 31 bits and then by a power of two (halves
 go up in the first and away from zero in the second). Their optimized kernels round as Ruy does, otherwise, and XNNPACK
-rounds a product of float32 once, halves to even; it takes quantised operators in ai-edge-litert alone: tflite-runtime
+rounds a product of float32 once, halves to even; it takes quantized operators in ai-edge-litert alone: tflite-runtime
 2.14 leaves them to Ruy.
 """
 

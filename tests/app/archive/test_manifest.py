@@ -305,7 +305,7 @@ def test_a_damaged_line_of_a_piece_counts_as_absent(tmp_path: Path) -> None:
 def test_kinds_and_fields_of_later_versions_are_passed_over(tmp_path: Path) -> None:
     written(tmp_path, RESULTS[0])
     path = tmp_path / MANIFEST_NAME
-    data = path.read_bytes().replace(b'"worker":', b'"colour":{"a":[1]},"worker":')
+    data = path.read_bytes().replace(b'"worker":', b'"color":{"a":[1]},"worker":')
     path.write_bytes(data + b'{"kind":"tape","reel":3}\n{"kind":"tape"}\n')
     with ManifestIndex(path) as index:
         assert index.notes == (f"{path}: lines of a later version are passed over: 2 of 'tape'",)

@@ -30,8 +30,8 @@ def test_scenes_go_there_and_back() -> None:
     assert longer.frames == len(longer.path) == frames
     assert longer.path[: len(path)] == path
     assert longer.path[len(path) : 2 * len(path) - 1] == path[-2::-1]
-    neighbours = {pair for one, other in pairwise(path) for pair in ((one, other), (other, one))}
-    assert {*pairwise(longer.path)} <= neighbours
+    neighbors = {pair for one, other in pairwise(path) for pair in ((one, other), (other, one))}
+    assert {*pairwise(longer.path)} <= neighbors
 
 
 @pytest.mark.slow

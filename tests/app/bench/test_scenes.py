@@ -12,7 +12,7 @@ import pytest
 from tests.commands import Command
 from texelflow.app.bench.mask_quality import MaskScorer, Truth, f_score, outline
 from texelflow.app.bench.scene_data import SceneRow, choose_rows, read_scenes, scenes_folder
-from texelflow.app.bench.scene_figures import LEAST_PIXELS, MOST_PIXELS, SceneFigures, colour_error, stray_parts
+from texelflow.app.bench.scene_figures import LEAST_PIXELS, MOST_PIXELS, SceneFigures, color_error, stray_parts
 from texelflow.app.bench.scene_frames import FAR, SceneFrame, scene_frames
 from texelflow.app.bench.scene_layers import read_portrait
 from texelflow.app.bench.scene_photos import FETCHED, read_photo
@@ -166,13 +166,13 @@ def frame_of(matte: npt.NDArray[np.float32], ignored: Bools | None = None) -> Sc
     return SceneFrame(np.zeros((*matte.shape, 4), np.uint8), light, Truth(matte, ignored))
 
 
-def test_the_colour_of_a_right_picture_has_no_error_and_that_of_another_its_difference() -> None:
+def test_the_color_of_a_right_picture_has_no_error_and_that_of_another_its_difference() -> None:
     matte = np.zeros((40, 60), np.float32)
     matte[10:30, 20:40] = 1
     frame = frame_of(matte)
     right = np.dstack([frame.light + 30 * (1 - matte[..., None]), np.full(matte.shape, 255)]).astype(np.uint8)
-    assert colour_error(right, 30, frame) == 0
-    assert colour_error(right, 225, frame) == pytest.approx(195 * (1 - matte[frame.truth.band]).mean())
+    assert color_error(right, 30, frame) == 0
+    assert color_error(right, 225, frame) == pytest.approx(195 * (1 - matte[frame.truth.band]).mean())
 
 
 def test_far_is_beyond_a_distance_that_grows_with_the_frame() -> None:
@@ -211,7 +211,7 @@ def judged(raw: SceneFigures, ours: SceneFigures) -> Judged:
 def test_targets_and_worse_rows_are_those_of_the_figures() -> None:
     raw = SceneFigures(0.7, 0.02, 0.1, 0.01, 0, 1, 20, 1, 20, 1.2, 0.01, 10)
     better = replace(
-        raw, f_score=0.8, matte_error=0.01, flicker=0.003, hole_pixels=5, outline_length=1.05, colour_error=7
+        raw, f_score=0.8, matte_error=0.01, flicker=0.003, hole_pixels=5, outline_length=1.05, color_error=7
     )
     summary = scene_summary([judged(raw, better)] * 20)
     assert all(target["reached"] for target in summary["targets"]["both"])
@@ -238,7 +238,7 @@ def test_the_verb_judges_rows_and_draws_them(texelflow: Command, selfie_model: P
     (found,) = figures["rows"]
     raw, both = found["ways"]["raw"], found["ways"]["both"]
     assert 0.5 < raw["f_score"] < both["f_score"] <= 1
-    assert 0 < both["colour_error"] < raw["colour_error"] < 40
+    assert 0 < both["color_error"] < raw["color_error"] < 40
     assert both["refine_ms"] > 0 < both["composite_ms"]
     assert raw["refine_ms"] == 0
     picture = read_image_file(sheet)

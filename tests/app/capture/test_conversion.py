@@ -23,10 +23,10 @@ FORMATS = [
 
 
 def scene(size: ImageSize) -> Rgba:
-    """Grey that grows brighter to the right and down, all but linearly, so that turning it is noticed."""
+    """Gray that grows brighter to the right and down, all but linearly, so that turning it is noticed."""
     x, y = np.meshgrid(np.linspace(0, 1, size[0]), np.linspace(0, 1, size[1]))
-    grey = (40 + 120 * x + 60 * y).astype(np.uint8)
-    return np.dstack([grey, grey, grey, np.full_like(grey, 255)])
+    gray = (40 + 120 * x + 60 * y).astype(np.uint8)
+    return np.dstack([gray, gray, gray, np.full_like(gray, 255)])
 
 
 @pytest.mark.parametrize("format", FORMATS, ids=lambda format: f"{pixel_format_name(format)} {format.orientation}")
@@ -69,10 +69,10 @@ def test_every_format_can_be_converted(format: PictureFormat) -> None:
     assert np.abs(seen.astype(int) - scene(double).astype(int)).max() <= 10
 
 
-def test_colours_stay() -> None:
-    colours = np.array([[[200, 40, 60, 255], [30, 180, 50, 255], [40, 60, 210, 255]]], np.uint8)
-    rgba = np.ascontiguousarray(colours.repeat(48, 0).repeat(16, 1))
+def test_colors_stay() -> None:
+    colors = np.array([[[200, 40, 60, 255], [30, 180, 50, 255], [40, 60, 210, 255]]], np.uint8)
+    rgba = np.ascontiguousarray(colors.repeat(48, 0).repeat(16, 1))
     for format in FORMATS[2:8]:
         if format.size == (64, 48):
             wide = convert_like(CapturedFrame(rgba_picture(rgba)), format).picture
-            assert np.abs(rgba_of(wide)[24, [16, 32, 48], :3].astype(int) - colours[0, :, :3]).max() <= 6
+            assert np.abs(rgba_of(wide)[24, [16, 32, 48], :3].astype(int) - colors[0, :, :3]).max() <= 6

@@ -1,4 +1,4 @@
-"""The test pattern carries its number through scaling, colour conversion and H.264, and is never read wrongly."""
+"""The test pattern carries its number through scaling, color conversion and H.264, and is never read wrongly."""
 
 from pathlib import Path
 

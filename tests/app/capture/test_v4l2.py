@@ -137,7 +137,7 @@ def test_sizes_and_rates_of_a_range_are_the_common_ones() -> None:
         (format_entry(NV12, 640, 10, quantization=2), "bt2020", False),
     ],
 )
-def test_colours_are_what_the_driver_says(entry: bytes, matrix: str, full: bool) -> None:
+def test_colors_are_what_the_driver_says(entry: bytes, matrix: str, full: bool) -> None:
     current = v4l2.parse_v4l2_format(entry)
     assert (current.size, current.matrix, current.full_range) == ((640, 480), matrix, full)
     assert current.size_bytes == current.stride_bytes * 480

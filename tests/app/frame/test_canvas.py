@@ -29,9 +29,9 @@ def test_looks_switch_between_any_two_frames(context: Context) -> None:
     bench = Segmented(context, rgba, mask, Look())
     compiled: dict[str, set[int]] = {}
     full = Look(light_wrap=0.6, threshold=0.4, grow=1.5, feather=4, gamma=1.5, mirror=True, side_by_side=True)
-    for radius, colour in ((6, (0.9, 0.2, 0.4)), (40, (0.0, 0.5, 1.0)), (11, (1.0, 1.0, 0.0))):
+    for radius, color in ((6, (0.9, 0.2, 0.4)), (40, (0.0, 0.5, 1.0)), (11, (1.0, 1.0, 0.0))):
         for effect, base in product(MASK_EFFECTS, (full, Look())):
-            look = bench.canvas.look = replace(base, effect=effect, color=colour, radius=radius)
+            look = bench.canvas.look = replace(base, effect=effect, color=color, radius=radius)
             read_back = replace(context.readback)
             bench.show()
             bench.canvas.shown()

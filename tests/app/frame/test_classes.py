@@ -1,4 +1,4 @@
-"""Networks of several classes, shown whole: colours as defined, a legend that fits, numbers and names of classes."""
+"""Networks of several classes, shown whole: colors as defined, a legend that fits, numbers and names of classes."""
 
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Command:
     return Command(capsys)
 
 
-def test_colours_are_those_of_pascal_voc() -> None:
+def test_colors_are_those_of_pascal_voc() -> None:
     known = {0: (0, 0, 0), 1: (128, 0, 0), 2: (0, 128, 0), 15: (192, 128, 128), 20: (0, 64, 128), 255: (224, 224, 192)}
     assert {number: class_color(number) for number in known} == known
     assert len({class_color(number) for number in range(256)}) == 256
@@ -77,7 +77,7 @@ class Easel(Bench):
     ("classes", "fit", "mirror"), [(2, "stretch", False), (5, "crop", True), (130, "letterbox", False)]
 )
 @on_both_apis
-def test_every_pixel_has_the_colour_of_its_class(context: Context, classes: int, fit: Fit, mirror: bool) -> None:
+def test_every_pixel_has_the_color_of_its_class(context: Context, classes: int, fit: Fit, mirror: bool) -> None:
     scores = np.random.default_rng(1).normal(0, 5, (GRID[1], GRID[0], classes)).astype(np.float32)
     easel = Easel(context, scores)
     palette = np.array([class_color(number) for number in range(classes)])

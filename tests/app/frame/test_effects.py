@@ -97,7 +97,7 @@ def test_faint_background_keeps_its_shades(context: Context) -> None:
     assert np.abs(found - picture_of(Look("blur", radius=20), rgba, np.full((48, 320), 0.7, np.float32))).max() <= 0.6
 
 
-def test_cutout_keeps_the_colours_and_puts_the_mask_into_alpha(context: Context) -> None:
+def test_cutout_keeps_the_colors_and_puts_the_mask_into_alpha(context: Context) -> None:
     rgba, mask = noise(SMALL), disc(SMALL, 15)
     found = drawn(context, Look("cutout"), rgba, mask)
     assert np.array_equal(found[..., :3][mask == 1], rgba[..., :3][mask == 1])
@@ -107,7 +107,7 @@ def test_cutout_keeps_the_colours_and_puts_the_mask_into_alpha(context: Context)
 
 @pytest.mark.parametrize("size", [(640, 480), (321, 243), (243, 640)])
 def test_nothing_of_the_old_background_is_left_at_the_edge(context: Context, size: ImageSize) -> None:
-    """A person of one colour, with a little detail, before a background of another: what is mixed at a soft edge."""
+    """A person of one color, with a little detail, before a background of another: what is mixed at a soft edge."""
     width, height = size
     mask = np.asarray(cv2.GaussianBlur(disc(size, width / 4), (0, 0), height / 120), np.float32)
     person = np.array([150.0, 60.0, 30.0]) + noise(size)[..., :1] / 16.0
@@ -115,7 +115,7 @@ def test_nothing_of_the_old_background_is_left_at_the_edge(context: Context, siz
     rgba = np.dstack([np.rint(mixed), np.full((height, width), 255)]).astype(np.uint8)
     edge = (mask > 0.1) & (mask < 0.9)
     cut = drawn(context, Look("cutout"), rgba, mask)
-    before, after = (np.abs(colours[..., :3] - person)[edge].mean() for colours in (rgba, cut))
+    before, after = (np.abs(colors[..., :3] - person)[edge].mean() for colors in (rgba, cut))
     assert after < 0.3 * before
 
 

@@ -63,13 +63,13 @@ def defined(look: Look, rgba: Image, output: Floats, layout: PictureLayout, fit:
         "color": np.broadcast_to(np.array(look.color), frame.shape),
         "checker": np.where(squares, 0.6, 0.8)[:, turn, None],
     }
-    colours = {
+    colors = {
         "picture": frame + look.strength * alpha * (made[..., :3] - frame),
         "cutout": person,
         "mask": np.repeat(alpha, 3, -1),
         "none": frame,
     }
-    shown = colours[look.effect] if look.effect in colours else person * alpha + behind[look.effect] * (1 - alpha)
+    shown = colors[look.effect] if look.effect in colors else person * alpha + behind[look.effect] * (1 - alpha)
     clear = alpha if look.effect == "cutout" else np.ones_like(alpha)
     return np.asarray(255 * np.concatenate([shown, clear], -1)[:, turn])
 

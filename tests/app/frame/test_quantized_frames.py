@@ -1,4 +1,4 @@
-"""Pictures through quantised networks, on the GPU, in code of the CPU's own and in TensorFlow Lite: the same steps."""
+"""Pictures through quantized networks, on the GPU, in code of the CPU's own and in TensorFlow Lite: the same steps."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.picture_formats import PLANAR, noise
-from tests.quantized_models import HEIGHT, SCHEMES, WIDTH, small_quantised
+from tests.quantized_models import HEIGHT, SCHEMES, WIDTH, small_quantized
 from texelflow.app.frame.cpu_path import CpuPath, preprocessor_of
 from texelflow.app.frame.frame_job import FrameJob, frame_job
 from texelflow.app.frame.gl_path import GlPath
@@ -28,7 +28,7 @@ SEGMENTING = SpecOptions(activation="softmax", channel=1, task="segmentation")
 
 def loaded(folder: Path, name: str, options: SpecOptions = SEGMENTING) -> FrameModel:
     file = folder / f"{name}.tflite"
-    file.write_bytes(small_quantised(SCHEMES[name]))
+    file.write_bytes(small_quantized(SCHEMES[name]))
     return load_frame_model(str(file), options)
 
 
@@ -88,7 +88,7 @@ def test_a_byte_of_a_picture_is_the_byte_of_an_input(context: Context, tmp_path:
 
 def test_the_class_of_each_pixel_is_a_mask_of_the_one_that_is_asked_for(context: Context, tmp_path: Path) -> None:
     file, form = tmp_path / "classes.tflite", rgba_format((WIDTH, HEIGHT))
-    file.write_bytes(small_quantised(gives_classes=True))
+    file.write_bytes(small_quantized(gives_classes=True))
     model, picture = load_frame_model(str(file), SpecOptions(channel=1)), noise(form)
     source, path = model.graph.tensors[model.graph.inputs[0]], CpuPath(model, form, as_read=True)
     tensor = path.image_to_tensor(picture)
@@ -110,7 +110,7 @@ def test_the_class_of_each_pixel_is_a_mask_of_the_one_that_is_asked_for(context:
             load_frame_model(str(file), options)
 
 
-def test_a_quantised_picture_is_drawn_in_its_own_range(context: Context, tmp_path: Path) -> None:
+def test_a_quantized_picture_is_drawn_in_its_own_range(context: Context, tmp_path: Path) -> None:
     model = loaded(tmp_path, "int8", SpecOptions(task="picture"))
     assert isinstance(model, PictureModel)
     form = rgba_format((WIDTH, HEIGHT))

@@ -179,7 +179,7 @@ def test_takes_the_mask_from_any_tensor(context: Context, activation: Any, chann
     ids=lambda format: f"{format.layout} {format.orientation}",
 )
 def test_is_guided_by_frames_of_any_format(context: Context, format: PictureFormat) -> None:
-    """Chroma in the middle of its range varies little, so that no colour is clamped, and all are linear in samples."""
+    """Chroma in the middle of its range varies little, so that no color is clamped, and all are linear in samples."""
     rng = np.random.default_rng(3)
     planes = [rng.integers(90, 165, shape, np.uint8) for shape in format.plane_shapes]
     picture, mask = Picture(format, tuple(planes)), noise_mask((16, 12), 4)
@@ -311,7 +311,7 @@ def test_still_edges_keep_still(context: Context, refinement: Refinement) -> Non
 
 
 @pytest.mark.parametrize("delay", [0, 1])
-def test_moving_edges_do_not_lag_and_lie_where_colours_change(context: Context, delay: int) -> None:
+def test_moving_edges_do_not_lag_and_lie_where_colors_change(context: Context, delay: int) -> None:
     lefts = [20 + 2.5 * n for n in range(40)]
     raw, refined = (judged(context, r, lefts, jitter=2).quality() for r in (RAW, Refinement(delay=delay)))
     assert abs(refined.lag_frames) < 0.5
@@ -339,7 +339,7 @@ def test_what_is_like_nothing_around_belongs_to_the_person_it_touches(
 
 
 def test_a_person_who_looks_like_the_background_keeps_the_mask(context: Context) -> None:
-    """No colour tells anything, so that edges are no better than the network's, and nothing else may change."""
+    """No color tells anything, so that edges are no better than the network's, and nothing else may change."""
     size, grid = (192, 144), (48, 36)
     bench = Bench(context, rgba_format(size), MaskLayout(grid, stride=1))
     columns = (np.arange(grid[0]) + 0.5) * 4

@@ -1,4 +1,4 @@
-"""Pictures on the device become I420, NV12 and grey, and are compared with a definition in NumPy, code by code."""
+"""Pictures on the device become I420, NV12 and gray, and are compared with a definition in NumPy, code by code."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from tests.markers import on_both_apis
 from tests.on_device import target_of
 from tests.portable import assert_runs_with_opengl_3_3, assert_valid_glsl, needs_validator
 from texelflow.app.frame.readback import ReadbackRing
-from texelflow.app.frame.yuv import YuvPicture, grey, i420, nv12, size_bytes, split
+from texelflow.app.frame.yuv import YuvPicture, gray, i420, nv12, size_bytes, split
 from texelflow.app.picture.picture import Matrix, PictureFormat
 from texelflow.app.picture.preprocess import Preprocessor
 from texelflow.gpu_delegate.context import DRAWING, Context, open_context
@@ -52,7 +52,7 @@ def convert(context: Context, rgba: Bytes, format: PictureFormat) -> Bytes:
 
 
 def noise(size: tuple[int, int]) -> Bytes:
-    """Colours at random, a part of them transparent."""
+    """Colors at random, a part of them transparent."""
     rgba = np.random.default_rng(0).integers(0, 256, (size[1], size[0], 4), np.uint8)
     rgba[::2, :, 3] = 255
     return rgba
@@ -86,10 +86,10 @@ def test_full_range_uses_all_codes(context: Context) -> None:
 
 
 @pytest.mark.parametrize("size", [(64, 48), (7, 5), (1, 3), (641, 479)])
-def test_grey_is_the_same_bytes(context: Context, size: tuple[int, int]) -> None:
+def test_gray_is_the_same_bytes(context: Context, size: tuple[int, int]) -> None:
     rgba = noise(size)
     rgba[..., 1:3], rgba[..., 3] = rgba[..., :1], 255
-    assert np.array_equal(convert(context, rgba, grey(size)).reshape(size[1], size[0]), rgba[..., 0])
+    assert np.array_equal(convert(context, rgba, gray(size)).reshape(size[1], size[0]), rgba[..., 0])
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_grey_is_the_same_bytes(context: Context, size: tuple[int, int]) -> None
         ((255, 0, 0, 255), (63, 102, 240)),
     ],
 )
-def test_known_colours_have_their_codes(context: Context, pixel: tuple[int, ...], codes: tuple[int, int, int]) -> None:
+def test_known_colors_have_their_codes(context: Context, pixel: tuple[int, ...], codes: tuple[int, int, int]) -> None:
     rgba = np.full((4, 6, 4), pixel, np.uint8)
     planes = split(convert(context, rgba, i420((6, 4))), i420((6, 4))).planes
     assert [set(plane.ravel().tolist()) for plane in planes] == [{code} for code in codes]
@@ -119,7 +119,7 @@ def test_the_reader_of_cameras_sees_the_same_picture(context: Context) -> None:
 
 @on_both_apis
 def test_no_more_than_one_and_a_half_bytes_a_pixel_are_read_back(context: Context) -> None:
-    for format, wanted in ((i420((640, 480)), 460_800), (nv12((642, 482)), 642 * 482 * 3 // 2), (grey((641, 3)), 1923)):
+    for format, wanted in ((i420((640, 480)), 460_800), (nv12((642, 482)), 642 * 482 * 3 // 2), (gray((641, 3)), 1923)):
         rgba, before = noise(format.size), context.readback.bytes
         convert(context, rgba, format)
         assert context.readback.bytes - before == wanted

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from texelflow.app.files import ENDINGS
-from texelflow.app.media.codecs import CODECS, USUAL_QUALITY, choose_encoding, quantiser
+from texelflow.app.media.codecs import CODECS, USUAL_QUALITY, choose_encoding, quantizer
 from texelflow.gpu_delegate.errors import UsageError
 
 
@@ -64,18 +64,18 @@ def test_what_does_not_go_together_is_one_line(
 def test_the_table_of_qualities_is_the_one_that_is_documented() -> None:
     rows = [
         line.strip("| ").split(" | ")
-        for line in (quantiser.__doc__ or "").splitlines()
+        for line in (quantizer.__doc__ or "").splitlines()
         if line.strip("| ")[:1].isdigit()
     ]
     assert len(rows) == 5
     for quality, *levels in rows:
-        assert [quantiser(codec, int(quality.split()[0])) for codec in ("h264", "vp9", "prores")] == list(
+        assert [quantizer(codec, int(quality.split()[0])) for codec in ("h264", "vp9", "prores")] == list(
             map(int, levels)
         )
     assert choose_encoding(".mp4").options["crf"] == "18"
-    assert quantiser("h264", USUAL_QUALITY) == 18
+    assert quantizer("h264", USUAL_QUALITY) == 18
 
 
 @given(st.integers(0, 99), st.sampled_from([codec for codec in CODECS if codec not in ("auto", "ffv1")]))
 def test_more_quality_is_never_coarser(quality: int, codec: str) -> None:
-    assert quantiser(codec, quality) >= quantiser(codec, quality + 1)
+    assert quantizer(codec, quality) >= quantizer(codec, quality + 1)

@@ -32,7 +32,7 @@ FORMATS = [("mov", "prores"), ("webm", "vp9"), ("mkv", "vp9"), ("mkv", "ffv1"), 
 
 
 def with_alpha(count: int, width: int = 160, height: int = 120) -> list[Rgba]:
-    """A disc that moves, transparent in the middle with a soft edge, over colours that go on under it."""
+    """A disc that moves, transparent in the middle with a soft edge, over colors that go on under it."""
     y, x = np.mgrid[0:height, 0:width]
     shape = [((x - width / 2 - 2 * index) ** 2 + (y - height / 2) ** 2) / 8 for index in range(count)]
     masks = [np.clip(np.rint(each), 0, 255).astype(np.uint8) for each in shape]
@@ -102,7 +102,7 @@ def test_more_quality_is_a_better_alpha_and_a_larger_file(tmp_path: Path) -> Non
     assert sizes[0] < sizes[2] / 3
 
 
-def test_a_player_that_knows_no_alpha_shows_the_colours(tmp_path: Path) -> None:
+def test_a_player_that_knows_no_alpha_shows_the_colors(tmp_path: Path) -> None:
     frames = with_alpha(5)
     record(tmp_path / "out.webm", frames, alpha=True)
     with FileSource(tmp_path / "out.webm") as source:

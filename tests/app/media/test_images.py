@@ -103,7 +103,7 @@ class TestPictures:
         assert (rgba[..., 3] == 255).all()
         assert np.abs(rgba[..., :3].astype(int) - RGB).max() <= tolerance
 
-    def test_alpha_is_dropped_and_colours_stay(self) -> None:
+    def test_alpha_is_dropped_and_colors_stay(self) -> None:
         rgba = np.dstack([RGB, np.linspace(0, 255, 64, dtype=np.uint8)[None].repeat(48, 0)])
         assert (pixels(encoded(".png", rgba))[..., :3] == RGB).all()
 

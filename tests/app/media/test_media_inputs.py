@@ -20,13 +20,13 @@ from texelflow.app.media.seeking import SeekableSource
 from texelflow.app.media.sources import FileSource
 from texelflow.gpu_delegate.errors import MediaError, UsageError
 
-GREY = numbered(12)
+GRAY = numbered(12)
 
 
 def write_pictures(folder: Path, names: dict[str, int]) -> None:
     """A picture of `numbered` under each name."""
     for name, number in names.items():
-        done, data = cv2.imencode(Path(name).suffix, GREY[number])
+        done, data = cv2.imencode(Path(name).suffix, GRAY[number])
         assert done
         (folder / name).write_bytes(bytes(data))
 
@@ -37,7 +37,7 @@ def stems(*names: object) -> list[str]:
 
 class TestExpansion:
     def test_each_name_is_what_it_holds(self, tmp_path: Path) -> None:
-        write_clip(tmp_path / "clip.mp4", GREY)
+        write_clip(tmp_path / "clip.mp4", GRAY)
         write_pictures(tmp_path, {"a.jpg": 1, "b.webp": 2})
         (tmp_path / "a.jpg").rename(tmp_path / "photo")
         (tmp_path / "bad.png").write_bytes(b"no picture")
@@ -132,14 +132,14 @@ class TestSequences:
 
     def test_damage_is_counted_and_times_stay(self, tmp_path: Path) -> None:
         write_pictures(tmp_path, {f"{number}.png": number for number in range(4)})
-        (tmp_path / "1.png").write_bytes(png(GREY[1])[:-30])
+        (tmp_path / "1.png").write_bytes(png(GRAY[1])[:-30])
         (tmp_path / "2.png").unlink()
         os.mkfifo(tmp_path / "2.png")
         source, numbers, times = self.read(tmp_path / "%d.png")
         assert (numbers, times, source.damaged_frames) == ([0, 3], [0, 300], 2)
 
-    def test_other_sizes_and_colours_are_made_like_the_first(self, tmp_path: Path) -> None:
-        (tmp_path / "1.png").write_bytes(png(GREY[1][..., 0]))
+    def test_other_sizes_and_colors_are_made_like_the_first(self, tmp_path: Path) -> None:
+        (tmp_path / "1.png").write_bytes(png(GRAY[1][..., 0]))
         (tmp_path / "2.png").write_bytes(png(np.full((24, 32, 3), (10, 120, 240), np.uint8)))
         with open_input(tmp_path / "%d.png") as source:
             _, second = source
@@ -170,7 +170,7 @@ class TestSequences:
         assert (names and names.name(12)) == expected
 
     def test_a_file_of_that_name_comes_first(self, tmp_path: Path) -> None:
-        write_clip(tmp_path / "a%d.mp4", GREY[:3])
+        write_clip(tmp_path / "a%d.mp4", GRAY[:3])
         with open_input(tmp_path / "a%d.mp4") as source:
             assert isinstance(source, FileSource)
             assert len(list(source)) == 3

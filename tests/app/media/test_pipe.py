@@ -98,7 +98,7 @@ class TestRecordings:
             assert (source.truncated is not None) == truncated
 
     def test_pictures_one_behind_the_other(self) -> None:
-        pictures = [png(grey) for grey in numbered(6)]
+        pictures = [png(gray) for gray in numbered(6)]
         for end, expected, truncated in ((b"", 6, False), (pictures[0][:-9], 6, True), (b"what is this", 6, True)):
             with piped(b"".join(pictures) + end) as pipe:
                 source = open_pipe(pipe, rate=Fraction(10))

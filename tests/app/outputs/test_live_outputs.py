@@ -110,7 +110,7 @@ def test_a_recording_has_its_frames_at_the_times_of_the_camera(
     assert context.readback.bytes - before == len(pts) * 64 * 48 * 3 // 2
     with FileSource(tmp_path / f"take.{suffix}") as source:
         frames = list(source)
-        assert (source.info.colour_matrix, source.info.colour_range) == ("bt709", "limited")
+        assert (source.info.color_matrix, source.info.color_range) == ("bt709", "limited")
     assert [number_of(frame.rgba) for frame in frames] == list(range(len(pts)))
     # What stands still or runs backwards moves on by the least that a file keeps.
     wanted = [0, 33_000, 100_000, 101_000, 102_000, 400_000, 4_000_000]
@@ -168,7 +168,7 @@ def test_masks_and_cutouts_are_the_same_bytes(context: Context, opened: Open, tm
         assert all(np.array_equal(image, wanted) for image in stored.values())
 
 
-def test_masks_can_be_a_grey_video(opened: Open, tmp_path: Path) -> None:
+def test_masks_can_be_a_gray_video(opened: Open, tmp_path: Path) -> None:
     outputs, easel = opened((64, 48))
     outputs.begin_masks(tmp_path / "masks.mkv")
     for index, rgb in enumerate(numbered(MOST)):

@@ -177,7 +177,7 @@ def test_pictures_too_high_for_their_planes_are_read_as_rgba(context: Context, t
     assert np.abs(frame.rgba[..., :3].astype(int) - 140).max() <= 2
 
 
-def test_a_recording_has_the_colours_that_the_cpu_gives_it(context: Context, tmp_path: Path) -> None:
+def test_a_recording_has_the_colors_that_the_cpu_gives_it(context: Context, tmp_path: Path) -> None:
     size, (rgb,) = (160, 120), moving(1, 160, 120)
     rgb = np.asarray(cv2.GaussianBlur(rgb, (9, 9), 0), np.uint8)  # at sharp edges the filters for chroma differ
     easel = Easel(context, size)
@@ -245,7 +245,7 @@ def test_masks_without_opengl_are_those_that_are_drawn(context: Context, tmp_pat
         Outputs(None, ram, CLOCK).begin_recording(tmp_path / "out.mp4")
 
 
-def test_masks_without_opengl_can_be_a_grey_video(tmp_path: Path) -> None:
+def test_masks_without_opengl_can_be_a_gray_video(tmp_path: Path) -> None:
     masks = [np.full((47, 65), rgb[0, 0, 0] / 255, np.float32) for rgb in numbered(5)]
     masks[1][0, 0] = np.nan  # as networks may have it
     shown = iter(masks)

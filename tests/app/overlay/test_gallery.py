@@ -27,7 +27,7 @@ from texelflow.gpu_delegate.errors import MediaError
 SIZE = (640, 480)
 BUILT_IN = [*BUILT_IN_BACKGROUNDS]
 OF_PERSON = ["a red.png", "b moving.mp4"]  # in their order
-TILES_BEFORE = 4  # none, two blurs, a colour
+TILES_BEFORE = 4  # none, two blurs, a color
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +123,7 @@ def test_a_click_chooses(room: Room, folder: Path) -> None:
     assert room.settings.background == str(folder / "b moving.mp4")
 
 
-def test_a_colour_is_picked(room: Room) -> None:
+def test_a_color_is_picked(room: Room) -> None:
     assert room.click(3) == ("effect", "background")
     green = room.settings.background
     assert room.gui.takes_keys, "no key is a command while it is open"

@@ -37,7 +37,7 @@ if find_spec("imgui_bundle") is None:
     pytest.skip("imgui-bundle has no wheel for this Python on this machine", allow_module_level=True)
 
 DATA = Path(__file__).parents[2] / "data"
-GREY = 0.5
+GRAY = 0.5
 STATES = {
     name: number
     for number, name in {
@@ -89,11 +89,11 @@ FACTS = Facts("A renderer (of tests)", "gl", "selfie", "fp32", 25, 1000 / 30, "t
 
 @contextmanager
 def drawing(context: Context, size: ImageSize) -> Iterator[tuple[Gui, OffscreenTarget]]:
-    """A Gui, and something grey to draw into."""
+    """A Gui, and something gray to draw into."""
     target, gui = OffscreenTarget(context, size), Gui(context)
     try:
         context.gl.glBindFramebuffer(opengl.DRAW_FRAMEBUFFER, target.framebuffer)
-        context.gl.glClearColor(GREY, GREY, GREY, 1)
+        context.gl.glClearColor(GRAY, GRAY, GRAY, 1)
         context.gl.glClear(opengl.COLOR_BUFFER_BIT)
         yield gui, target
     finally:
@@ -199,7 +199,7 @@ def test_pictures_are_those_stored(context: Context, name: str, request: pytest.
         pytest.skip("stored pictures are software OpenGL's with the Dear ImGui of Python 3.11 and newer")
     stored = np.asarray(cv2.imread(str(file)))[:, :, ::-1]
     assert np.abs(drawn.astype(int) - stored).mean() < 0.8
-    assert np.abs(drawn.astype(int) - round(255 * GREY)).mean() > 2, "something is drawn"
+    assert np.abs(drawn.astype(int) - round(255 * GRAY)).mean() > 2, "something is drawn"
 
 
 @pytest.mark.parametrize("size", [(1, 1), (16, 9), (64, 400), (400, 64), (256, 144), (2000, 300)])
@@ -211,7 +211,7 @@ def test_every_size_is_drawn(context: Context, size: ImageSize) -> None:
 
 def covered(context: Context, size: ImageSize, part: Callable[[], None], scale: float = 1.0) -> npt.NDArray[np.bool_]:
     """Where it is drawn: (H, W)."""
-    drawn: npt.NDArray[np.bool_] = (picture(context, size, [part], scale) != round(255 * GREY)).any(axis=2)
+    drawn: npt.NDArray[np.bool_] = (picture(context, size, [part], scale) != round(255 * GRAY)).any(axis=2)
     return drawn
 
 
@@ -234,7 +234,7 @@ def test_figures_and_the_bar_are_beside_the_panel_of_settings(context: Context) 
     size = (640, 480)
     alone = picture(context, size, [settings_panel], times=3)
     both = (picture(context, size, [settings_panel, beside_settings], times=3) != alone).any(axis=2)
-    panels_left = np.flatnonzero((alone != round(255 * GREY)).any(axis=(0, 2)))[0]
+    panels_left = np.flatnonzero((alone != round(255 * GRAY)).any(axis=(0, 2)))[0]
     assert not both[:, panels_left:].any()
     assert both[:100, :panels_left].mean() > 0.5
     assert both[440:, :panels_left].mean() > 0.5
@@ -302,9 +302,9 @@ class TestTimeline:
 
 def test_the_panel_leaves_most_of_the_picture_and_grows_with_the_scale(context: Context) -> None:
     size, (part,) = PICTURES["gpu"]
-    covered = (picture(context, size, [part]) != round(255 * GREY)).any(axis=2)
+    covered = (picture(context, size, [part]) != round(255 * GRAY)).any(axis=2)
     assert 0.1 < covered.mean() < 0.36
-    twice = (picture(context, (1280, 960), [part], 2.0) != round(255 * GREY)).any(axis=2)
+    twice = (picture(context, (1280, 960), [part], 2.0) != round(255 * GRAY)).any(axis=2)
     assert twice.mean() == pytest.approx(covered.mean(), abs=0.03)
 
 
@@ -337,7 +337,7 @@ def test_messages_are_beside_the_settings_where_there_is_room(context: Context) 
     size = (640, 480)
     alone = picture(context, size, [settings_panel], times=3)
     written = (picture(context, size, [settings_panel, hint], times=3) != alone).any(axis=(0, 2))
-    panels_left = np.flatnonzero((alone != round(255 * GREY)).any(axis=(0, 2)))[0]
+    panels_left = np.flatnonzero((alone != round(255 * GRAY)).any(axis=(0, 2)))[0]
     assert written[:panels_left].mean() > 0.3
     assert not written[panels_left:].any()
 

@@ -44,12 +44,12 @@ def test_a_row_that_is_not_full_is_in_the_middle() -> None:
 
 
 def test_a_frame_of_several_is_seen_as_a_whole() -> None:
-    pictures = [np.full((height, 8, 4), grey, np.uint8) for height, grey in ((6, 50), (6, 100), (12, 150))]
+    pictures = [np.full((height, 8, 4), gray, np.uint8) for height, gray in ((6, 50), (6, 100), (12, 150))]
     frames = [VideoFrame(0, 0, 0.0, rgba_picture(each), captured_ns=9 - n) for n, each in enumerate(pictures)]
     grid = picture_grid([frame.size for frame in frames])
     frame = grid_frame(7, 5000, tuple(map(CameraFrame, frames)), frames[:2], grid)
     assert (frame.index, frame.time_ms, frame.captured_ns, frame.size) == (7, 5.0, 8, grid.size)
     assert [*frame.pictures] == [each.picture for each in frames]
-    for grey, place in zip((50, 100, 150), grid.places, strict=True):
+    for gray, place in zip((50, 100, 150), grid.places, strict=True):
         shown = frame.rgba[place.top : place.top + place.height, place.left : place.left + place.width]
-        assert (shown == grey).all()
+        assert (shown == gray).all()

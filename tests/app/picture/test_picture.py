@@ -1,4 +1,4 @@
-"""Pictures of YUV, grey and RGBA on the CPU and on this machine's OpenGL, against the definition, and libswscale."""
+"""Pictures of YUV, gray and RGBA on the CPU and on this machine's OpenGL, against the definition, and libswscale."""
 
 from dataclasses import replace
 from typing import Any
@@ -69,7 +69,7 @@ def frame_at(context: Context, picture: Picture, path: UploadPath = DIRECT, time
 
 
 def bilinear(plane: Doubles, xs: Doubles, ys: Doubles) -> Doubles:
-    """A plane at columns xs and rows ys, counted from the centre of the first pixel."""
+    """A plane at columns xs and rows ys, counted from the center of the first pixel."""
     x, y = np.floor(xs).astype(int), np.floor(ys).astype(int)
 
     def at(rows: npt.NDArray[np.int_], columns: npt.NDArray[np.int_]) -> Doubles:
@@ -135,7 +135,7 @@ def test_yuv_becomes_what_is_written(
         ("smpte240m", False, 8, (235, 128, 128), (255, 255, 255)),
     ],
 )
-def test_published_codes_of_colours(
+def test_published_codes_of_colors(
     matrix: Matrix, full: bool, bits: int, code: tuple[int, ...], rgb: tuple[int, ...]
 ) -> None:
     form = PictureFormat((2, 2), "yuv", bits, (0, 0), matrix, full)
@@ -144,7 +144,7 @@ def test_published_codes_of_colours(
 
 
 def gradient(width: int, height: int) -> npt.NDArray[np.uint8]:
-    """Smooth colours, (H, W, 3)."""
+    """Smooth colors, (H, W, 3)."""
     y, x = np.mgrid[0 : 1 : height * 1j, 0 : 1 : width * 1j]
     return np.asarray(np.stack([40 + 170 * x, 40 + 170 * y, 200 - 150 * x * y], -1), np.uint8)
 
@@ -166,7 +166,7 @@ def gradient(width: int, height: int) -> npt.NDArray[np.uint8]:
         "yuvj444p",
     ],
 )
-def test_agrees_with_libswscale_where_colours_are_smooth(name: str, matrix: int, levels: int) -> None:
+def test_agrees_with_libswscale_where_colors_are_smooth(name: str, matrix: int, levels: int) -> None:
     frame = av.VideoFrame.from_ndarray(gradient(130, 96), "rgb24")
     frame.colorspace = matrix
     levels = 2 if "j" in name else levels

@@ -24,7 +24,7 @@ FRAMES = 4
 
 @pytest.fixture(scope="module")
 def clips(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Two of one format, one of another size, one of another colour matrix, and the first once more."""
+    """Two of one format, one of another size, one of another color matrix, and the first once more."""
     folder = tmp_path_factory.mktemp("clips")
     (folder / "classes.tflite").write_bytes(class_network((48, 32)))
     first = write_clip(folder / "first.mp4", moving(FRAMES, 64, 48))
@@ -32,7 +32,7 @@ def clips(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         first,
         write_clip(folder / "dark.mp4", numbered(FRAMES, 64, 48)),
         write_clip(folder / "large.mp4", moving(FRAMES, 96, 64)),
-        write_clip(folder / "matrix.mkv", moving(FRAMES, 96, 64), Recipe(colour=(1, 2))),
+        write_clip(folder / "matrix.mkv", moving(FRAMES, 96, 64), Recipe(color=(1, 2))),
         first,
     ]
 

@@ -164,7 +164,7 @@ def test_a_background_covers_what_is_no_person(tmp_path: Path, texelflow: Comman
     assert np.abs(picture[mask > 0.999] - rgba[mask > 0.999][:, :3]).mean() < 6
 
 
-def test_masks_are_grey_pictures_of_the_frames_size(tmp_path: Path, texelflow: Command) -> None:
+def test_masks_are_gray_pictures_of_the_frames_size(tmp_path: Path, texelflow: Command) -> None:
     path = CpuPath(load_segmentation("selfie"), clip_format(), preprocessing="auto")
     expected = path.run(frame_60().picture)
     for backend in ("gl", "cpu"):

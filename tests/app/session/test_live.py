@@ -290,21 +290,21 @@ class TestWindow:
 
         managed_theatre.run(script, effect="none")
 
-    def test_minimised_it_draws_nothing_but_records_on(self, managed_theatre: Theatre) -> None:
+    def test_minimized_it_draws_nothing_but_records_on(self, managed_theatre: Theatre) -> None:
         def script(stage: Stage) -> Script:
             display, capture = stage.display, stage.capture
             number = display.window("texelflow")
             yield from stage.frames(2)
-            display.minimise(number)
-            yield from stage.until(lambda: stage.window.minimised)
+            display.minimize(number)
+            yield from stage.until(lambda: stage.window.minimized)
             shown, captured = len(stage.records), capture.counts.captured
             yield from stage.until(lambda: capture.counts.captured > captured + 5)
             assert len(stage.records) == shown
             stage.session.controller.change(out="hidden.mp4")
             yield from stage.frames(8)
             assert stage.records[shown].index > captured, "what waited to be shown has not waited for that long"
-            display.minimise(number, False)
-            yield from stage.until(lambda: not stage.window.minimised)
+            display.minimize(number, False)
+            yield from stage.until(lambda: not stage.window.minimized)
             stage.session.controller.change(out="")
             yield from stage.until(lambda: "written: hidden.mp4" in stage.words)
 

@@ -125,6 +125,6 @@ def settings_are_of_all(stage: Stage) -> Script:
     assert code is not None
     assert code < newest_of(stage, 1), "the one before"
     stage.session.controller.change(effect="replace", background="#0000ff", model="selfie-landscape")
-    yield from stage.until(lambda: all(is_blue(picture) for picture in pictures_of(stage)), "the colour of all")
+    yield from stage.until(lambda: all(is_blue(picture) for picture in pictures_of(stage)), "the color of all")
     yield from stage.until(lambda: stage.session.model == "selfie-landscape", "another model")
     yield from stage.frames(2)

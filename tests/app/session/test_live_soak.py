@@ -1,7 +1,7 @@
 """Live for a long time with everything happening to it: what it takes of the device and of memory levels off.
 
 `make soak` runs 10,000 frames, the suite some hundred. A camera in the network is cut off, stalls and comes back;
-models and effects are switched, the window is resized, minimised, and fills the screen.
+models and effects are switched, the window is resized, minimized, and fills the screen.
 """
 
 import gc
@@ -98,10 +98,10 @@ class Soak:
         self._display.xdotool("windowsize", self._number, 300, 200)
         yield from self.until(lambda: self._window.size == (300, 200))
         yield from self.frames(_FEW)
-        self._display.minimise(self._number)
-        yield from self.until(lambda: self._window.minimised)
-        self._display.minimise(self._number, minimised=False)
-        yield from self.until(lambda: not self._window.minimised)
+        self._display.minimize(self._number)
+        yield from self.until(lambda: self._window.minimized)
+        self._display.minimize(self._number, minimized=False)
+        yield from self.until(lambda: not self._window.minimized)
         self._session.controller.change(fullscreen=True)
         yield from self.frames(_FEW)
         self._session.controller.change(fullscreen=False)

@@ -29,7 +29,7 @@ def theatre(theatre: Theatre) -> Theatre:
 
 
 def lost_and_found(stage: Stage, server: MjpegServer, phases: set[str], message: str) -> Script:
-    """Wait for a trouble that has begun, look at what is shown meanwhile, and for the server's good behaviour again."""
+    """Wait for a trouble that has begun, look at what is shown meanwhile, and for the server's good behavior again."""
     yield from stage.until(lambda: message in stage.hud.signal, message, 0.3 if "stalled" in phases else 0.0)
     assert stage.session.phase in phases
     picture, shown = stage.drawn(), len(stage.records)

@@ -63,7 +63,7 @@ def test_flags_choose_a_look(effect: str | None, background: str | None, blur: f
         ("blur", None, 3.9, r"--blur 3\.9: a number from 4 to 500"),
         ("blur", None, 501, "--blur 501: a number from 4 to 500"),
         ("blur", None, float("nan"), "--blur nan: a number from 4 to 500"),
-        ("color", "beach.jpg", None, "takes a colour such as"),
+        ("color", "beach.jpg", None, "takes a color such as"),
     ],
 )
 def test_flags_that_mean_nothing_together_are_refused(
@@ -121,7 +121,7 @@ def test_a_look_has_all_that_was_said() -> None:
         ({"gamma": 0.0}, "--gamma 0: a number from 0.1 to 10"),
         (
             {"background": "https://example.org/beach.jpg"},
-            "or a colour such as red or #3366cc is needed",
+            "or a color such as red or #3366cc is needed",
         ),
     ],
 )
@@ -132,12 +132,10 @@ def test_what_is_out_of_range_is_refused(flags: dict[str, object], complaint: st
 
 
 def test_settings_keep_what_another_effect_uses() -> None:
-    colour = (0.2, 0.4, 1.0)
-    assert chosen_look_of(Settings(effect="blur", background="#3366ff", blur=8.0)) == ChosenLook(
-        Look("blur", colour, 8)
-    )
+    color = (0.2, 0.4, 1.0)
+    assert chosen_look_of(Settings(effect="blur", background="#3366ff", blur=8.0)) == ChosenLook(Look("blur", color, 8))
     assert chosen_look_of(Settings(effect="replace", background="#3366ff", blur=8.0)) == ChosenLook(
-        Look("color", colour, 8)
+        Look("color", color, 8)
     )
     assert chosen_look_of(Settings(effect="blur", background="missing.mp4")) == ChosenLook(
         Look("blur"), Path("missing.mp4")

@@ -48,20 +48,20 @@ def test_a_key_fills_the_screen_and_gives_it_back(
     run(managed, model, clip, script)
 
 
-def test_minimised_nothing_is_drawn_until_it_comes_back(
+def test_minimized_nothing_is_drawn_until_it_comes_back(
     managed: ManagedDisplay, model: SegmentationModel, clip: Path
 ) -> None:
     def script(stage: Stage) -> Script:
         number = managed.window(clip.name)
         yield from stage.until(lambda: stage.here >= 1)
-        managed.minimise(number)
-        yield from stage.until(lambda: stage.window.minimised, "being minimised")
+        managed.minimize(number)
+        yield from stage.until(lambda: stage.window.minimized, "being minimized")
         assert lit(managed) < POINTER
         drawn, here = len(stage.played.records), stage.here
         yield from stage.until(lambda: stage.here >= here + 3)
         assert len(stage.played.records) == drawn
-        managed.minimise(number, False)
-        yield from stage.until(lambda: not stage.window.minimised, "coming back")
+        managed.minimize(number, False)
+        yield from stage.until(lambda: not stage.window.minimized, "coming back")
         yield from stage.until(lambda: len(stage.played.records) > drawn)
         yield from stage.settled()
         assert lit(managed) > POINTER

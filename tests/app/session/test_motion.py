@@ -11,7 +11,7 @@ from texelflow.app.session.motion import MotionCheck
 
 SIZE = (640, 480)
 USUAL_DB = 35.0
-Grey = npt.NDArray[np.uint8]
+Gray = npt.NDArray[np.uint8]
 
 
 def picture(luma: npt.NDArray[np.generic], layout: Layout = "gray", bits: int = 8, seed: int = 0) -> Picture:
@@ -27,17 +27,17 @@ def picture(luma: npt.NDArray[np.generic], layout: Layout = "gray", bits: int = 
     return Picture(form, tuple(planes))
 
 
-def scene() -> Grey:
+def scene() -> Gray:
     """Something with light and dark places, and room for noise above and below."""
     y, x = np.mgrid[: SIZE[1], : SIZE[0]]
-    grey: Grey = (128 + 80 * np.sin(x / 37) * np.cos(y / 23)).astype(np.uint8)
-    return grey
+    gray: Gray = (128 + 80 * np.sin(x / 37) * np.cos(y / 23)).astype(np.uint8)
+    return gray
 
 
-def noisy(luma: Grey, deviation: float, seed: int) -> Grey:
+def noisy(luma: Gray, deviation: float, seed: int) -> Gray:
     noise = np.random.default_rng(seed).normal(0, deviation, luma.shape)
-    grey: Grey = np.clip(np.rint(luma + noise), 0, 255).astype(np.uint8)
-    return grey
+    gray: Gray = np.clip(np.rint(luma + noise), 0, 255).astype(np.uint8)
+    return gray
 
 
 def similarity(before: Picture, after: Picture) -> float:
@@ -51,7 +51,7 @@ def similarity(before: Picture, after: Picture) -> float:
 @pytest.mark.parametrize("layout", ["gray", "yuv", "nv12", "yuyv", "uyvy", "rgba"])
 def test_luma_counts_wherever_a_layout_has_it(layout: Layout) -> None:
     luma = scene()
-    before, same, lighter = (picture(grey, layout, seed=k) for k, grey in enumerate((luma, luma, luma + 10)))
+    before, same, lighter = (picture(gray, layout, seed=k) for k, gray in enumerate((luma, luma, luma + 10)))
     assert similarity(before, same) == inf
     # A difference of 10 everywhere is 28.1 dB; 1.6 times that much is allowed for as noise.
     assert similarity(before, lighter) == pytest.approx(28.13 + 2.04, abs=0.01)
@@ -59,7 +59,7 @@ def test_luma_counts_wherever_a_layout_has_it(layout: Layout) -> None:
 
 def test_deep_samples_are_measured_by_their_own_range() -> None:
     luma = scene().astype(np.uint16) << 2
-    before, lighter = (picture(grey, "yuv", bits=10) for grey in (luma, luma + 40))
+    before, lighter = (picture(gray, "yuv", bits=10) for gray in (luma, luma + 40))
     assert similarity(before, lighter) == pytest.approx(28.13 + 2.04, abs=0.05)
 
 

@@ -371,20 +371,20 @@ class TestWindow:
 
         run(display, model, clip, script)
 
-    def test_minimised_it_plays_on_without_drawing(
+    def test_minimized_it_plays_on_without_drawing(
         self, display: Display, model: SegmentationModel, clip: Path
     ) -> None:
         def script(stage: Stage) -> Script:
             number = display.window(clip.name)
             yield from stage.until(lambda: stage.here >= 1)
-            display.minimise(number)
-            yield from stage.until(lambda: stage.window.minimised)
+            display.minimize(number)
+            yield from stage.until(lambda: stage.window.minimized)
             drawn, here = len(stage.played.records), stage.here
             yield from stage.until(lambda: stage.here >= here + 5)
             assert len(stage.played.records) == drawn
             stage.press("space")
             yield from stage.until(lambda: stage.playback.paused)
-            display.minimise(number, False)
+            display.minimize(number, False)
             yield from stage.until(lambda: stage.played.numbers[-1] == stage.here)
             assert len(stage.played.records) == drawn + 1
 
@@ -404,7 +404,7 @@ class TestColdStart:
         def endless(*_: object) -> Iterator[tuple[int, int]]:
             display.window(clip.name)
             end = monotonic() + PATIENCE_S
-            while display.picture()[100:120, 140:160].mean() < 30:  # a third of the clip's colours there
+            while display.picture()[100:120, 140:160].mean() < 30:  # a third of the clip's colors there
                 assert monotonic() < end
                 yield 1, 2
             assert display.picture()[:120, :160].max() > 200  # the bar

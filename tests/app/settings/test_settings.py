@@ -79,7 +79,7 @@ class TestValues:
             ("mirror", "yes", "mirror yes: true or false is needed"),
             ("size", "640", "size 640: a size such as 640x480, 16384 a side at most, is needed"),
             ("size", "0x480", "size 0x480: a size"),
-            ("background", "#36c", "background #36c: an image, a video, or a colour such as red or #3366cc is needed"),
+            ("background", "#36c", "background #36c: an image, a video, or a color such as red or #3366cc is needed"),
             ("size", "640x99999", "size 640x99999: a size"),
             ("channel", 65537, "channel 65537: a class' name, its number from 0 to 65536, or -1 is needed"),
             ("channel", 2.0, "channel 2: a class' name"),

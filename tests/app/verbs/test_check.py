@@ -63,7 +63,7 @@ def alter_activation(graph: Graph) -> tuple[Graph, Node]:
 
 
 def alter_resize(graph: Graph) -> tuple[Graph, Node]:
-    """A resize samples at corners instead of centres."""
+    """A resize samples at corners instead of centers."""
     node = next(node for node in graph.nodes if node.op == "RESIZE_BILINEAR")
     assert isinstance(node.attributes, Resize)
     flipped = replace(node.attributes, half_pixel_centers=not node.attributes.half_pixel_centers)

@@ -91,7 +91,7 @@ class TestWhatIsMissing:
             (("--camera", "file:///etc/passwd"), "file:// is not an address that can be opened"),
             ((*PATTERN, "--background", "gone.jpg"), "cannot read background gone.jpg"),
             ((*PATTERN, "--background", "gone.mp4"), "cannot read background gone.mp4"),
-            ((*PATTERN, "--background", "http://a.test/b.png"), "b.png: an image, a video, or a colour"),
+            ((*PATTERN, "--background", "http://a.test/b.png"), "b.png: an image, a video, or a color"),
             ((*PATTERN, "--background", "garbage.mp4"), "images have to be PNG, JPEG, WebP, TIFF, BMP"),
             ((*PATTERN, "--record", "nowhere/out.mp4"), "there is no folder 'nowhere'"),
             ((*PATTERN, "--mattes", "x", "--cutouts", "./x"), "--cutouts x: that is where --masks writes"),

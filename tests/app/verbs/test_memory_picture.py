@@ -1,4 +1,4 @@
-"""Pictures of memory plans: blocks are the plan's, neighbours differ in colour, and on the page nothing overlaps."""
+"""Pictures of memory plans: blocks are the plan's, neighbors differ in color, and on the page nothing overlaps."""
 
 import importlib.util
 from itertools import combinations
@@ -14,12 +14,12 @@ from tests.commands import Command
 from tests.model_builder import selfie_like
 from texelflow.app.plots import SKY_BLUE
 from texelflow.app.verbs.memory_picture import (
-    COLOURS,
+    COLORS,
     OUTER,
     MemoryPage,
     TensorUse,
     memory_page,
-    plan_colours,
+    plan_colors,
     plan_panel,
     use_in_graph,
 )
@@ -60,8 +60,8 @@ def test_a_page_shows_the_plan_in_use_beside_all_others(compiled: CompiledGraph,
     assert page.used.total_bytes == compiled.plan.total_bytes
     assert page.naive.total_bytes > page.used.total_bytes >= page.used.bound_bytes > 0
     assert page.used.title == "In use: best, one arena"
-    grey = [block.name for block in page.used.blocks if block.colour == OUTER]
-    assert grey == [compiled.tensor(t).name for t in (*compiled.graph.inputs, *compiled.graph.outputs)]
+    gray = [block.name for block in page.used.blocks if block.color == OUTER]
+    assert gray == [compiled.tensor(t).name for t in (*compiled.graph.inputs, *compiled.graph.outputs)]
     assert [section.use.task for section in page.sections] == ["dispatch", "operator"]
     assert page.sections[1].use.records == use_in_graph(compiled.source).records
     shown = {strategy.name for strategy in STRATEGIES} - {"naive", "best"}
@@ -75,32 +75,32 @@ def test_a_page_shows_the_plan_in_use_beside_all_others(compiled: CompiledGraph,
 def test_blocks_are_the_records_and_differ_from_what_they_touch(drawn: list[tuple[int, int, int]]) -> None:
     records = [UsageRecord(k, size, first, first + span) for k, (size, first, span) in enumerate(drawn)]
     tasks, plan = use(records, frozenset({0})), greedy_by_size(records)
-    panel = plan_panel(tasks, plan, plan_colours(tasks, plan))
+    panel = plan_panel(tasks, plan, plan_colors(tasks, plan))
     assert [(b.size_bytes, b.first_task, b.end_task - 1) for b in panel.blocks] == [
         (record.size_bytes, record.first_task, record.last_task) for record in records
     ]
-    assert (panel.blocks[0].colour, panel.blocks[0].name) == (OUTER, "tensor 0")
+    assert (panel.blocks[0].color, panel.blocks[0].name) == (OUTER, "tensor 0")
     blocks = panel.blocks[1:]
-    assert all(0 <= block.colour < COLOURS for block in blocks)
+    assert all(0 <= block.color < COLORS for block in blocks)
     for block in blocks:
         near = [
             b for b in blocks if b is not block and touch(b.tasks, block.tasks) and touch(b.addresses, block.addresses)
         ]
-        if len(near) < COLOURS:
-            assert block.colour not in {b.colour for b in near}
+        if len(near) < COLORS:
+            assert block.color not in {b.color for b in near}
 
 
 def touch(one: tuple[int, int], other: tuple[int, int]) -> bool:
     return one[0] <= other[1] and other[0] <= one[1]
 
 
-def test_a_colour_is_a_shared_object() -> None:
+def test_a_color_is_a_shared_object() -> None:
     records = [UsageRecord(0, 8, 0, 1), UsageRecord(1, 4, 1, 2), UsageRecord(2, 6, 2, 3), UsageRecord(3, 2, 0, 3)]
     places = {0: BufferPlace(0, 0), 1: BufferPlace(1, 0), 2: BufferPlace(0, 0), 3: BufferPlace(2, 0)}
     tasks, plan = use(records), MemoryPlan(places, (8, 4, 2))
-    panel = plan_panel(tasks, plan, plan_colours(tasks, plan))
+    panel = plan_panel(tasks, plan, plan_colors(tasks, plan))
     assert [block.address_bytes for block in panel.blocks] == [0, 8, 0, 12]
-    assert [block.colour for block in panel.blocks] == [0, 1, 0, 2]
+    assert [block.color for block in panel.blocks] == [0, 1, 0, 2]
     assert tasks.busiest == 1
 
 

@@ -59,9 +59,9 @@ def quarters(context: Context, size: tuple[int, int] = (40, 20)) -> OffscreenTar
     gl.glBindFramebuffer(opengl.DRAW_FRAMEBUFFER, target.framebuffer)
     corners = {(0, 1): (1, 0, 0), (1, 1): (0, 1, 0), (0, 0): (0, 0, 1), (1, 0): (1, 1, 1)}  # rows go bottom up
     texels = np.zeros((height, width, 4), np.uint8)
-    for (x, y), colour in corners.items():
+    for (x, y), color in corners.items():
         part = texels[y * height // 2 : (y + 1) * height // 2, x * width // 2 : (x + 1) * width // 2]
-        part[...] = (*(255 * channel for channel in colour), 255)
+        part[...] = (*(255 * channel for channel in color), 255)
     gl.glBindTexture(opengl.TEXTURE_2D, target.texture)
     gl.glTexSubImage2D(opengl.TEXTURE_2D, 0, 0, 0, width, height, opengl.RGBA, opengl.UNSIGNED_BYTE, texels.ctypes.data)
     return target
@@ -114,8 +114,8 @@ class TestPicture:
         assert picture.shape == (120, 160, 3)
         assert not picture[:, :20].any()
         assert not picture[:, 140:].any()
-        colours = picture[[30, 30, 90, 90], [50, 110, 50, 110]].tolist()
-        assert colours == [[255, 0, 0], [0, 255, 0], [0, 0, 255], [255, 255, 255]]
+        colors = picture[[30, 30, 90, 90], [50, 110, 50, 110]].tolist()
+        assert colors == [[255, 0, 0], [0, 255, 0], [0, 0, 255], [255, 255, 255]]
 
     def test_it_follows_the_window_s_size(self, display: Display) -> None:
         with Window(SIZE, "follows") as window:

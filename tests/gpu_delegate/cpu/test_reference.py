@@ -67,7 +67,7 @@ def test_custom_op_equals_numpy(
 
 
 @pytest.mark.parametrize("is_older", [False, *([True] if len(RUNTIMES) > 1 else [])])
-def test_quantised_models_run_in_xnnpack_unless_they_judge(is_older: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quantized_models_run_in_xnnpack_unless_they_judge(is_older: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in an interpreter that nobody has told otherwise, of a runtime whose XNNPACK takes 8-bit integers."""
     rng = np.random.default_rng(0)
     model = quantized_twin(mobilenet_v2_like(size=32), [[rng.random((1, 32, 32, 3), np.float32)]])

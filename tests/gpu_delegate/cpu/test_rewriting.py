@@ -50,5 +50,5 @@ def test_selfie_has_less_to_do(selfie_model: Path) -> None:
 def test_what_is_not_plain_floats_stays() -> None:
     graph = read_model(random_network(3).build())
     written = graph.tensors[graph.nodes[0].outputs[0]]
-    quantised = graph.with_changes(new_tensors={written.index: replace(written, dtype="int8")})
-    assert rewritten(quantised) is quantised
+    quantized = graph.with_changes(new_tensors={written.index: replace(written, dtype="int8")})
+    assert rewritten(quantized) is quantized

@@ -12,7 +12,7 @@ from tests.borders import (
     border_of,
     bytes_graph,
     give,
-    larger_of_neighbours,
+    larger_of_neighbors,
     numbers,
     product_graph,
     random_bytes,
@@ -24,7 +24,7 @@ from tests.graphs import GraphBuilder
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.delegate.border import ProgramBorder
 from texelflow.gpu_delegate.delegate.repacking import RepackingPrograms
-from texelflow.gpu_delegate.delegate.synchronisation import WaitType
+from texelflow.gpu_delegate.delegate.synchronization import WaitType
 from texelflow.gpu_delegate.device import SOFTWARE, Device
 from texelflow.gpu_delegate.errors import UsageError
 from texelflow.gpu_delegate.gl_buffers import write_buffer
@@ -113,7 +113,7 @@ def test_bytes_become_steps_and_come_back(cramped: Context) -> None:
         held = zip(graph.outputs, outputs, strict=True)
         border.read_all([(tensor, found.ctypes.data, found.nbytes) for tensor, found in held])
         for output, values, found in zip(graph.outputs, given.values(), outputs, strict=True):
-            np.testing.assert_array_equal(found, larger_of_neighbours(values))
+            np.testing.assert_array_equal(found, larger_of_neighbors(values))
             np.testing.assert_array_equal(program.read(output), found)
         border.release()
     shaders.release()

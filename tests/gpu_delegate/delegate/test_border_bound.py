@@ -13,7 +13,7 @@ from tests.borders import (
     border_of,
     bytes_graph,
     give,
-    larger_of_neighbours,
+    larger_of_neighbors,
     numbers,
     product_graph,
     random_bytes,
@@ -32,7 +32,7 @@ from texelflow.gpu_delegate.quantization import zero_point_of
 from texelflow.gpu_delegate.runtime import device_of
 
 Floats = npt.NDArray[np.float32]
-MOST_CODE = {"f1": 255, "nu2": 65535}  # of normalised formats
+MOST_CODE = {"f1": 255, "nu2": 65535}  # of normalized formats
 TYPES = {name: np.dtype(kind) for name, kind in (("f1", "u1"), ("nu2", "u2"), ("f2", "f2"), ("f4", "f4"))}
 HEIGHT, WIDTH = 5, 7
 EGL: dict[str, Any] = {"backend": "egl"}  # which mypy takes for the type of other arguments
@@ -159,7 +159,7 @@ def test_buffers_hold_bytes_or_steps(context: Context, layout: BufferLayout) -> 
     with border_of(context, graph) as (program, border):
         for tensor, output in zip(graph.inputs, graph.outputs, strict=True):
             own, values = graph.tensors[tensor], random_bytes(graph.tensors[tensor])
-            wanted = larger_of_neighbours(values)
+            wanted = larger_of_neighbors(values)
             size_bytes = values.nbytes if layout == "BHWC" else 16 * map_shape(own.shape).texels
             program.write(tensor, values)
             inside = values.tobytes() if layout == "BHWC" else stored_bits(context, program.range_of(tensor)).tobytes()
@@ -192,7 +192,7 @@ def test_textures_of_bytes_hold_those_of_a_tensor_without_a_sign(context: Contex
         border.bind_input(unsigned, texture)
         border.bind_output(graph.outputs[1], target)
         border.run()
-        wanted = larger_of_neighbours(stored[None])[0]
+        wanted = larger_of_neighbors(stored[None])[0]
         wanted[..., 3] = 255
         np.testing.assert_array_equal(in_texture(target), wanted)
         with pytest.raises(UsageError, match="t0 is int8, and textures have bytes without a sign; bind a buffer"):

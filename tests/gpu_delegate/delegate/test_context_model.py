@@ -10,7 +10,7 @@ import pytest
 from tests.altered_models import altered_models
 from tests.contexts import visit_context
 from tests.model_builder import ModelBuilder
-from tests.quantized_models import SCHEMES, small_quantised
+from tests.quantized_models import SCHEMES, small_quantized
 from texelflow.gpu_delegate.cpu.writer import write_model
 from texelflow.gpu_delegate.delegate.builtin_structs import STRUCTS
 from texelflow.gpu_delegate.delegate.context_model import scales_of
@@ -73,7 +73,7 @@ def test_every_option_and_constant_of_every_op(op: str, runtime: Any) -> None:
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_every_scale_and_zero_point(scheme: str, runtime: Any) -> None:
-    assert check_altered(small_quantised(SCHEMES[scheme]), runtime) > 30
+    assert check_altered(small_quantized(SCHEMES[scheme]), runtime) > 30
 
 
 @pytest.mark.parametrize("dtype", TYPES)

@@ -13,7 +13,7 @@ from tests.delegated import MOST_ERROR, inferred, interpreter_of, random_inputs
 from tests.gpu_delegate.test_random_networks import asked_for
 from tests.model_builder import ModelBuilder
 from tests.models.measure import error_of
-from tests.quantized_models import SCHEMES, small_quantised
+from tests.quantized_models import SCHEMES, small_quantized
 from tests.random_partial import random_partial
 from texelflow.gpu_delegate.cpu.reference import load_interpreter_module
 from texelflow.gpu_delegate.delegate.delegate import GpuDelegate
@@ -105,9 +105,9 @@ def test_pairs_that_differ_in_one_thing(pair: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_quantised_models_that_differ_in_one_scale_or_weight(scheme: str) -> None:
+def test_quantized_models_that_differ_in_one_scale_or_weight(scheme: str) -> None:
     """Some of all that are altered, as far as TensorFlow Lite takes them: by the file before, and by none."""
-    model, compared = small_quantised(SCHEMES[scheme]), 0
+    model, compared = small_quantized(SCHEMES[scheme]), 0
     weights = {
         f"tensor {index}: the last zero point"
         for index, each in read_model(model).tensors.items()

@@ -126,7 +126,7 @@ def test_what_a_partition_costs_and_is_worth() -> None:
     assert not replace(balance, macs=0, operator_bytes=10**6, shared_bytes=0).pays(rates)
 
 
-def test_neighbours_are_asked_again() -> None:
+def test_neighbors_are_asked_again() -> None:
     """The second partition pays for as long as the first hands its value over on the GPU."""
     graph = handing_over()
     size_bytes = 8 * 8 * 4 * 4

@@ -121,7 +121,7 @@ def cases() -> Cases:
     for batch, channels in CHANNELS:
         x = made.rng.uniform(-1, 1, (batch, 4, 6, channels))
         positions = made.rng.uniform(-2, 7, (batch, 3, 5, 2))
-        positions[:, 0] = np.round(positions[:, 0])  # where a neighbour counts nothing
+        positions[:, 0] = np.round(positions[:, 0])  # where a neighbor counts nothing
         tensor = made.model.op("Resampler", [made.input(x), made.input(positions)], (batch, 3, 5, channels))
         made.output(tensor, resampled(*made.inputs[-2:]))
     return made

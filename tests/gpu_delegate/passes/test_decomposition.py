@@ -19,10 +19,10 @@ from texelflow.gpu_delegate.graph import (
     Split,
     StridedSlice,
 )
-from texelflow.gpu_delegate.ops.normalisation import LocalResponse, MeanStddev
+from texelflow.gpu_delegate.ops.normalization import LocalResponse, MeanStddev
 from texelflow.gpu_delegate.ops.top import Top
 from texelflow.gpu_delegate.passes.decomposition import (
-    decompose_normalisations,
+    decompose_normalizations,
     split_concatenations,
     split_reductions,
     split_sums,
@@ -126,41 +126,41 @@ def test_moves_of_one_kind() -> None:
 def test_softmax(shape: tuple[int, ...], scale: float) -> None:
     """Also of numbers whose powers of e no float32 holds."""
     ops = ["REDUCE_MAX", "SUB", "EXP", "SUM", "DIV"]
-    check(decompose_normalisations, lambda g: g.node("SOFTMAX", [g.input(*shape)], None, Softmax()), ops, scale, 1e-5)
+    check(decompose_normalizations, lambda g: g.node("SOFTMAX", [g.input(*shape)], None, Softmax()), ops, scale, 1e-5)
 
 
 def test_softmax_with_beta() -> None:
     ops = ["REDUCE_MAX", "SUB", "MUL", "EXP", "SUM", "DIV"]
-    check(decompose_normalisations, lambda g: g.node("SOFTMAX", [g.input(1, 9)], None, Softmax(0.25)), ops, 9.0, 1e-5)
+    check(decompose_normalizations, lambda g: g.node("SOFTMAX", [g.input(1, 9)], None, Softmax(0.25)), ops, 9.0, 1e-5)
 
 
 @pytest.mark.parametrize("scale", [1.0, 80.0])
 def test_log_softmax(scale: float) -> None:
     ops = ["REDUCE_MAX", "SUB", "EXP", "SUM", "LOG", "SUB"]
-    check(decompose_normalisations, lambda g: g.node("LOG_SOFTMAX", [g.input(1, 3, 4, 5)]), ops, scale, 1e-5)
+    check(decompose_normalizations, lambda g: g.node("LOG_SOFTMAX", [g.input(1, 3, 4, 5)]), ops, scale, 1e-5)
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.0, 1e-9, 100.0])
-def test_l2_normalisation(scale: float) -> None:
+def test_l2_normalization(scale: float) -> None:
     """Also of nothing but zeros."""
     ops = ["SQUARE", "SUM", "SQRT", "MAXIMUM", "DIV"]
     draw: Draw = lambda g: g.node("L2_NORMALIZATION", [g.input(1, 3, 4, 5)], None, Activated())  # noqa: E731
-    check(decompose_normalisations, draw, ops, scale, 1e-5)
+    check(decompose_normalizations, draw, ops, scale, 1e-5)
 
 
 @pytest.mark.parametrize("scale", [0.01, 200.0])
-def test_normalisation_to_mean_and_deviation(scale: float) -> None:
+def test_normalization_to_mean_and_deviation(scale: float) -> None:
     """No file has it: what it is is said in NumPy."""
     g = GraphBuilder()
     graph = g.graph(g.node("MEAN_STDDEV_NORMALIZATION", [g.input(2, 3, 13)], (2, 3, 13), MeanStddev(1e-8)))
-    changed, _ = decompose_normalisations(graph)
+    changed, _ = decompose_normalizations(graph)
     verify(changed)
     assert [node.op for node in changed.nodes] == ["MEAN", "SUB", "SQUARE", "MEAN", "ADD", "RSQRT", "MUL"]
     x = np.random.default_rng(0).uniform(-scale, scale, (2, 3, 13)).astype(np.float32)
     x[0, 0] = scale
     (found,) = run_graph(changed, [x])
-    centred = x - x.mean(axis=2, keepdims=True)
-    wanted = centred / np.sqrt(np.square(centred).mean(axis=2, keepdims=True) + 1e-8)
+    centered = x - x.mean(axis=2, keepdims=True)
+    wanted = centered / np.sqrt(np.square(centered).mean(axis=2, keepdims=True) + 1e-8)
     assert np.allclose(found, wanted, atol=2e-5)
 
 
@@ -169,17 +169,17 @@ def test_pools_of_squares(activation: str) -> None:
     ops = ["SQUARE", "AVERAGE_POOL_2D", "SQRT", *([activation] if activation != "NONE" else [])]
     pool = Pool2D(activation, (3, 2), (2, 1), Padding(1, 1, 0, 1))
     check(
-        decompose_normalisations,
+        decompose_normalizations,
         lambda g: g.node("L2_POOL_2D", [g.input(1, 5, 6, 3)], (1, 3, 6, 3), pool),
         ops,
         9.0,
     )
 
 
-def test_normalisation_by_neighbours() -> None:
+def test_normalization_by_neighbors() -> None:
     local = LocalResponse(2, 1.0, 0.5, 0.75)
     draw: Draw = lambda g: g.node("LOCAL_RESPONSE_NORMALIZATION", [g.input(1, 3, 4, 9)], None, local)  # noqa: E731
-    check(decompose_normalisations, draw, ["SQUARE", "CONV_2D", "POW", "MUL"])
+    check(decompose_normalizations, draw, ["SQUARE", "CONV_2D", "POW", "MUL"])
 
 
 def test_the_greatest_values_and_their_places() -> None:

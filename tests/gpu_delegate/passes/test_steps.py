@@ -1,4 +1,4 @@
-"""Every quantised op alone against TensorFlow Lite's reference kernels, sums of all pairs of bytes, and refusals."""
+"""Every quantized op alone against TensorFlow Lite's reference kernels, sums of all pairs of bytes, and refusals."""
 
 from dataclasses import replace
 

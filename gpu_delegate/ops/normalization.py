@@ -1,7 +1,7 @@
-"""Normalisations over channels: how files say them; a pass makes reductions, a matrix and arithmetic of them.
+"""Normalizations over channels: how files say them; a pass makes reductions, a matrix and arithmetic of them.
 
 SOFTMAX, LOG_SOFTMAX, L2_NORMALIZATION, LOCAL_RESPONSE_NORMALIZATION, and MEAN_STDDEV_NORMALIZATION, which no file has:
-passes make it where a layer is normalised.
+passes make it where a layer is normalized.
 """
 
 import math
@@ -12,7 +12,7 @@ from ..operators import EncodedOperator, Operator, attributes_of
 from .elementwise import read_plain, write_plain
 from .record import ByteRules, Example, FileForm, OpRecord
 
-MOST_NEIGHBOURS = 1 << 10  # channels of LOCAL_RESPONSE_NORMALIZATION: what it adds up is a square matrix of them
+MOST_NEIGHBORS = 1 << 10  # channels of LOCAL_RESPONSE_NORMALIZATION: what it adds up is a square matrix of them
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ def read_local_response(operator: Operator) -> Attributes:
     factors = [float(value()) for value in (options.Bias, options.Alpha, options.Beta)]
     if options.Radius() < 0 or not all(map(math.isfinite, factors)):
         operator.damaged(f"a radius of {options.Radius()} and factors {factors}")
-    if shape[3] > MOST_NEIGHBOURS:
-        operator.unsupported(f"{shape[3]} channels, {MOST_NEIGHBOURS} are allowed")
+    if shape[3] > MOST_NEIGHBORS:
+        operator.unsupported(f"{shape[3]} channels, {MOST_NEIGHBORS} are allowed")
     return LocalResponse(options.Radius(), *factors)
 
 
@@ -64,7 +64,7 @@ def write_softmax(graph: Graph, node: Node) -> EncodedOperator:
     return EncodedOperator(node.inputs, "SoftmaxOptions", {"Beta": attributes_of(node, Softmax).beta})
 
 
-def read_l2_normalisation(operator: Operator) -> Attributes:
+def read_l2_normalization(operator: Operator) -> Attributes:
     if (activation := operator.activation(operator.options("L2NormOptions"))) != "NONE":
         operator.unsupported(f"fused activation {activation}")  # TensorFlow Lite passes over it
     return read_plain(operator)
@@ -87,7 +87,7 @@ RECORDS = (
     OpRecord(
         "L2_NORMALIZATION",
         "reduction",
-        FileForm(read_l2_normalisation, write_plain),
+        FileForm(read_l2_normalization, write_plain),
         quantized=ByteRules(output=(1 / 128, 0)),
     ),
     OpRecord(

@@ -1,4 +1,4 @@
-"""`texelflow check` of quantised models: errors in steps, kernel by kernel, and shares of equal values."""
+"""`texelflow check` of quantized models: errors in steps, kernel by kernel, and shares of equal values."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.quantized_models import small_quantised
+from tests.quantized_models import small_quantized
 from texelflow.app.cli import main
 from texelflow.app.verbs import check_model
 from texelflow.gpu_delegate.compile_options import CompileOptions
@@ -22,7 +22,7 @@ from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     file = tmp_path / "small.tflite"
-    file.write_bytes(small_quantised())
+    file.write_bytes(small_quantized())
     return file
 
 
@@ -73,6 +73,6 @@ def test_inspect_says_what_the_numbers_are(path: Path, capsys: pytest.CaptureFix
     types = figures(capsys)["types"]
     assert re.fullmatch(
         r"int8 \(step 0.00\d+, zero at -128\) -> int8 \(step \S+, zero at -?\d+\); "
-        r"\d+ of \d+ tensors quantised, weights per channel in up to 5 scales",
+        r"\d+ of \d+ tensors quantized, weights per channel in up to 5 scales",
         types,
     )

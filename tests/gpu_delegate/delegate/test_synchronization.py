@@ -7,7 +7,7 @@ import pytest
 
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import Context, compile_compute
-from texelflow.gpu_delegate.delegate.synchronisation import WaitType, wait_for_fence, wait_for_gpu
+from texelflow.gpu_delegate.delegate.synchronization import WaitType, wait_for_fence, wait_for_gpu
 from texelflow.gpu_delegate.errors import DeviceError
 
 WAIT_TYPES: tuple[WaitType, ...] = get_args(WaitType)

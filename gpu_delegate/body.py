@@ -263,6 +263,8 @@ class Loops:
 
     def _hold(self, tensor: int) -> None:
         if tensor not in self._held:
+            if any(tensor in phase.evaluates for phase in self._phases):
+                raise Decline("an earlier loop computes slice by slice what is to be held")
             slices = self._shape(tensor).slices
             self._root(slices, Hold(tensor), tensor)
             self._held[tensor] = slices

@@ -7,7 +7,7 @@ from typing import Any
 from .choices import UNMEASURED, Choices
 from .layout import TEXEL_BYTES, Fetch
 from .limits import Limits
-from .tile import Tile
+from .tile import WRITTEN_TAPS, Tile
 
 COMPILE_BUDGET_S = 10.0  # of the CPU for all kernels of a program, if the driver has nothing in its cache
 
@@ -20,7 +20,7 @@ class Tuning:
     min_fused_threads: int = 16  # the fewest threads for which a kernel that holds whole pixels pays off
     min_shared_threads: int = 4096  # the same where threads of a group share pixels, see pixel_parts.py
     joins_sums: bool = True  # whether a kernel may have several windows and contractions
-    rows: int = 8  # pixels of one thread, in a column: they share loads of weights and of neighbours
+    rows: int = 8  # pixels of one thread, in a column: they share loads of weights and of neighbors
     window_rows: int = 0  # the same where there are windows and no contractions; 0: as many as elsewhere
     unrolled: int = 320  # vec4 multiplications that a thread's source may contain; each takes compile time
     whole_slices: int = 8  # output slices that a lone convolution computes in one thread; more are distributed ...
@@ -28,8 +28,8 @@ class Tuning:
     even_slices: bool = False  # or half of it or more, where fewer would be computed twice
     group_width: int = 32  # of a work-group, in threads
     group_threads: int = 64
-    simd_width: int = 8  # neighbours along x that are computed at once; 1: whole work-groups are
-    fills_lanes: bool = True  # whether neighbours are slices where a map has one pixel alone
+    simd_width: int = 8  # neighbors along x that are computed at once; 1: whole work-groups are
+    fills_lanes: bool = True  # whether neighbors are slices where a map has one pixel alone
     wave_threads: int = 32  # of a work-group that a GPU runs at once: it runs whole waves
     sum_group_threads: int = 256  # of a work-group whose threads share sums: all devices but Arm's oldest allow it
     sum_texels: int = 1024  # of shared memory that such a group may take: all that OpenGL ES guarantees
@@ -44,6 +44,8 @@ class Tuning:
     weights_fetch: Fetch = "texture"  # of kernels; where a device cannot have it, see bindings.settle_fetches
     inputs_fetch: Fetch = "texture"
     unrolls: bool = True  # whether the driver's compiler may unroll loops
+    written_taps: int = WRITTEN_TAPS  # of a window in a kernel's text; one of more is a loop ...
+    written_deep_taps: int = WRITTEN_TAPS  # ... and one of more than these where it is summed over several slices
     loads_at_use: bool = False  # of kernels: right before what needs them; else all of a window first
     stores_bytes: bool = True  # whether whole numbers that fit are stored so (storages.py): a quarter, in the same time
     tries_packing: bool = False  # whether packHalf2x16 is used for halves where it rounds right

@@ -51,7 +51,6 @@ from .indices import Index, Validity
 from .layout import MapShape, Storages, ceil_div, shape_of
 from .moves import Place, moved
 from .nodes import constants_of, elementwise_value, has_weights, is_elementwise, needs_mask, record_of
-from .ops.sliding import is_long
 from .packing import Blob, Float32Array
 from .rewrite import float_data
 from .thread_pixels import index_in_smaller, index_of_pixel, place_of_pixel
@@ -174,7 +173,10 @@ class Emitter:
 
     def looped_axes(self, kernel: Size2) -> tuple[bool, bool]:
         """Whether the rows of a window, and its columns, are a loop."""
-        return (is_long(math.prod(kernel)),) * 2
+        return (self._is_loop(math.prod(kernel)),) * 2
+
+    def _is_loop(self, taps: int) -> bool:
+        return taps > self.tile.written_taps
 
     # Values -------------------------------------------------------------------------------------------------------
 
@@ -488,7 +490,7 @@ class Emitter:
 
     def weights(self, node: Node, what: str, values: Float32Array) -> Weights:
         """Weights of a node: literals if the tile has them and a thread has all slices, else texels of the blob."""
-        if self.tile.has_literals and not is_long(record_of(node).taps(self.graph, node)):
+        if self.tile.has_literals and not self._is_loop(record_of(node).taps(self.graph, node)):
             return Weights(values, None)
         if (node.outputs[0], what) not in self._bases:
             self._bases[node.outputs[0], what] = self.blob.add(values)

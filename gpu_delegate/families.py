@@ -87,6 +87,8 @@ TUNINGS: Mapping[str, Tuning] = MappingProxyType(
             wave_threads=16,
             sum_parts=1,
             least_threads=1024,
+            written_taps=24,  # with windows of 5x5 written out kernels spill, or the compiler comes to no end
+            written_deep_taps=3,  # and with those of 2x2 and 3x3 in the loop over slices of a convolution's input
         ),
         UNKNOWN: HARDWARE.tuning,
     }

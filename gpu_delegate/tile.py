@@ -5,6 +5,10 @@ from dataclasses import dataclass
 
 from .layout import Fetch, MapShape, ceil_div
 
+# 7x7: positions and conditions of taps are registers for a whole kernel, of which compilers for Adreno
+# spill some from 8x8 on. A loop costs some eight instructions on ints a tap.
+WRITTEN_TAPS = 49
+
 
 @dataclass(frozen=True)
 class Tile:
@@ -23,6 +27,7 @@ class Tile:
     across: bool = False  # a thread's pixels lie in one row
     turned: bool = False  # threads along x have rows, and those along y columns: of a narrow map
     deep: bool = False  # of one pixel: threads along x have slices of it, where they would have pixels
+    written_taps: int = WRITTEN_TAPS  # of a window; one of more is a loop
 
     @property
     def threads(self) -> int:

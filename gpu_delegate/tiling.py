@@ -175,7 +175,7 @@ def choose_tile(body: Body, baked: bool, tuning: Tuning) -> Tile:
 
 
 def _lanes_tile(body: Body, baked: bool, tuning: Tuning) -> Tile:
-    """For a renderer on a CPU: threads that compute much, neighbours along x in the lanes of its registers."""
+    """For a renderer on a CPU: threads that compute much, neighbors along x in the lanes of its registers."""
     z_slices = _z_slices(body, baked, tuning)
     most_rows, domain = _most_rows(body, baked, z_slices, tuning), body.domain
     if runs_across(body):
@@ -217,7 +217,19 @@ def _waves_tile(body: Body, baked: bool, tuning: Tuning) -> Tile:
     if rows == 1 and is_pixelwise(body):
         shapes.append(flat_group_area(domain.pixels, most, tuning.wave_threads))
     tile = _tile(min(shapes, key=lambda area: area.cost), z_slices, parts, baked, tuning)
+    if _sums_windows(body):
+        tile = replace(tile, written_taps=min(tile.written_taps, tuning.written_deep_taps))
     return replace(tile, unrolls=False) if _reads_often(body) else tile
+
+
+def _sums_windows(body: Body) -> bool:
+    """Whether a contraction has its window within a loop over slices of its input."""
+    return any(
+        is_contraction(node)
+        and reads_window(body.graph, node)
+        and shape_of(body.graph.tensors[node.inputs[0]]).slices > 1
+        for node in body.nodes
+    )
 
 
 def _reads_often(body: Body) -> bool:
@@ -319,6 +331,7 @@ def _tile(area: Area, z_slices: int, parts: int, baked: bool, tuning: Tuning) ->
         across=area.across,
         turned=area.turned,
         deep=area.deep,
+        written_taps=tuning.written_taps,
     )
 
 
@@ -380,7 +393,7 @@ def domain_sides(domain: MapShape) -> tuple[int, int, int]:
 
 
 def _writes_slices(body: Body) -> bool:
-    """Whether moves are unrolled: their slices are known, and share no more than neighbours in a column do."""
+    """Whether moves are unrolled: their slices are known, and share no more than neighbors in a column do."""
     if any(is_contraction(node) for node in body.nodes):
         return False
     moves = {out for node in body.nodes if has_role(node, "movement") for out in node.outputs}

@@ -140,8 +140,9 @@ def narrowed(work: VectorWork, range_: Range, needed: frozenset[int]) -> VectorW
             whole.update(node.inputs)
             continue
         narrow.add(out)
-        repeats = [i for i in node.inputs if work.shape(i).slices != work.shape(out).slices]
-        whole.update(repeats if is_elementwise(node) else node.inputs)
+        read = _operands(node)
+        slices = work.shape(out).slices
+        whole.update(i for i in read if not is_elementwise(node) or work.shape(i).slices != slices)
     return replace(work, narrow=frozenset(narrow), range=range_)
 
 

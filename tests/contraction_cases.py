@@ -43,6 +43,7 @@ def contractions() -> Iterator[OpCase]:
     yield OpCase("fused", "attention of 3 heads, 7 rows and 5 channels", lambda m: _attention(m, 3, 7, 5))
     yield OpCase("fused", "attention of 2 heads, 48 rows and 8 channels", lambda m: _attention(m, 2, 48, 8))
     yield OpCase("fused", "a convolution with weights that the model computes", _dynamic_filter)
+    yield OpCase("fused", "a pixelwise convolution with computed weights over held values", _pixels_of_layers)
     yield OpCase("fused", "products over held values and of one tensor with itself", _products_of_layers)
 
 
@@ -220,6 +221,12 @@ def _dynamic_filter(m: Sketch) -> int:
     options: dict[str, Any] = {"stride": (1, 1), "dilation": (1, 1), "padding": "VALID"}
     one = m.op("CONV_2D", [square, square, m.random(1)], (1, 1, 1, 1), **options)
     return m.binary("ADD", y, one)
+
+
+def _pixels_of_layers(m: Sketch) -> int:
+    y = m.unary("TANH", m.conv(m.image(5, 9, 3), 13, (3, 3)))
+    options: dict[str, Any] = {"stride": (1, 1), "dilation": (1, 1), "padding": "VALID"}
+    return m.unary("RELU", m.op("CONV_2D", [y, m.input((6, 1, 1, 13)), m.random(6)], (1, 5, 9, 6), **options))
 
 
 def _products_of_layers(m: Sketch) -> tuple[int, ...]:

@@ -335,6 +335,7 @@ def _read_through() -> Iterator[OpCase]:
     yield row("output and read", lambda m: (x := _middle(m, m.image(9, 9, 8)), m.conv(x, 3)))
     yield row("vector split to gates", _gates)
     yield row("depth to space of one, multiply", _blocks_of_one)
+    yield row("depth to space of one, convolution", _blocks_beside)
     yield row("depth to space of a batch, read by others", _deep)
     yield row("slice, depthwise, gate", _gated_slice)
     yield row("nine mirrors, max pool", _mirrors)
@@ -372,6 +373,12 @@ def _blocks_of_one(m: Sketch) -> tuple[int, ...]:
     x = m.conv(m.image(5, 7, 5), 6)
     y = m.op("DEPTH_TO_SPACE", [x], (1, 5, 7, 6), block_size=1)
     return m.binary("MUL", y, y), y
+
+
+def _blocks_beside(m: Sketch) -> tuple[int, ...]:
+    """A value that one loop computes slice by slice, and another holds."""
+    x = m.unary("TANH", m.image(6, 6, 1))
+    return m.conv(x, 16), m.op("DEPTH_TO_SPACE", [x], (1, 6, 6, 1), block_size=1)
 
 
 def _deep(m: Sketch) -> tuple[int, ...]:

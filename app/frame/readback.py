@@ -1,7 +1,7 @@
 """Pictures and masks on the device go in, their bytes in RAM come out some frames later, without stopping the device.
 
 A ring of buffers: `request` copies into one of them on the device and sets a fence; its bytes are mapped once the fence
-has signalled, and not before the next request was made.
+has signaled, and not before the next request was made.
 """
 
 import ctypes
@@ -82,7 +82,7 @@ class ReadbackRing(Generic[Tag]):
 
     def collect(self) -> Iterator[tuple[Tag, ReadBytes]]:
         """What has arrived, oldest first, but never the newest request; waits only if the ring is full."""
-        while len(self._waiting) > 1 and (self.full or self._signalled(self._waiting[0], 0)):
+        while len(self._waiting) > 1 and (self.full or self._signaled(self._waiting[0], 0)):
             yield self._map()
 
     def drain(self) -> Iterator[tuple[Tag, ReadBytes]]:
@@ -120,7 +120,7 @@ class ReadbackRing(Generic[Tag]):
         fence = self._context.gl.glFenceSync(opengl.SYNC_GPU_COMMANDS_COMPLETE, 0)
         self._waiting.append(_Request(tag, buffer, fence, size_bytes, rows))
 
-    def _signalled(self, request: _Request[Tag], timeout_ns: int) -> bool:
+    def _signaled(self, request: _Request[Tag], timeout_ns: int) -> bool:
         state = self._context.gl.glClientWaitSync(request.fence, opengl.SYNC_FLUSH_COMMANDS_BIT, timeout_ns)
         if state == opengl.WAIT_FAILED:
             self._context.check_errors("waiting for a picture")
@@ -128,7 +128,7 @@ class ReadbackRing(Generic[Tag]):
 
     def _map(self) -> tuple[Tag, ReadBytes]:
         gl, request = self._context.gl, self._waiting[0]
-        if not any(self._signalled(request, _WAIT_NS) for _ in range(_MOST_WAITS)):
+        if not any(self._signaled(request, _WAIT_NS) for _ in range(_MOST_WAITS)):
             raise DeviceError(f"{self._context.renderer} did not finish a frame within 10 s; try a smaller size")
         self._waiting.popleft()
         gl.glDeleteSync(request.fence)

@@ -100,7 +100,7 @@ def _limits(limits: Mapping[str, Any], api: str) -> list[Finding]:
 
 def _health(found: Mapping[str, Any]) -> list[Finding]:
     fence_ms, timer = found["fence_ms"], found["timer"]
-    fence = "never signalled" if fence_ms is None else f"signalled after {fence_ms:.2f} ms"
+    fence = "never signaled" if fence_ms is None else f"signaled after {fence_ms:.2f} ms"
     binding = _judged(
         found["multi_bind"], "OpenGL", "ARB_multi_bind", _yes(found["multi_bind"]), "more calls a dispatch"
     )

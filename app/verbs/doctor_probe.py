@@ -172,7 +172,7 @@ def _glfw_error(glfw: Any) -> str:
 
 
 def _fence_ms(context: "Context") -> float | None:
-    """How long a fence takes with nothing before it; None for one that is not signalled in two seconds."""
+    """How long a fence takes with nothing before it; None for one that is not signaled in two seconds."""
     gl, start = context.gl, perf_counter()
     fence = gl.glFenceSync(opengl.SYNC_GPU_COMMANDS_COMPLETE, 0)
     state = gl.glClientWaitSync(fence, opengl.SYNC_FLUSH_COMMANDS_BIT, _FENCE_WAIT_NS)

@@ -104,12 +104,31 @@ def accumulate_product(emitter: "Emitter", node: Node, at: Slice) -> None:
 
 def stream_product(emitter: "Emitter", node: Node, at: Slice) -> Sequence[Value]:
     """One output slice over held rows of x."""
+    return _over_held(emitter, node, lambda values, lanes, source: _products(emitter, node, values, lanes, source, at))
+
+
+def stream_pixels(emitter: "Emitter", node: Node, at: Slice) -> Sequence[Value]:
+    """One output slice of a 1x1 convolution over held pixels."""
+    weights = node.inputs[1]
+    count = emitter.graph.tensors[weights].shape[0]
+
+    def products(values: Sequence[Value], lanes: int, source: Slice) -> list[Value]:
+        rows = _rows_of_slice(emitter, weights, source, at, count, lambda row: (row, Index.of(0), Index.of(0)))
+        return [_across_rows(value, rows, lanes) for value in values]
+
+    return _over_held(emitter, node, products)
+
+
+def _over_held(
+    emitter: "Emitter", node: Node, products: Callable[[Sequence[Value], int, Slice], Sequence[Value]]
+) -> Sequence[Value]:
+    """The sums, for each pixel, of what each held slice of x adds to one output slice."""
     sums = emitter.declare([ZEROS for _ in emitter.rows], "b")
     for index in range(emitter.shape(node.inputs[0]).slices):
         source = Slice(index)
         held = [emitter.held(node.inputs[0], row, index) for row in emitter.rows]
         values, lanes = _with_known_lanes(emitter, node, held, source)
-        for total, value in zip(sums, _products(emitter, node, values, lanes, source, at), strict=True):
+        for total, value in zip(sums, products(values, lanes, source), strict=True):
             emitter.add(AddTo(total, value))
     return sums
 
@@ -214,7 +233,7 @@ RECORDS = (
         "COMPUTED_CONV_2D",
         "contraction",
         example=_WEIGHTS,
-        emission=Emission(start=start_product, accumulate=accumulate_window),
+        emission=Emission(stream=stream_pixels, start=start_product, accumulate=accumulate_window),
         pixelwise=is_pointwise_convolution,
         from_memory=(1,),
         macs=convolution_macs,

@@ -6,19 +6,16 @@ import tflite
 
 from ..graph import Conv2D, Padding, Pool2D, Size2, TransposeConv2D
 from ..operators import ACTIVATION_CODES, MAX_STRIDE, Operator
-
-# 7x7: positions and conditions of taps are registers for a whole kernel, of which compilers for Adreno
-# spill some from 8x8 on. A loop costs some eight instructions on ints a tap.
-LONGEST_WRITTEN = 49
+from ..tile import WRITTEN_TAPS
 
 
 def is_long(taps: int) -> bool:
-    """Whether a window of so many taps is a loop in a kernel's text; in a shorter one each tap is written out."""
-    return taps > LONGEST_WRITTEN
+    """Whether a window of so many taps is a loop in the text of every kernel; of a shorter one the tile says it."""
+    return taps > WRITTEN_TAPS
 
 
 def written_taps(taps: int) -> int:
-    """How many of a window's taps a kernel's text has."""
+    """How many of a window's taps a kernel's text has at most."""
     return 1 if is_long(taps) else taps
 
 

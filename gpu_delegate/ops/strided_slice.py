@@ -31,6 +31,10 @@ def read_strided_slice(operator: Operator) -> Attributes:
         operator.damaged(f"begin {list(begin)}, end {list(end)}, strides {list(strides)} of {len(shape)} dimensions")
     if getattr(options, "Offset", bool)():
         operator.unsupported("ends relative to the beginnings")
+    if (options.NewAxisMask() | options.EllipsisMask() | options.ShrinkAxisMask()) >> len(begin):
+        operator.unsupported(f"masks of more than {len(begin)} ranges")
+    if any(stride < 0 and options.ShrinkAxisMask() >> k & 1 for k, stride in enumerate(strides)):
+        operator.unsupported("a single value taken backwards")  # of which TensorFlow Lite writes none
     entries = _entries(operator, options, len(begin), len(shape))
     sides, ranges, out = iter(shape), list[range](), list[int]()
     for k in entries:

@@ -1,4 +1,4 @@
-"""A node with 8-bit tensors goes in; which rule of TensorFlow Lite's 8-bit quantisation it breaks comes out.
+"""A node with 8-bit tensors goes in; which rule of TensorFlow Lite's 8-bit quantization it breaks comes out.
 
 What it demands of an op is in the op's record (ByteRules). Kernels of TensorFlow Lite take most files that lie outside,
 and each ignores something else of what these say: such nodes are left to them.
@@ -33,6 +33,8 @@ def _broken(graph: Graph, node: Node, rules: ByteRules) -> Iterator[str]:
     others = [t for t in (*inputs, *outputs) if is_quantized(t) and t is not weights]
     if rules.one_type and len({tensor.dtype for tensor in others}) > 1:
         yield "its tensors have different types"
+    if rules.one_scale and others and any(tensor.dtype == "float32" for tensor in (*inputs, *outputs)):
+        yield "it makes floats of integers, or integers of floats"
     if rules.one_scale and len({(quantization_of(t).scales, quantization_of(t).zero_points) for t in others}) > 1:
         yield "its tensors have different scales"
     for tensor in inputs:

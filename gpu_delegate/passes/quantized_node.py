@@ -66,7 +66,7 @@ class QuantizedNode:
         return quantization_of(tensor).zero_points[0]
 
     def verify_rules(self) -> None:
-        """Refuse what TensorFlow Lite's specification of quantisation forbids."""
+        """Refuse what TensorFlow Lite's specification of quantization forbids."""
         if broken := broken_rule(self.graph, self.node):
             self.refuse(broken)
 
@@ -83,7 +83,8 @@ class QuantizedNode:
 
     def limits(self, activation: str = "NONE") -> Steps:
         """Of the output, behind a fused activation."""
-        all_of, scale = steps_of(self.out), self.scale(self.out)
+        scale = self.scale(self.out)
+        all_of = steps_of(self.out)
         low, high = _ACTIVATION_LIMITS.get(activation, (math.inf, math.inf))
         if activation != "NONE" and math.isinf(low):
             self.refuse(f"{activation} fused into an op of bytes")
@@ -95,6 +96,8 @@ class QuantizedNode:
     def operand(self, position: int) -> int:
         """The number of an input in steps: of a constant, a new one."""
         tensor = self.input(position)
+        if not is_quantized(tensor):
+            self.refuse(f"{tensor.name} is {tensor.dtype}")
         return self.steps_constant(tensor) if tensor.is_constant else tensor.index
 
     def steps_constant(self, tensor: Tensor) -> int:

@@ -34,12 +34,12 @@ def _convolved(node: QuantizedNode) -> Sequence[Node]:
         inputs[2] = node.constant("bias", bias.data)
     sums = node.add(node.node.op, *inputs, attributes=replace(attributes, activation="NONE"))
     scales = quantization_of(weights).scales
-    is_once = node.node.op == "FULLY_CONNECTED" and len(scales) == 1
+    is_connected = node.node.op == "FULLY_CONNECTED"
     products = [scale * node.scale(x) for scale in scales]
-    if x.dtype == "uint8" or is_once:  # of which TensorFlow Lite has one, in float32
+    if x.dtype == "uint8" or (is_connected and len(scales) == 1):  # of which TensorFlow Lite has one, in float32
         products = [in_float32(product) for product in products]
     multipliers = [product / node.scale(node.out) for product in products]
-    return node.requantize(sums, multipliers, _most_sum(node), node.limits(attributes.activation), is_once)
+    return node.requantize(sums, multipliers, _most_sum(node), node.limits(attributes.activation), is_connected)
 
 
 def _most_sum(node: QuantizedNode) -> int:

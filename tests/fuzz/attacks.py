@@ -14,15 +14,20 @@ from random import Random
 import cv2
 import numpy as np
 
+from tests.app.archive.test_manifest import MANIFEST
 from tests.app.models.test_metadata import metadata_flatbuffer, model
 from tests.clips import Recipe, moving, write_clip
 from tests.fuzz.byte_mutations import mutated
 from tests.fuzz.false_refusals import judge_refusal
 from tests.fuzz.models import is_taken, mutated_model, noise, opaque_models, run_model, small_models
 from tests.mjpeg_server import HEAD, MjpegServer, jpeg, numbered_picture, part
+from texelflow.app.archive.manifest import MANIFEST_NAME
+from texelflow.app.archive.manifest_index import ManifestIndex
+from texelflow.app.archive.verify import verify_archive
 from texelflow.app.capture.network import open_network
 from texelflow.app.capture.source import CaptureRequest, SourceLostError
 from texelflow.app.cli import main
+from texelflow.app.console import Console
 from texelflow.app.frame.background import read_image
 from texelflow.app.media.frames import read_frames
 from texelflow.app.media.pipe import open_pipe
@@ -33,13 +38,17 @@ from texelflow.app.settings.config import dump, read_config
 from texelflow.app.settings.settings import Settings
 from texelflow.gpu_delegate.context import open_context
 from texelflow.gpu_delegate.device import HARDWARE
-from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.disk_cache import as_entry, parse_entry
+from texelflow.gpu_delegate.errors import ModelError, UsageError
+from texelflow.gpu_delegate.placement import MAX_ARENA_BYTES
 from texelflow.gpu_delegate.program import compile_graph, rewrite_graph
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.runtime import Program, device_of
+from texelflow.gpu_delegate.saving.saved_graph import restore_graph, save_graph
 
 _FRAMES, _READ = 12, 8  # of a clip, and of them read
 _MOST_SHOTS = 6
+_KEPT = 2  # models whose compiled graphs are kept
 CLIP = Path(__file__).parents[2] / "assets" / "people.mp4"
 _OK = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: "
 
@@ -231,12 +240,43 @@ def _touch_frames(path: Path) -> int:
     return int(frames[0].sum()) + int(frames[-1].sum())
 
 
+def _read_manifest(path: Path) -> None:
+    """Its index, what it says of files, and the proof of the folder that it lies in."""
+    with ManifestIndex(path) as index:
+        for recorded in index.last_results():
+            for name, file in index.own_files(recorded.result.input.address):
+                assert name
+                assert not Path(file).is_absolute()
+                assert ".." not in Path(file).parts
+    with open(os.devnull, "w") as nothing, contextlib.redirect_stdout(nothing), contextlib.redirect_stderr(nothing):
+        code = verify_archive(path.parent, Console(), as_json=False)
+    assert code in (0, 1), code
+
+
+def _kept_graphs() -> Sequence[bytes]:
+    """Of small models, as they lie in the cache."""
+    return [save_graph(compile_graph(read_model(data), HARDWARE)) for data in small_models()[:_KEPT]]
+
+
+def _restore(data: bytes) -> None:
+    """Bytes whose checksum is right: a graph that its buffers hold, or nothing."""
+    assert parse_entry(as_entry("graphs", "key", data)) == ("graphs", "key", data)
+    assert parse_entry(data) is None, "it has no header"
+    found = [graph for each in small_models()[:_KEPT] if (graph := restore_graph(data, read_model(each)))]
+    if not found:
+        raise ModelError("nothing that was kept")
+    for graph in found:
+        assert graph.plan.total_bytes <= MAX_ARENA_BYTES
+
+
 ATTACKS = {
     "models": Attack(opaque_models, run_model, mutated_model, is_taken, of_models=True),
     "refusals": Attack(opaque_models, judge_refusal, mutated_model, is_taken, of_models=True),
     "passes": Attack(opaque_models, _rewrite, mutated_model, is_taken, of_models=True),
     "compile": Attack(small_models, _compile, mutated_model, is_taken, of_models=True),
     "gpu": Attack(small_models, _run_on_gpu, mutated_model, _is_compiled_soon, of_models=True),
+    "caches": Attack(_kept_graphs, _restore),
+    "manifests": Attack(lambda: [MANIFEST], _with_file(MANIFEST_NAME, _read_manifest)),
     "metadata": Attack(_described_models, _read_metadata),
     "recordings": Attack(_recordings, _with_file("in.bin", _replay)),
     "images": Attack(_images, _with_file("in.png", read_image)),

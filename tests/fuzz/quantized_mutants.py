@@ -1,6 +1,6 @@
 """A seed and perhaps a folder of .tflite files go in; an 8-bit model comes out, changed in what its integers mean.
 
-A mutant is cut from a quantised twin of an op or of a random graph, or from a file: one to eight operators, with their
+A mutant is cut from a quantized twin of an op or of a random graph, or from a file: one to eight operators, with their
 constants. Then one to three of its scales, zero points, dimensions of scales, options, types, ops, wires or constants
 become others: usual ones, those at a tie, those that no converter writes, and those that make no sense.
 """
@@ -127,7 +127,7 @@ def _unpacked_file(path: Path) -> Model:
 
 @cache
 def single_op(op: str, dtype: str, number: int, per_channel: bool) -> bytes:
-    """The quantised twin of an op of SINGLE_OPS, on the shape of this number."""
+    """The quantized twin of an op of SINGLE_OPS, on the shape of this number."""
     shape = SHAPES[number]
     rng = np.random.default_rng(number)
     samples = [[rng.uniform(LOW, HIGH, shape).astype(np.float32) for _ in range(2)]]
@@ -364,6 +364,8 @@ def _other_constant(model: Model, random: Random) -> None:
     if tensor.type == schema().TensorType.INT32 and data.size >= 4:
         whole = data.view(np.int32)
         whole[random.randrange(whole.size)] = random.choice(INTEGERS)
+    elif tensor.type == schema().TensorType.BOOL:  # of which other bytes than 0 and 1 mean nothing
+        data[random.randrange(data.size)] ^= 1
     elif data.size:
         for _ in range(random.choice((1, 4, 64))):
             data[random.randrange(data.size)] = random.choice((0, 127, 128, 129, 255, random.randrange(256)))

@@ -1,7 +1,8 @@
-"""Every tensor of a quantised model by two ways goes in; the first op that they compute differently comes out.
+"""Every tensor of a quantized model by two ways goes in; the first op that they compute differently comes out.
 
 An op is judged where all that it reads is equal. What it writes is equal, too, but for ops that go through real numbers
-or functions of them: these may be one step apart, and what is computed of such a difference is not judged.
+or functions of them: these may be one step apart. What is computed of such a difference, or of an integer that was NaN,
+is not judged.
 """
 
 from collections.abc import Mapping
@@ -22,7 +23,10 @@ def first_fault(graph: Graph, ours: Mapping[int, Array], theirs: Mapping[int, Ar
     if any(node.op == "REVERSE_SEQUENCE" and not graph.tensors[node.inputs[1]].is_constant for node in graph.nodes):
         return ""  # for lengths that there are not TensorFlow Lite writes over other tensors
     for node in graph.nodes:
-        is_judged = unequal.isdisjoint(node.inputs) and _is_defined(graph, node, theirs)
+        is_defined = _is_defined(graph, node, theirs)
+        is_judged = is_defined and unequal.isdisjoint(node.inputs)
+        if not is_defined:
+            unequal.update(node.outputs)
         for tensor in node.outputs:
             if _same(ours[tensor], theirs[tensor]):
                 continue

@@ -36,7 +36,7 @@ SIZES = [(640, 480), (641, 479), (1, 1), (3, 1000), (1000, 3), (65, 40)]
 
 
 def noise(size: ImageSize, seed: int = 0) -> Image:
-    """Random pixels: neighbours differ as much as they can, so that a wrong tap or weight shows."""
+    """Random pixels: neighbors differ as much as they can, so that a wrong tap or weight shows."""
     rgba = np.random.default_rng(seed).integers(0, 256, (size[1], size[0], 4), np.uint8)
     rgba[..., 3] = 255
     return rgba
@@ -70,12 +70,12 @@ class TestDefinition:
         return np.asarray(top * (1 - below) + bottom * below)
 
     @staticmethod
-    def shares(centres: Doubles, scale: float, extent: int) -> Doubles:
-        """How much each of `extent` pixels counts for every centre."""
+    def shares(centers: Doubles, scale: float, extent: int) -> Doubles:
+        """How much each of `extent` pixels counts for every center."""
         length = min(max(scale, 1.0), 2.5)
         ends = np.arange(extent) * 1.0, np.arange(extent) + 1.0
         ends[0][0], ends[1][-1] = -1e9, 1e9  # edge pixels repeat
-        low, high = centres[:, None] - length / 2, centres[:, None] + length / 2
+        low, high = centers[:, None] - length / 2, centers[:, None] + length / 2
         return np.asarray(np.maximum(np.minimum(high, ends[1]) - np.maximum(low, ends[0]), 0) / length)
 
     @staticmethod
@@ -95,16 +95,16 @@ class TestDefinition:
     ) -> Doubles:
         frame = (rgba.shape[1], rgba.shape[0])
         scale, offset = cls.scales(frame, size, fit)
-        centres = [(np.arange(n) + 0.5) * s + o for n, s, o in zip(size, scale, offset, strict=True)]
+        centers = [(np.arange(n) + 0.5) * s + o for n, s, o in zip(size, scale, offset, strict=True)]
         colors = rgba[..., :3] / 255.0
         if preprocessing == "auto":
             seen = [(max(o, 0), min(o + n * s, f)) for n, s, o, f in zip(size, scale, offset, frame, strict=True)]
-            x, y = (cls.shares(c, s, f) for c, s, f in zip(centres, scale, frame, strict=True))
+            x, y = (cls.shares(c, s, f) for c, s, f in zip(centers, scale, frame, strict=True))
             colors = np.minimum(np.einsum("yh,xw,hwc->yxc", y, x, colors, optimize=True) * cls.gain(rgba, seen), 1)
         else:
-            colors = cls.bilinear(colors, *(c - 0.5 for c in centres))
+            colors = cls.bilinear(colors, *(c - 0.5 for c in centers))
         values = low + (high - low) * colors
-        inside = [(c > -1e-9) & (c < n + 1e-9) for c, n in zip(centres, frame, strict=True)]
+        inside = [(c > -1e-9) & (c < n + 1e-9) for c, n in zip(centers, frame, strict=True)]
         values[~(inside[1][:, None] & inside[0])] = low
         return values
 
@@ -112,9 +112,9 @@ class TestDefinition:
     def mask(cls, mask: Floats, frame: ImageSize, fit: Fit) -> Doubles:
         size = (mask.shape[1], mask.shape[0])
         scale, offset = cls.scales(frame, size, fit)
-        centres = [(np.arange(n) + 0.5 - o) / s for n, s, o in zip(frame, scale, offset, strict=True)]
-        values = cls.bilinear(mask[..., None].astype(np.float64), *(c - 0.5 for c in centres))[..., 0]
-        inside = [(c > -1e-9) & (c < n + 1e-9) for c, n in zip(centres, size, strict=True)]
+        centers = [(np.arange(n) + 0.5 - o) / s for n, s, o in zip(frame, scale, offset, strict=True)]
+        values = cls.bilinear(mask[..., None].astype(np.float64), *(c - 0.5 for c in centers))[..., 0]
+        inside = [(c > -1e-9) & (c < n + 1e-9) for c, n in zip(centers, size, strict=True)]
         values[~(inside[1][:, None] & inside[0])] = 0
         return values
 
@@ -392,7 +392,7 @@ class TestReadbackRing:
         for number, place in enumerate(places):
             before = context.readback.bytes
             ring.request_buffer(number, place)
-            context.gl.glFinish()  # every fence has signalled now, yet the newest must stay
+            context.gl.glFinish()  # every fence has signaled now, yet the newest must stay
             batch = [(tag, float(data.view(np.float32).mean())) for tag, data in ring.collect()]
             assert [tag for tag, _ in batch] == ([number - 1] if number else [])
             assert context.readback.bytes - before == 64 * len(batch)

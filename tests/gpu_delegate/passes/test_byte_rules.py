@@ -79,6 +79,18 @@ def test_comparisons_and_squares_are_shifted_before_they_are_rounded() -> None:
     agrees(model, PAIRS * 3)
 
 
+def test_a_fully_connected_layer_of_several_scales_rounds_once() -> None:
+    """As one of a single scale does; convolutions round twice."""
+    model, rng, channels = ModelBuilder(), np.random.default_rng(4), 64
+    x = tensor(model, SCALE, 1, (256, 3))
+    model.inputs.append(x)
+    steps = rng.integers(-127, 128, (channels, 3), np.int8)
+    scales = tuple(float(each) for each in rng.uniform(0.01, 0.04, channels))
+    weights = model.tensor((channels, 3), "int8", steps.tobytes(), scales=scales, zero_points=(0,) * channels)
+    model.output(*model.op_of("FULLY_CONNECTED", [x, weights], [tensor(model, 0.0555, 3, (256, channels))]))
+    agrees(model, [rng.integers(-128, 128, (256, 3), np.int8)])
+
+
 def one_op(
     op: str, out: tuple[float, int], x: tuple[float, int] = (0.1, 0), dtype: str = "int8", **options: Any
 ) -> Graph:
@@ -88,6 +100,17 @@ def one_op(
     model.output(
         *model.op_of(op, [given], [model.tensor((1, 4, 4, 4), dtype, scales=out[:1], zero_points=out[1:])], **options)
     )
+    return read_model(model.build())
+
+
+def between_floats_and_bytes(op: str, dtype: str, **options: Any) -> Graph:
+    model = ModelBuilder()
+    of_bytes: dict[str, Any] = {"scales": (0.1,), "zero_points": (0,)}
+    x = model.tensor((1, 4, 4, 4), dtype, **(of_bytes if dtype == "int8" else {}))
+    model.inputs.append(x)
+    size = model.tensor((2,), "int32", np.full(2, 8, np.int32).tobytes())
+    out = model.tensor((1, 8, 8, 4), "float32") if dtype == "int8" else model.tensor((1, 8, 8, 4), "int8", **of_bytes)
+    model.output(*model.op_of(op, [x, size], [out], **options))
     return read_model(model.build())
 
 
@@ -130,6 +153,10 @@ AROUND_ZERO: dict[str, Any] = {"scales": (0.1,), "zero_points": (0,)}
         (one_op("SOFTMAX", (0.1, -128), beta=1.0), r"a scale of 0.1 from -128, not 0.00390625 from -128"),
         (one_op("LOGISTIC", (1 / 256, 0)), "from 0, not 0.00390625 from -128"),
         (one_op("TANH", (1 / 128, 0), dtype="uint8"), "from 0, not 0.0078125 from 128"),
+        (between_floats_and_bytes("RESIZE_NEAREST_NEIGHBOR", "float32"), "integers of floats"),
+        (between_floats_and_bytes("RESIZE_NEAREST_NEIGHBOR", "int8"), "floats of integers"),
+        (between_floats_and_bytes("RESIZE_BILINEAR", "float32"), "integers of floats"),
+        (between_floats_and_bytes("RESIZE_BILINEAR", "int8"), "floats of integers"),
         (one_op("RELU", (1e-40, 0)), "a scale of 9.99995e-41"),
         (one_op("RELU6", (1e30, 0)), r"a scale of 1e\+30"),
         (one_op("HARD_SWISH", (0.1, 0), (1e-20, 0)), "a scale of 1e-20"),

@@ -175,8 +175,8 @@ class TestKeys:
             yield from stage.until(lambda: playback.marks == (30, 33))
             stage.played.records.clear()
             stage.press("space")
-            yield from stage.until(lambda: stage.played.numbers[-1:] == [32] and 33 in stage.played.numbers)
-            assert set(stage.played.numbers) == {30, 31, 32, 33}
+            yield from stage.until(lambda: stage.played.numbers.count(30) > 2)
+            assert set(stage.played.numbers) <= {30, 31, 32, 33}, "frames that are late are dropped"
             stage.press("a")
             yield from stage.until(lambda: playback.marks == (None, 33))
             yield from stage.until(lambda: stage.here > 34)
@@ -396,7 +396,9 @@ class TestColdStart:
         def script(stage: Stage) -> Script:
             yield from stage.until(lambda: stage.here >= 3)
 
-        assert run(display, model, clip, script, backend="gl").numbers[:2] == [0, 1]
+        first, second = run(display, model, clip, script, backend="gl").numbers[:2]
+        assert first == 0
+        assert second < RATE, "the time of compiling is not the recording's"
 
     def test_meanwhile_it_shows_the_first_frame_dim_and_can_be_closed(
         self, display: Display, model: SegmentationModel, clip: Path, monkeypatch: pytest.MonkeyPatch

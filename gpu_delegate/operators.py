@@ -95,6 +95,11 @@ class Operator:
                 what = f"the output's shape is {list(tensor.shape)}, but the inputs make it {list(shape)}"
                 raise ShapeError(f"operator {self.index} ({self.op}): {what}", shapes)
 
+    def expect_type(self, code: int) -> None:
+        """UnsupportedError unless the first output has the type of an option, which TensorFlow Lite would give it."""
+        if code != getattr(tflite.TensorType, self.outputs[0].dtype.upper(), None):
+            self.unsupported(f"its option says another type than {self.outputs[0].dtype}, its output's")
+
     def activation(self, options: Any) -> str:
         """The name of the fused activation."""
         code = options.FusedActivationFunction()

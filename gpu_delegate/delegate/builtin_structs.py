@@ -17,7 +17,7 @@ import numpy as np
 from ..graph import OptionValue, OptionVector
 
 MOST_INTEGERS = 8  # of a list in a struct, behind which stands how many there are
-_FORMATS = MappingProxyType({"i": "i", "f": "f", "b": "?", "e": "i", "l": f"{MOST_INTEGERS + 1}i"})
+_FORMATS = MappingProxyType({"i": "i", "f": "f", "b": "?", "e": "i", "t": "i", "l": f"{MOST_INTEGERS + 1}i"})
 
 StructOptions = tuple[tuple[str, OptionValue], ...]  # by the names of the schema's class
 
@@ -27,7 +27,7 @@ class BuiltinStruct:
     """The options of an op: the schema's class, and the C struct's fields in their order, each as Name:kind.
 
     Kinds: i an int, f a float, b a bool, l a list of ints, e an enumeration that is one more than the schema's, 0 being
-    unknown.
+    unknown, t the type of an output, of which int32 and int64 have the schema's numbers.
     """
 
     table: str
@@ -64,11 +64,14 @@ class BuiltinStruct:
 _ACTIVATED = "FusedActivationFunction:i"
 _WINDOW = "Padding:e StrideW:i StrideH:i"
 _POOL = BuiltinStruct("Pool2DOptions", f"{_WINDOW} FilterWidth:i FilterHeight:i {_ACTIVATED}")
+_TYPED = "OutputType:t"
 _REDUCE = BuiltinStruct("ReducerOptions", "KeepDims:b")
 
 STRUCTS: Mapping[str, BuiltinStruct] = MappingProxyType(
     {
         "ADD": BuiltinStruct("AddOptions", f"{_ACTIVATED} PotScaleInt16:b"),
+        "ARG_MAX": BuiltinStruct("ArgMaxOptions", _TYPED),
+        "ARG_MIN": BuiltinStruct("ArgMinOptions", _TYPED),
         "AVERAGE_POOL_2D": _POOL,
         "BATCH_MATMUL": BuiltinStruct("BatchMatMulOptions", "AdjX:b AdjY:b AsymmetricQuantizeInputs:b"),
         "CONCATENATION": BuiltinStruct("ConcatenationOptions", f"Axis:i {_ACTIVATED}"),
@@ -108,6 +111,7 @@ STRUCTS: Mapping[str, BuiltinStruct] = MappingProxyType(
         "RESIZE_BILINEAR": BuiltinStruct("ResizeBilinearOptions", "AlignCorners:b HalfPixelCenters:b"),
         "RESIZE_NEAREST_NEIGHBOR": BuiltinStruct("ResizeNearestNeighborOptions", "AlignCorners:b HalfPixelCenters:b"),
         "REVERSE_SEQUENCE": BuiltinStruct("ReverseSequenceOptions", "SeqDim:i BatchDim:i"),
+        "SHAPE": BuiltinStruct("ShapeOptions", "OutType:t"),
         "SOFTMAX": BuiltinStruct("SoftmaxOptions", "Beta:f"),
         "SPACE_TO_DEPTH": BuiltinStruct("SpaceToDepthOptions", "BlockSize:i"),
         "SPLIT": BuiltinStruct("SplitOptions", "NumSplits:i"),

@@ -63,16 +63,19 @@ def read_extremum(operator: Operator) -> Attributes:
     if len(axes) != 1 or not -len(shape) <= axes[0] < len(shape):
         operator.damaged(f"axis {list(axes)} of {len(shape)} dimensions")
     axis = axes[0] % len(shape)
+    operator.expect_type(operator.options(_options_table(operator.op)).OutputType())
     operator.expect((*shape[:axis], *shape[axis + 1 :]))
     return Reduce((axis,), keep_dims=False)
 
 
 def write_extremum(graph: Graph, node: Node) -> EncodedOperator:
     (axis,), dtype = attributes_of(node, Reduce).axes, graph.tensors[node.outputs[0]].dtype
-    table = "ArgMaxOptions" if node.op == "ARG_MAX" else "ArgMinOptions"
-    return EncodedOperator(
-        (*node.inputs, integers(axis)), table, {"OutputType": getattr(tflite.TensorType, dtype.upper())}
-    )
+    said = {"OutputType": getattr(tflite.TensorType, dtype.upper())}
+    return EncodedOperator((*node.inputs, integers(axis)), _options_table(node.op), said)
+
+
+def _options_table(op: str) -> str:
+    return "ArgMaxOptions" if op == "ARG_MAX" else "ArgMinOptions"
 
 
 # Code ---------------------------------------------------------------------------------------------------------------

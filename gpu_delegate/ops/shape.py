@@ -12,6 +12,7 @@ from .record import Example, FileForm, OpRecord
 
 
 def read_shape(operator: Operator) -> Attributes:
+    operator.expect_type(operator.options("ShapeOptions").OutType())
     operator.expect((len(operator.shape(0)),))
     return Attributes()
 

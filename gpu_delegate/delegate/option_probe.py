@@ -78,7 +78,7 @@ def _value(name: str, kind: str, place: int, variant: int) -> OptionValue:
     if kind == "e" or name in _ENUMERATIONS:
         return bit
     if kind == "t":
-        return (tflite.TensorType.INT32, tflite.TensorType.INT64)[bit]
+        return int((tflite.TensorType.INT32, tflite.TensorType.INT64)[bit])
     if kind == "f":
         return place + variant / 2
     if kind == "l":

@@ -7,6 +7,8 @@ import pytest
 
 from tests.delegated import inferred, interpreter_of
 from tests.engine import on_gpu
+from tests.model_builder import ModelBuilder
+from tests.quantized.op_by_op import first_fault
 from tests.quantized_models import HEIGHT, SCHEMES, WIDTH, small_quantized
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.cpu.reference import Reference
@@ -83,3 +85,23 @@ def test_what_integers_mean_tells_models_apart() -> None:
         new_tensors={source.index: source.__class__(**{**vars(source), "quantization": other})}
     )
     assert graph_digest(changed) != graph_digest(graph)
+
+
+@pytest.mark.parametrize(("dtype", "lowest"), [("int8", -128), ("uint8", 0)])
+def test_logarithms_near_the_lowest_step_are_those_of_the_default_kernels(dtype: str, lowest: int) -> None:
+    """The reference kernel takes all that are 15.5 to 16 below the greatest for 16 below."""
+    m, shape = ModelBuilder(), (60, 20)
+    x = m.tensor(shape, dtype, scales=(1 / 16,), zero_points=(lowest + 100,))
+    m.inputs.append(x)
+    y = m.tensor(shape, dtype, scales=(1 / 16,), zero_points=(lowest + 255,))
+    m.output(*m.op_of("LOG_SOFTMAX", [x], [y]))
+    model, graph = m.build(), read_model(m.build())
+    values = np.random.default_rng(0).integers(lowest, lowest + 20, shape).astype(dtype)
+    values[:, 7] = lowest + 255
+    (usual,), (reference,) = inferred(interpreter_of(model), [values]), Reference(graph, judges=True).run(values)
+    network = NativeNetwork.load(graph, threads=1)
+    (found,) = map(np.array, network.run(values))
+    network.close()
+    np.testing.assert_array_equal(found, usual)
+    assert (found != reference).any()
+    assert not first_fault(graph, {y: found}, {y: reference})

@@ -47,6 +47,13 @@ def can_share_pixels(body: Body) -> bool:
     return not any(is_contraction(node) or reads_window(body.graph, node) for node in repeated)
 
 
+def most_shared_slices(body: Body) -> int:
+    """Slices of the longest of the loops that threads may share: of a sum's input, or of its output."""
+    sums = [(phase, node) for phase in body.phases for node in sums_of_phase(phase)]
+    outputs = (shape_of(body.graph.tensors[node.outputs[0]]).slices for _, node in sums)
+    return max(*(phase.slices for phase, _ in sums), *outputs)
+
+
 def sums_of_phase(phase: Phase) -> list[Node]:
     """The nodes that a loop adds up."""
     return [root.node for root in phase.roots if isinstance(root, Accumulate)]

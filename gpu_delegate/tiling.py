@@ -36,7 +36,7 @@ from .nodes import (
     record_of,
 )
 from .ops.sliding import is_long, written_taps
-from .pixel_parts import can_share_pixels, texels_of_pixel
+from .pixel_parts import can_share_pixels, most_shared_slices, texels_of_pixel
 from .source_size import VECTOR_NODE, source_size
 from .tile import Tile
 
@@ -294,7 +294,8 @@ def possible_parts(body: Body, tuning: Tuning) -> list[int]:
     first = body.phases[0]
     is_sum = body.split and any(isinstance(root, Accumulate) for root in first.roots) and not first.unrolled
     if can_share_pixels(body):
-        parts = [1 << k for k in range(tuning.sum_parts.bit_length())]
+        most = min(tuning.sum_parts, power_of_two_from(most_shared_slices(body)))
+        parts = [1 << k for k in range(most.bit_length())]
         return [part for part in parts if part == 1 or _shared_pixels(body, part, tuning) >= LEAST_SHARED_PIXELS]
     if not is_sum:
         return possible_fold_parts(body, tuning)

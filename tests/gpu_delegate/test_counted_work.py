@@ -53,3 +53,8 @@ def test_repeated_work_is_counted() -> None:
     )
     assert len(repeated) <= len(once)
     assert cost(repeated) > 2 * cost(once)
+
+
+def test_threads_share_no_loop_of_a_single_slice() -> None:
+    """A window of one channel and convolutions of few behind it: four threads a pixel would do the work of one."""
+    check(read_model(cliff_network(150).build()), "nvidia")

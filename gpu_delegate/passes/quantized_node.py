@@ -83,7 +83,7 @@ class QuantizedNode:
 
     def limits(self, activation: str = "NONE") -> Steps:
         """Of the output, behind a fused activation."""
-        scale = self.scale(self.out)
+        scale = self.scale(self.out)  # first: it refuses a tensor without steps
         all_of = steps_of(self.out)
         low, high = _ACTIVATION_LIMITS.get(activation, (math.inf, math.inf))
         if activation != "NONE" and math.isinf(low):

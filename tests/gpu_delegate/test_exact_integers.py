@@ -76,7 +76,7 @@ def test_positions_that_others_read_too_are_integers() -> None:
 
 def test_sizes_are_constants_however_large() -> None:
     m = ModelBuilder()
-    shape = m.op("SHAPE", [x := m.input((1, 3, 4, 5))], (4,), "int32")
+    shape = m.op("SHAPE", [x := m.input((1, 3, 4, 5))], (4,), "int32", out_type=2)
     large = m.op("MUL", [shape, m.constant([1, 1 << 20, 1 << 20, 1], "int32")], (4,), "int32")
     sizes = m.op("DIV", [large, m.constant([1, 1 << 20, 1 << 20, 1], "int32")], (4,), "int32")
     assert refused(m, m.op("RESHAPE", [x, sizes], (1, 3, 4, 5))) == []

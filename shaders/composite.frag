@@ -8,9 +8,12 @@
 #define WRAPS 0
 // Whether pixels that show person and background get the person's own color (app/frame/foreground.py).
 #define UNMIXED 0
+// Whether colors under transparency are no finer than what is seen of them.
+#define CLEARS 0
 #include "frame.glsl"
 #include "person.glsl"
 #include "checker.glsl"
+#include "cleared.glsl"
 
 uniform sampler2D background;  // of the frame's size
 uniform sampler2D blurred;  // premultiplied, one pixel per cell of the frame
@@ -84,5 +87,9 @@ void main() {
 #elif EFFECT != 6
     pixel = mix(behind, pixel, person);
 #endif
+#if CLEARS
+    picture = cleared(pixel, alpha);
+#else
     picture = vec4(pixel, alpha);
+#endif
 }

@@ -20,9 +20,12 @@
 #define Y_DEN 960
 // Whether parts of the frame were cropped away.
 #define UNSEEN 0
+// Whether colors under transparency are no finer than what is seen of them.
+#define CLEARS 0
 #include "frame.glsl"
 #include "look.glsl"
 #include "checker.glsl"
+#include "cleared.glsl"
 #include "texels.glsl"
 
 uniform sampler2D background;  // of the frame's size
@@ -69,7 +72,11 @@ void main() {
 #else
     vec3 person = mix(pixel, made.rgb, strength);
 #if EFFECT == 4
+#if CLEARS
+    picture = cleared(person, made.a);
+#else
     picture = vec4(person, made.a);
+#endif
 #else
 #if EFFECT == 1
     vec3 behind = texelFetch(background, place, 0).rgb;

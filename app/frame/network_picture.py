@@ -7,7 +7,7 @@ the network never saw it, alpha 0. With strength s and the frame's color f the e
 
     picture                  mix(f, c.rgb, s * c.a)
     replace, color, checker  mix(behind, mix(f, c.rgb, s), c.a)
-    cutout                   mix(f, c.rgb, s) with alpha c.a
+    cutout                   mix(f, c.rgb, s) with alpha c.a; a look that clears has shaders/cleared.glsl besides
     mask                     c.a
 """
 
@@ -56,8 +56,8 @@ class PictureCompositor:
             **self._tensor.defines(),
             "UNSEEN": int(not all_inside(back)),
         }
-        self._drawings: dict[Effect, Drawing] = {}
-        self._drawing(look.effect)
+        self._drawings: dict[tuple[Effect, bool], Drawing] = {}
+        self._drawing(look.effect, look.clears)
 
     def draw(
         self, tensor: BufferSpan, target: OffscreenTarget, effect: Effect | None = None, size: ImageSize | None = None
@@ -70,7 +70,7 @@ class PictureCompositor:
         shown = self._backdrop is not None and self._backdrop.bind(_BACKGROUND_UNIT)
         if effect == "replace" and not shown:
             raise ValueError("the effect replace needs a background")
-        drawing = self._drawing(effect)
+        drawing = self._drawing(effect, look.clears)
         drawing.use()
         drawing.set_floats("strength", look.strength)
         drawing.set_floats("color", *look.color, 1.0)
@@ -78,13 +78,14 @@ class PictureCompositor:
         drawing.set_ints("height", size[1])
         drawing.draw(target.framebuffer, size)
 
-    def _drawing(self, effect: Effect) -> Drawing:
+    def _drawing(self, effect: Effect, clears: bool) -> Drawing:
         """Compiled when it is first asked for."""
-        if effect not in self._drawings:
-            defines = {**self._defines, "EFFECT": EFFECTS.index(effect)}
+        key = effect, clears
+        if key not in self._drawings:
+            defines = {**self._defines, "EFFECT": EFFECTS.index(effect), "CLEARS": int(clears)}
             label = f"network's picture {effect}"
-            self._drawings[effect] = Drawing(self._context, "picture.frag", defines, _SAMPLERS, label)
-        return self._drawings[effect]
+            self._drawings[key] = Drawing(self._context, "picture.frag", defines, _SAMPLERS, label)
+        return self._drawings[key]
 
     def release(self) -> None:
         """Delete what was made here; frames, tensors, targets and the backdrop stay."""

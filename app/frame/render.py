@@ -49,7 +49,7 @@ class Look:
     The mask m is clamp(m - threshold + 0.5) ** gamma wherever it is used, grown and feathered by pixels of the frame
     (mask_edge.py). mirror mirrors the frame, not the background. side_by_side is for windows: the frame as it is, and
     beside it the result. strength is that of a network's picture over the frame (network_picture.py), legend the side
-    on which the names of classes stand.
+    on which the names of classes stand. clears: colors under transparency are no finer than what is seen of them.
     """
 
     effect: Effect = "tint"
@@ -64,6 +64,7 @@ class Look:
     side_by_side: bool = False
     strength: float = 1.0
     legend: LegendSide = "right"
+    clears: bool = False
 
     @property
     def curves_mask(self) -> bool:
@@ -208,7 +209,8 @@ class Compositor:
 
     def _picture(self, look: Look) -> Drawing:
         number, parts = EFFECTS.index(look.effect), int(look.parts_person)
-        return self._prepared("composite.frag", look, EFFECT=number, WRAPS=int(look.wraps), UNMIXED=parts)
+        clears = {"CLEARS": 1} if look.clears and look.effect == "cutout" else {}
+        return self._prepared("composite.frag", look, EFFECT=number, WRAPS=int(look.wraps), UNMIXED=parts, **clears)
 
     def _prepared(self, shader: str, look: Look, **variant: int) -> Drawing:
         """A shader, compiled when it is first seen, in use and with the look in its uniforms, but for its own."""

@@ -54,6 +54,7 @@ def chosen_look_of(settings: Settings) -> ChosenLook:
         mirror=settings.mirror,
         side_by_side=settings.side_by_side,
         strength=settings.strength,
+        clears=settings.private,
         legend="none" if not settings.legend else "left" if "right" in settings.overlay_corner else "right",
     )
     return ChosenLook(look, None if color or not settings.background else background_file(settings.background))

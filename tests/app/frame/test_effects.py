@@ -105,6 +105,21 @@ def test_cutout_keeps_the_colors_and_puts_the_mask_into_alpha(context: Context) 
     assert np.abs(drawn(context, Look("cutout"), rgba, mask)[..., 3] - 255.0 * mask).max() <= 0.5 + 1e-3
 
 
+@on_both_apis
+def test_a_cutout_that_clears_keeps_no_more_than_premultiplied_alpha_does(context: Context) -> None:
+    rgba, mask = noise(SMALL), np.random.default_rng(3).random((48, 64), np.float32) ** 6
+    kept, cleared = (drawn(context, Look("cutout", clears=clears), rgba, mask).astype(int) for clears in (False, True))
+    alpha = kept[..., 3:]
+    assert np.abs(cleared[..., 3:] - alpha).max() <= 1
+    assert kept[alpha[..., 0] == 0].any()
+    assert not cleared[cleared[..., 3] == 0].any()
+    seen = np.abs(kept[..., :3] * alpha - cleared[..., :3] * cleared[..., 3:]) / 255
+    assert seen.max() <= 2, "it looks the same over everything"
+    faint = cleared[cleared[..., 3] == 2][:, :3]
+    assert len(faint) > 50
+    assert {*np.unique(faint)} <= {0, 127, 128, 255}
+
+
 @pytest.mark.parametrize("size", [(640, 480), (321, 243), (243, 640)])
 def test_nothing_of_the_old_background_is_left_at_the_edge(context: Context, size: ImageSize) -> None:
     """A person of one color, with a little detail, before a background of another: what is mixed at a soft edge."""

@@ -104,6 +104,18 @@ class Easel:
             part.release()
 
 
+def test_a_cutout_that_clears_has_no_colors_where_nothing_is_seen(context: Context) -> None:
+    easel = Easel(context, replace(LAYOUT, channels=4))
+    easel.output[:, : LAYOUT.size[0] // 2, 3] = easel.layout.output_range[0]
+    easel.buffer.write(easel.output.tobytes())
+    kept, cleared = (easel.drawn(Look("cutout", clears=clears)).astype(int) for clears in (False, True))
+    unseen = kept[..., 3] == 0
+    assert kept[unseen].any()
+    assert not cleared[unseen].any()
+    assert np.abs((kept - cleared)[kept[..., 3] > 250]).max() <= 2
+    easel.release()
+
+
 @pytest.mark.parametrize("channels", [3, 4])
 @on_both_apis
 def test_every_look_equals_its_definition(context: Context, channels: int) -> None:

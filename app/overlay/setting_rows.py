@@ -34,7 +34,7 @@ def setting_rows(imgui: Any, settings: Settings, rows: Sequence[Spec]) -> Settin
 def _row(imgui: Any, settings: Settings, spec: Spec) -> Settings:
     """One setting; an invalid value is ignored."""
     before = getattr(settings, spec.name)
-    imgui.begin_disabled(spec.changes == "restart")
+    imgui.begin_disabled(spec.changes.startswith("restart"))
     imgui.table_next_column()
     imgui.align_text_to_frame_padding()
     imgui.text(spec.label)

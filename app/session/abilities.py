@@ -9,6 +9,7 @@ from ..frame.network_output import MOST_CLASSES, shows_classes
 from ..models.loading import FrameModel, PictureModel
 from ..settings.settings import Settings, current_names, specs
 from .derived import keeps_alpha
+from .room_guard import opened_by
 
 _WITH_TRANSPARENCY = ("masks", "cutouts", "background")  # settings that a picture with alpha can follow
 _WITH_MASK = ("blur", "light_wrap", *(spec.name for spec in specs() if spec.section == "mask"))
@@ -53,6 +54,8 @@ def _check_private(model: FrameModel, settings: Settings, effects: tuple[Effect,
         raise UsageError("--private: effect cutout hides the room by transparency alone, which is lost here; use color")
     if settings.side_by_side:
         raise UsageError("--private: --side-by-side shows the room; leave it out")
+    if opened := opened_by(settings, as_flag=True):
+        raise UsageError(f"--private: {opened} shows the room; leave it out, or keep to the bound")
 
 
 def lacks_effect(effect: Effect, name: str, effects: tuple[Effect, ...]) -> str:

@@ -17,14 +17,14 @@ from ..frame.effects import Effect, effect_by_number, shows_room
 from ..models.loading import FrameModel
 from ..outputs.outputs import OutputKind
 from ..settings.config_watch import ConfigWatch
-from ..settings.settings import Settings, SettingValue, changed, specs, while_running
+from ..settings.settings import PRIVATE_EFFECT, Settings, SettingValue, changed, specs, while_running
 from ..window.keys import TABLES, Action, Command, Key, action_of
 from .abilities import effects_of_model, lacks_effect
 from .derived import chosen_look_of, figure_look_of, keeps_alpha, refinement_of, seek_lead_of, work_of, writing_of
 from .hud import Hud
 from .parts import SessionParts
 from .playback import Playback
-from .room_guard import RoomGuard, Shown, shown_to
+from .room_guard import RoomGuard, Shown, hiding, opened_by, shown_to
 
 _OUTPUTS: Mapping[str, OutputKind] = {  # by setting
     "out": "recording",
@@ -108,13 +108,29 @@ class Controller:
         elif found is not None:
             settings, waiting = while_running(self.settings, found)
             self._say("settings read again")
-            named = settings.effect != self.settings.effect or settings.side_by_side != self.settings.side_by_side
-            if named and (line := self._guard.name(self._shown_by(settings))):
-                settings = replace(settings, effect=self.settings.effect, side_by_side=self.settings.side_by_side)
-                self.complain(line)
-            self.adopt(settings)
+            if settings.private and not self.settings.private:
+                self._become_private()
+            self.adopt(self._without_room(settings))
             if waiting:
                 self.complain(f"settings read again; what takes effect after restart: {', '.join(waiting)}")
+
+    def _become_private(self) -> None:
+        """Go on as a session that began as a private one; what shows the room with any effect is not recorded on."""
+        self._guard.is_private = True
+        self.settings = replace(self.settings, private=True)
+        self.adopt(hiding(self.settings, self._shown_by(self.settings), PRIVATE_EFFECT))
+        self.set_look()
+        self.end_what_shows_room()
+
+    def _without_room(self, settings: Settings) -> Settings:
+        """What the file says, but for what a private session cannot have, of which it is told."""
+        before, shown = self.settings, self._shown_by(settings)
+        is_named = (settings.effect, settings.side_by_side) != (before.effect, before.side_by_side)
+        line = self._guard.name(shown) if is_named or settings.private else ""
+        if not line:
+            return settings
+        self.complain(line)
+        return hiding(settings, shown, before.effect)
 
     def change(self, **values: SettingValue) -> None:
         """Change some settings; values must be valid."""
@@ -219,7 +235,8 @@ class Controller:
         alpha = outputs.keeps_alpha
         if "recording" in begun - {*outputs.active}:
             alpha = not begins and keeps_alpha(settings, outputs.writing.pipes_pictures)
-        return shown_to(settings.effect, able, {*outputs.active, *begun}, alpha, settings.side_by_side)
+        opened = opened_by(settings)
+        return shown_to(settings.effect, able, {*outputs.active, *begun}, alpha, settings.side_by_side, opened)
 
     def _change_overlay(self, _: Action) -> None:
         """None, a few, all, and none again."""

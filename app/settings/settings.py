@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # help comes at once without them
 
 SettingValue = bool | int | float | str | tuple[str, ...]  # several texts, where there may be more than one
 SettingKind = Literal["bool", "int", "float", "text", "texts", "choice", "size", "range", "path", "background", "class"]
-Changes = Literal["running", "reopens camera", "restart"]  # what it takes for another value to count
+Changes = Literal["running", "reopens camera", "restart", "restart to end"]  # what it takes for another value to count
 Verb = Literal["live", "replay", "archive"]
 OverlayStyle = Literal["compact", "full"]
 Corner = Literal["top-left", "top-right", "bottom-left", "bottom-right"]
@@ -121,6 +121,7 @@ class Spec:
         words: dict[Changes, str] = {
             "reopens camera": "reopens the camera",
             "restart": "takes effect after restart",
+            "restart to end": "counts at once in a file that is saved; turning it off takes effect after restart",
         }
         return words.get(self.changes, "")
 
@@ -256,8 +257,9 @@ class Settings:
     light_wrap: float = _picture(0.0, "How much light of the background falls on the person's edge.", **_share)
     mirror: bool = _picture(False, "Flip the picture horizontally, as in a mirror.", label="flip horizontally")
     private: bool = _picture(
-        False, "Never show the room: refuse every effect that would; blur where none is named.", changes=_once
-    )
+        False, "Never show the room: refuse every effect that would; blur where none is named.",
+        changes="restart to end",
+    )  # fmt: skip
     side_by_side: bool = _picture(False, "The picture as it came beside the result, in the window only.", verbs=_single)
 
     refine: bool = _mask(True, "Refine the network's mask: edges, smooth and delay-video count; off: as it is.")
@@ -399,7 +401,9 @@ def changed(before: Settings, after: Settings) -> tuple[str, ...]:
 
 def while_running(before: Settings, after: Settings) -> tuple[Settings, tuple[str, ...]]:
     """What of a change can be had now, and the names of the settings that take effect after restart."""
-    waiting = {spec.name for spec in specs() if spec.changes == "restart"} & {*changed(before, after)}
+    late = {spec.name for spec in specs() if spec.changes == "restart"}
+    late |= {spec.name for spec in specs() if spec.changes == "restart to end" and getattr(before, spec.name)}
+    waiting = late & {*changed(before, after)}
     return replace(after, **{name: getattr(before, name) for name in waiting}), tuple(sorted(waiting))
 
 

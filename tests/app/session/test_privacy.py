@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 
@@ -125,8 +126,52 @@ class TestPrivate:
             yield from stage.until(lambda: stage.settings.gamma == 2.0)
             assert stage.settings.effect == "blur"
             assert not any(shows_room(effect) for effect in stage.session.controller.effects)
+            stage.session.controller.change(threshold=0.2)
+            assert "threshold 0.2 (0.5 at least) shows the room" in stage.words
+            assert stage.settings.threshold == 0.5
+            stage.save("[mask]\ngamma = 0.1\ngrow = 2.0\n")
+            yield from stage.until(lambda: stage.settings.grow == 2.0)
+            assert stage.settings.gamma == 0.5
 
         theatre.run(script, camera=str(still), effect="blur", private=True)
+
+    def test_a_file_that_turns_it_on_counts_at_once(self, theatre: Theatre, still: Path) -> None:
+        def script(stage: Stage) -> Script:
+            yield from recording(stage)
+            yield from stage.frames(4)
+            stage.save("[picture]\nprivate = true\n[mask]\nsmooth = 0.25\n")
+            yield from stage.until(lambda: stage.settings.smooth == 0.25)
+            assert stage.settings.private
+            assert stage.settings.effect == stage.canvas.look.effect == "blur"
+            assert stage.canvas.look.clears
+            assert not stage.settings.side_by_side
+            assert (stage.settings.threshold, stage.settings.grow) == (0.5, 5.0)
+            assert "recording" in stage.parts.outputs.active
+            yield from stage.frames(4)
+            yield from stage.pressed("1", lambda: "effect tint shows the room, and the session is pri" in stage.words)
+            stage.save("[mask]\nsmooth = 0.75\n")
+            yield from stage.until(lambda: stage.settings.smooth == 0.75)
+            assert "what takes effect after restart: private" in stage.words
+            assert stage.settings.private
+
+        theatre.run(script, camera=str(still), effect="tint", side_by_side=True, threshold=0.1, grow=9.0)
+
+    def test_what_no_effect_hides_is_not_recorded_on(self, theatre: Theatre, still: Path, tmp_path: Path) -> None:
+        style = tmp_path / "style.tflite"
+        style.write_bytes(picture_network((33, 25), (33, 26)))
+
+        def script(stage: Stage) -> Script:
+            stage.session.controller.change(model=str(style))
+            yield from stage.until(lambda: stage.parts.stages.name == str(style))
+            yield from stage.pressed("r", lambda: "effect picture shows the room, and it is" in stage.words)
+            yield from recording(stage)
+            stage.save("[picture]\nprivate = true\n")
+            yield from stage.until(lambda: "style.tflite shows the room: recording ended" in stage.words)
+            assert not stage.parts.outputs.active
+            yield from stage.pressed("r", lambda: "shows the room, and the session is private" in stage.words)
+            assert not stage.parts.outputs.active
+
+        theatre.run(script, camera=str(still), effect="blur")
 
     @pytest.mark.parametrize(
         ("command", "complaint"),
@@ -141,6 +186,10 @@ class TestPrivate:
                 "hides the room by transparency",
             ),
             ("live --camera pattern --private --side-by-side", "--side-by-side shows the room"),
+            ("live --camera pattern --private --threshold 0", "--private: --threshold 0 (0.5 at least) shows the room"),
+            ("replay in.mp4 --private --gamma 0.1 --out a.mp4", "--private: --gamma 0.1 (0.5 at least) shows the room"),
+            ("archive in.mp4 --private --grow 20 --out a", "--private: --grow 20 (5 at most) shows the room"),
+            ("replay in.mp4 --private --feather 50 --out a.mp4", "--private: --feather 50 (20 at most) shows the room"),
             ("live --camera pattern --private --model style.tflite", "style.tflite with effect picture shows the room"),
             ("replay in.mp4 --private --effect tint --out a.mp4", "--private: selfie with effect tint shows the room"),
             ("replay in.mp4 --config private.toml --out a.mp4", "--private: selfie with effect none shows the room"),
@@ -174,6 +223,22 @@ class TestPrivate:
         assert ConfigWatch(config, {"background": "red"}, verb).settings.effect == "replace"  # type: ignore[arg-type]
         config.write_text('[picture]\nprivate = true\neffect = "tint"\n')
         assert ConfigWatch(config, {}, verb).settings.effect == "tint", "it is refused, not replaced"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("output", ["--out", "--cutouts"])
+def test_transparent_pixels_of_private_pictures_have_no_colors(
+    output: str, still: Path, texelflow: Command, tmp_path: Path
+) -> None:
+    for is_private in (False, True):
+        folder = tmp_path / str(is_private)
+        effect = ("--effect", "cutout" if output == "--out" else "blur")
+        private = ["--private"] * is_private
+        assert texelflow("replay", still, "--to", 0, output, folder, *effect, *private).code == 0
+        picture = cv2.imread(str(folder / "000000.png"), cv2.IMREAD_UNCHANGED)
+        assert picture is not None
+        unseen = picture[picture[..., 3] == 0]
+        assert len(unseen) > 1000
+        assert unseen.any() != is_private
 
 
 def test_no_written_frame_shows_the_room(theatre: Theatre, people: Path, gpu: GpuResets) -> None:

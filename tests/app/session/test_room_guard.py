@@ -1,11 +1,14 @@
 """Who is asked before others see the room: decisions alone, without a session."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from texelflow.app.frame.effects import EFFECTS, Effect, mask_effects, picture_effects, shows_room
 from texelflow.app.outputs.outputs import OutputKind
-from texelflow.app.session.room_guard import WITHIN_NS, RoomGuard, Shown, shown_to
+from texelflow.app.session.room_guard import WITHIN_NS, RoomGuard, Shown, hiding, mask_bounds, opened_by, shown_to
+from texelflow.app.settings.settings import Settings
 
 MASKS = mask_effects(has_classes=True)
 HIDING = ("replace", "color", "blur", "mask", "checker")
@@ -93,3 +96,32 @@ def test_a_private_session_never_shows_the_room(
     lines = [guard.objection(wanted, now) for now in range(times)] + [guard.name(wanted)]
     assert all(bool(line) == (wanted.shows_room or beside) for line in lines)
     assert effect not in HIDING or not wanted.shows_room
+
+
+def test_settings_of_the_mask_by_which_the_room_is_seen() -> None:
+    for at_bound in (Settings(), Settings(threshold=1, gamma=10, grow=-20), Settings(gamma=0.5, grow=5, feather=20)):
+        assert not opened_by(at_bound)
+    for wide, words in (
+        (Settings(threshold=0.49), "threshold 0.49 (0.5 at least)"),
+        (Settings(gamma=0.1), "gamma 0.1 (0.5 at least)"),
+        (Settings(grow=5.5), "grow 5.5 (5 at most)"),
+        (Settings(feather=50), "feather 50 (20 at most)"),
+    ):
+        assert opened_by(wide) == words
+        wanted = shown_to("blur", MASKS, (), False, False, words)
+        assert RoomGuard(True, "blur").objection(wanted, 0) == f"{words} shows the room, and the session is private"
+        assert RoomGuard(False, "blur").objection(wanted, 0) == ""
+    assert opened_by(Settings(gamma=0.1), as_flag=True).startswith("--gamma 0.1")
+
+
+@given(st.floats(0, 1), st.floats(0.1, 10), st.floats(-20, 20), st.floats(0, 50), st.sampled_from(MASKS), st.booleans())
+def test_what_hides_comes_nearest(
+    threshold: float, gamma: float, grow: float, feather: float, effect: Effect, beside: bool
+) -> None:
+    wide = Settings(threshold=threshold, gamma=gamma, grow=grow, feather=feather, effect=effect, side_by_side=beside)
+    hidden = hiding(wide, shown(effect, "recording", beside=beside), "blur")
+    again = shown(hidden.effect, "recording", beside=hidden.side_by_side)
+    assert RoomGuard(True, "blur").may_show(replace(again, opened=opened_by(hidden)))
+    assert not mask_bounds(hidden)
+    assert max(0.0, 0.5 - hidden.threshold) ** hidden.gamma == 0, "what the network gives 0 stays background"
+    assert hiding(hidden, again, "blur") == hidden

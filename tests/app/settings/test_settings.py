@@ -155,6 +155,7 @@ class TestValues:
             "threads",
         }
         assert {*waiting} <= restarts | {"tune"}
+        assert ("private" in waiting) == (before.private and not after.private), "what hides counts at once"
         assert not {*waiting} & {*changed(before, now)}
 
     def test_home_is_known_where_no_shell_knows_it(self, monkeypatch: pytest.MonkeyPatch) -> None:

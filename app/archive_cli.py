@@ -7,7 +7,8 @@ import typer
 
 from texelflow.gpu_delegate.errors import UsageError
 
-from .options import JsonOption, output_option
+from .names import as_written, scheme_of
+from .options import JsonOption, output_option, path_option
 from .settings.flags import with_settings
 
 _PANEL = "Machines"
@@ -40,7 +41,7 @@ def archive_verb(
         ),
     ] = None,
     out: Annotated[
-        Path | None, output_option("--out", metavar="DIR", help="For results and their manifest; all machines see it.")
+        Path | None, path_option("--out", metavar="DIR", help="For results and their manifest; all machines see it.")
     ] = None,
     with_masks: Annotated[
         bool, output_option("--with-masks", help="Masks beside each result: NAME.masks, a gray video or picture.")
@@ -102,6 +103,8 @@ def archive_verb(
         from .archive.verify import verify_archive
 
         check_alone(inputs, out)
+        if scheme_of(verify):
+            raise UsageError(f"--verify {as_written(verify)}: that is an address; name a folder of this machine")
         return verify_archive(verify, console, json)
 
     from .archive.options import ArchiveOptions

@@ -20,7 +20,7 @@ from .options import (
     PreprocessingOption,
     SignatureOption,
     ThreadsOption,
-    output_option,
+    path_option,
     refuse_given,
 )
 from .settings.flags import as_in_settings, with_options
@@ -29,7 +29,9 @@ from .tuning_option import with_tuning
 BenchBackendOption = Annotated[
     str | None, typer.Option(metavar="gl|cpu", help="Where the network runs; gl by default.")
 ]
-scenes_option = partial(typer.Option, rich_help_panel="Scenes, with --scenes")
+scenes_option, scenes_path = (
+    partial(option, rich_help_panel="Scenes, with --scenes") for option in (typer.Option, path_option)
+)
 bench = typer.Typer(
     no_args_is_help=True, help="Measure the frame job, a model, layers, memory, a live frame, or how good masks are."
 )
@@ -45,7 +47,7 @@ def bench_frame_verb(
     ] = None,
     frames: Annotated[Path | None, typer.Option(metavar="FILE", help="Own frames: .npy, uint8, (N, H, W, 4).")] = None,
     masks: Annotated[
-        Path | None, output_option(metavar="FILE", help="Write the masks here: .npy, float32, (N, H, W).")
+        Path | None, path_option(metavar="FILE", help="Write the masks here: .npy, float32, (N, H, W).")
     ] = None,
     force: ForceOption = False,
     warmup: Annotated[int, typer.Option(help="Runs before the clock counts.")] = 10,
@@ -101,7 +103,7 @@ def bench_model_verb(
     duration: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="Run for so long instead, and plot milliseconds over time.")
     ] = None,
-    plot: Annotated[Path | None, output_option(metavar="FILE", help="That plot as a picture: .png.")] = None,
+    plot: Annotated[Path | None, path_option(metavar="FILE", help="That plot as a picture: .png.")] = None,
     force: ForceOption = False,
     cpu: Annotated[
         str | None,
@@ -191,7 +193,7 @@ def bench_layers_verb(
     seconds: Annotated[float, typer.Option(metavar="N", help="For each layer, all in turn; the chain has more.")] = 1.0,
     markdown: Annotated[bool, typer.Option("--markdown", help="The tables in Markdown.")] = False,
     plot: Annotated[
-        Path | None, output_option(metavar="FILE", help="The roofs and each layer under them: .svg or .png.")
+        Path | None, path_option(metavar="FILE", help="The roofs and each layer under them: .svg or .png.")
     ] = None,
     force: ForceOption = False,
     json: JsonOption = False,
@@ -276,9 +278,7 @@ def bench_memory_verb(
         ),
     ] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="The tables in Markdown.")] = False,
-    plot: Annotated[
-        Path | None, output_option(metavar="FILE", help="Bars for each network and strategy: .svg or .png.")
-    ] = None,
+    plot: Annotated[Path | None, path_option(metavar="FILE", help="Bars of each way to plan: .svg or .png.")] = None,
     force: ForceOption = False,
     json: JsonOption = False,
 ) -> int:
@@ -351,7 +351,7 @@ def bench_live_verb(
 @bench.command("gpu")
 @with_opengl
 def bench_gpu_verb(
-    report: Annotated[Path, output_option(metavar="DIR", help="The folder for report.json, .html and .zip.")],
+    report: Annotated[Path, path_option(metavar="DIR", help="The folder for report.json, .html and .zip.")],
     budget: Annotated[str, typer.Option(metavar="TIME", help="That it may take: 90s or 7m.")] = "450s",
     only: Annotated[str | None, typer.Option(metavar="SECTIONS", help="Some alone, by commas: device,peaks.")] = None,
     peers: Annotated[
@@ -390,7 +390,7 @@ def bench_weights_verb(
         str | None, typer.Option(metavar="gl,native,tflite", help="Where they run; by default on each of these.")
     ] = None,
     runs: Annotated[int, typer.Option(metavar="N", help="Of each instance, in turn.")] = 3,
-    plot: Annotated[Path | None, output_option(metavar="FILE", help="Memory over instances: .svg or .png.")] = None,
+    plot: Annotated[Path | None, path_option(metavar="FILE", help="Memory over instances: .svg or .png.")] = None,
     force: ForceOption = False,
     json: JsonOption = False,
 ) -> int:
@@ -452,7 +452,7 @@ def bench_quality_verb(
     ] = None,
     sheet: Annotated[
         Path | None,
-        scenes_option(metavar="FILE", help="A picture, .png, for your eyes alone: some photographs may not be shown."),
+        scenes_path(metavar="FILE", help="A picture, .png, for your eyes alone: some photographs may not be shown."),
     ] = None,
     force: ForceOption = False,
     model: ModelOption = "selfie",

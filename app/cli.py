@@ -38,6 +38,7 @@ from .options import (
     ThreadsOption,
     frame_range,
     output_option,
+    path_option,
     shell_option,
     window_option,
 )  # fmt: skip
@@ -117,10 +118,10 @@ def replay_verb(
     first: FirstOption = "0",
     last: LastOption = None,
     log: Annotated[
-        Path | None, output_option(metavar="FILE", help="Times and bytes of each frame: .json or .csv.")
+        Path | None, path_option(metavar="FILE", help="Times and bytes of each frame: .json or .csv.")
     ] = None,
     trace: Annotated[
-        Path | None, output_option(metavar="FILE", help="A time line for Perfetto or Chrome: .json.")
+        Path | None, path_option(metavar="FILE", help="A time line for Perfetto or Chrome: .json.")
     ] = None,
     format: Annotated[
         str | None,
@@ -221,7 +222,7 @@ def live_verb(
 @with_opengl
 def demo_verb(
     folder: Annotated[
-        Path | None, output_option("--out", metavar="DIR", help="Where the files go; out by default, anew each time.")
+        Path | None, path_option("--out", metavar="DIR", help="Where the files go; out by default, anew each time.")
     ] = None,
     force: ForceOption = False,
     model: ModelOption = "selfie",

@@ -16,7 +16,7 @@ from texelflow.gpu_delegate import debug
 from texelflow.gpu_delegate.errors import MediaError, UsageError
 
 from .console import one_line
-from .names import FileStatus, as_written, free_name, look, scheme_of, standing
+from .names import FileStatus, as_written, free_name, local_name, look, scheme_of, standing
 
 FileKind = Literal[
     "video", "log", "trace", "picture", "drawing", "array", "pictures", "demo", "debug", "shaders", "report"
@@ -157,14 +157,17 @@ def _misnamed(write: Write, seen: FileStatus) -> str:
     return "" if ending in endings else f"its name must end in {listed}{folder}"
 
 
-def refuse_address(option: str, path: Path) -> None:
+def refuse_address(option: str, path: str | os.PathLike[str]) -> None:
     """Raise UsageError for an address; files are checked once they are all known."""
     if scheme_of(path):
         raise UsageError(f"{option} {as_written(path)}: {_no_place(path)}")
 
 
-def _no_place(address: Path) -> str:
-    return f"nothing is written to {scheme_of(address)}:// addresses; name a file or a folder of this machine"
+def _no_place(address: str | os.PathLike[str]) -> str:
+    scheme = scheme_of(address)
+    slashes = "//" if as_written(address).startswith(f"{scheme}://") else ""
+    what = f"nothing is written to {scheme}:{slashes} addresses"
+    return f"{what}; name a file or a folder of this machine, ./NAME for one of that name"
 
 
 def _taken(
@@ -233,7 +236,7 @@ def look_at(files: Files) -> dict[Read | Write, FileStatus]:
 def check_output(path: str | os.PathLike[str], *inputs: str | os.PathLike[str]) -> None:
     """Raise MediaError if `path` cannot be written as a video, or is one of the inputs. Touches nothing."""
     reads = tuple(Read("the input itself", Path(each)) for each in inputs)
-    files = Files(reads, (Write("", Path(path), "video", "renewed"),))
+    files = Files(reads, (Write("", Path(local_name(os.fspath(path))), "video", "renewed"),))
     for objection in objections(files, look_at(files)):
         raise MediaError(objection.line)
 

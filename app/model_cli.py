@@ -25,6 +25,7 @@ from .options import (
     TaskOption,
     frame_range,
     output_option,
+    path_option,
 )
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def check_verb(
     ] = None,
     report: Annotated[
         Path | None,
-        output_option(
+        path_option(
             metavar="FILE",
             help="Picture of a recording's worst frame: .png; texelflow-check.png on failure by default.",
         ),
@@ -128,11 +129,11 @@ def inspect_verb(
         ),
     ] = None,
     shaders: Annotated[
-        Path | None, output_option(metavar="DIR", help="Where the GLSL of every kernel goes, a file each.")
+        Path | None, path_option(metavar="DIR", help="Where the GLSL of every kernel goes, a file each.")
     ] = None,
     plot: Annotated[
         Path | None,
-        output_option(metavar="FILE", help="A picture of the memory plan beside all other strategies': .svg or .png."),
+        path_option(metavar="FILE", help="A picture of the memory plan beside all other strategies': .svg or .png."),
     ] = None,
     force: Annotated[bool, output_option("--force", help="Write over the files that are there.")] = False,
     advise: Annotated[bool, typer.Option("--advise", help="Say what to change in the model.")] = False,

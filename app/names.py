@@ -15,7 +15,13 @@ from typing import Literal
 FileType = Literal["nothing", "file", "folder", "other"]
 Above = Literal["folder", "missing", "file"]
 FileIdentity = tuple[int | str, ...]
-_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")  # a Path keeps one slash; of two letters at least: not C:/
+_ADDRESS = re.compile(r"\s*([^\s/\\:]{2,}):(/|\\\\)")  # a Path keeps one slash; of two letters at least: not C:/
+_SHORT_ADDRESS = re.compile(  # with FFmpeg's schemes, and those of storage, it takes no slashes
+    r"\s*((amqp|async|bluray|cache|concatf?|crypto|data|dtls|fd|ffrtmp(crypt|http)|file|ftps?|gophers?|gs|hls|https?|"
+    r"httpproxy|icecast|ip[fn]s|lib(rtmp|srt|ssh)|md5|mms[ht]?|ndi|pipe|prompeg|rist|rtmp(e|s|t|te|ts)?|rtps?|rtsps?|s3|sap|"
+    r"scp|sctp|sftp|smb|srtp?|ssh|subfile|tcp|tee|tls|udp(lite)?|unix|webdav|whep|whip|wss?|zmq)([+,][^:/]*)?):",
+    re.IGNORECASE,
+)
 _MOST_LINKS = 40  # what Linux follows
 
 
@@ -40,16 +46,25 @@ class FileStatus:
 
 
 def scheme_of(path: str | os.PathLike[str]) -> str:
-    """rtmp of rtmp://host/x, which is no file's name, also once it has been a Path; '' of the name of a file."""
-    found = _ADDRESS.match(Path(path).as_posix())
-    return found[1] if found else ""
+    """rtmp of rtmp://host/x and of rtmp:x, which are no files' names, also once it has been a Path; '' of a file's."""
+    name = Path(path).as_posix()
+    if found := _ADDRESS.match(name):
+        return found[1]
+    short = _SHORT_ADDRESS.match(name)
+    return short[1] if short else ""
+
+
+def local_name(name: str) -> str:
+    """A name as it was given, but ./rtmp:x, which is a file and would be an address as a Path, from the root on."""
+    return os.path.abspath(name) if name.startswith(("./", ".\\")) and scheme_of(name) else name
 
 
 def as_written(path: str | os.PathLike[str]) -> str:
-    """A name as it was given: an address has two slashes."""
-    scheme, name = scheme_of(path), Path(path).as_posix()
+    """A name as it was given: an address has two slashes, if it has any."""
+    scheme, name = scheme_of(path), Path(path).as_posix().lstrip()
+    place = name[len(scheme) + 1 :]
     root = "/" * (scheme == "file")  # of this machine
-    return f"{scheme}://{root}{name[len(scheme) + 1 :].lstrip('/')}" if scheme else os.fspath(path)
+    return f"{scheme}://{root}{place.lstrip('/')}" if scheme and place.startswith("/") else os.fspath(path)
 
 
 def look(path: Path, written: re.Pattern[str] | None = None) -> FileStatus:

@@ -2,22 +2,38 @@
 
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from texelflow.gpu_delegate.errors import UsageError
 
+from .files import refuse_address
+from .names import local_name
 from .settings.flags import as_in_settings
 
 if TYPE_CHECKING:
     from .media.sources import Position
+
+
+def _output_path(name: str) -> Path:
+    return Path(local_name(name))
+
+
+def _no_address(param: typer.CallbackParam, path: Path | None) -> Path | None:
+    """What is written, before anything is done. Raises UsageError for an address."""
+    if path is not None:
+        refuse_address(param.opts[0], path)
+    return path
+
 
 # Options by the panel of the help in which they stand; all others stand under Options.
 output_option, window_option, meaning_option = (
     partial(typer.Option, rich_help_panel=panel)
     for panel in ("Output", "Window", "What the model's numbers mean, where neither it nor the catalogue says so")
 )
+path_option = partial(output_option, parser=_output_path, callback=_no_address)
 
 shell_option = partial(typer.Option, metavar="bash|zsh|fish", is_eager=True)
 COMPLETION_ASKED = "_TEXELFLOW_COMPLETE"  # in the environment: by a shell, for candidates in place of work

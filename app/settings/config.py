@@ -17,6 +17,7 @@ import platformdirs
 from texelflow.gpu_delegate.errors import UsageError
 from texelflow.gpu_delegate.wording import meant
 
+from ..names import as_written
 from .settings import Settings, SettingValue, Spec, as_text, meaning, setting_meant, specs, with_values
 
 if sys.version_info >= (3, 11):
@@ -53,7 +54,7 @@ def read_config(path: Path, name: str = "", defaults: Settings | None = None) ->
 
     `name` is what complaints call it; the whole path otherwise. `defaults` hold where it says nothing.
     """
-    called = name or str(path)
+    called = name or as_written(path)
     text = _read(path, called)
     tables, lines = _parsed(text, called), key_lines(text)
     values: dict[str, object] = {}

@@ -55,14 +55,14 @@ class ConfigWatch:
         self._verb = verb
         self._file = given or self._defaults
         if self.path and is_there:
-            self._file = self._read_file(self.path, str(self.path))
+            self._file = self._read_file(self.path)
         self._next_ns = 0
         said = dict(flags or {})
         self.settings = with_values(self._file, {**_implied(said), **said}, flag_of)
         if self.settings.private:  # its defaults are others, whoever says that it is
             self._defaults = with_private_defaults(self._defaults)
             if given is None:
-                self._file = self._read_file(self.path, str(self.path)) if self.path and is_there else self._defaults
+                self._file = self._read_file(self.path) if self.path and is_there else self._defaults
             self.settings = with_values(self._file, {**_implied(said), **said}, flag_of)
         self.flags: Mapping[str, object] = current_names(said)
 
@@ -86,7 +86,7 @@ class ConfigWatch:
         settings = replace(current, **{name: getattr(self._file, name) for name in names})
         return None if settings == current else settings
 
-    def _read_file(self, path: Path, name: str) -> Settings:
+    def _read_file(self, path: Path, name: str = "") -> Settings:
         """What a file says to this verb; what it says to others alone is checked, and left."""
         return of_verb(read_config(path, name, self._defaults), self._verb)
 

@@ -27,6 +27,7 @@ from ..frame.effects import (
 )
 from ..media.codecs import CODECS, USUAL_QUALITY, Codec
 from ..models.entries import SEGMENTERS
+from ..names import local_name
 from ..picture.size import parse_size
 
 if TYPE_CHECKING:  # help comes at once without them
@@ -458,6 +459,8 @@ def value_of(spec: Spec, raw: object) -> SettingValue | None:
         return None
     if spec.kind == "background" and ("://" in text or (text.startswith("#") and not COLOR.fullmatch(text))):
         return None
+    if spec.kind == "path":
+        text = local_name(text)
     return os.path.expanduser(text) if text.startswith("~/") else text  # no shell does it in files and panels
 
 

@@ -34,7 +34,7 @@ def recordings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("arguments", "complaint"),
     [
         (["rec", "--out", "-"], "--out -: a folder is needed that every machine has under this name"),
-        (["rec", "--out", "s3://bucket/done"], "--out s3:/bucket/done: a folder is needed"),
+        (["rec", "--out", "s3://bucket/done"], "--out s3://bucket/done: nothing is written to s3:// addresses"),
         (["rec", "--out", "done.mp4"], "--out done.mp4: a folder is needed, such as done"),
         (["rec", "--out", "rec/a.mp4"], "--out rec/a.mp4: a folder is needed"),
         (["rec", "--out", "rec/notes.doc"], "--out rec/notes.doc: that is a file; a folder is needed"),

@@ -129,6 +129,25 @@ KEPT = "texelflow: --log old.json: exists already; choose another name, or --for
         ),
         (f"{LIVE} --camera pattern --no-window --masks srt://host:99", "nothing is written to srt:// addresses"),
         ("replay in.mp4 pics/000000.png --out ftp://host/x", "nothing is written to ftp:// addresses"),
+        (
+            f"{REPLAY} --out rtmp:host/x",
+            "--out rtmp:host/x: nothing is written to rtmp: addresses; name a file or a fo",
+        ),
+        (f"{REPLAY} --out pipe:1", "of this machine, ./NAME for one of that name"),
+        (f"{REPLAY} --masks data:image/png,abc", "--masks data:image/png,abc: nothing is written to data: addresses"),
+        (f"{REPLAY} --cutouts s3:bucket", "nothing is written to s3: addresses"),
+        (f"{REPLAY} --out rtmp:\\\\host\\x", "nothing is written to rtmp: addresses"),
+        (f"{REPLAY} --trace 1tmp://host/x", "--trace 1tmp://host/x: nothing is written to 1tmp:// addresses"),
+        (f"{LIVE} --camera pattern --no-window --out SRT:host", "--out SRT:host: nothing is written to SRT: addresses"),
+        (f"{LIVE} --camera pattern --no-window --out r_t://host", "nothing is written to r_t:// addresses"),
+        (f"{CHECK} --report rtp:x", "--report rtp:x: nothing is written to rtp: addresses"),
+        ("bench gpu --report s3://b/x", "--report s3://b/x: nothing is written to s3:// addresses"),
+        ("bench quality --scenes --sheet s3://b/x", "--sheet s3://b/x: nothing is written to s3:// addresses"),
+        ("inspect selfie --shaders concat:a", "--shaders concat:a: nothing is written to concat: addresses"),
+        ("demo --out udp:host", "--out udp:host: nothing is written to udp: addresses"),
+        ("archive in.mp4 --out s3://b/x", "--out s3://b/x: nothing is written to s3:// addresses"),
+        ("archive --verify s3://b/x", "--verify s3://b/x: that is an address; name a folder of this machine"),
+        (f"{REPLAY} --config http://host/y.toml", "cannot read http://host/y.toml: No such file"),
         ("replay https://host/a.mp4 --out new.mp4", "'https://host/a.mp4' is an address; fetch the file"),
         # What is no regular file
         (f"{REPLAY} --log pipe.json", "not a regular file"),
@@ -233,6 +252,17 @@ def test_a_name_of_the_programs_own_is_not_what_is_read(place: Path, texelflow: 
 
 def test_every_ending_of_videos_is_one_that_can_be_recorded() -> None:
     assert set(CONTAINERS) == set(ENDINGS["video"])
+
+
+@pytest.mark.gl
+@pytest.mark.parametrize("name", ["./rtmp:x.png", "talk:1.png", "Meeting 10:30.png", "C:\\x.png"])
+def test_files_may_have_colons_in_their_names(name: str, place: Path, texelflow: Command) -> None:
+    log = name.replace(".png", ".json")
+    result = texelflow("replay", "pics/000000.png", "--backend", "cpu", "--out", name, "--log", log)
+    assert result.code == 0, result.err
+    assert (place / name).is_file()
+    assert (place / log).is_file()
+    assert "exists already" in texelflow("replay", "pics/000000.png", "--out", name).complaint
 
 
 # On a terminal

@@ -14,12 +14,11 @@ from typing import Any
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.egl import Api, Egl, EglContext
 from texelflow.gpu_delegate.errors import DeviceError
-from texelflow.gpu_delegate.limits import read_limits
+from texelflow.gpu_delegate.limits import Limits, read_limits
 from texelflow.gpu_delegate.opengl import GL
 from texelflow.gpu_delegate.shader import for_es
 
 MARK = "shader "
-_BINDINGS = 8  # more than any kernel has of a kind
 _CALLBACK = ctypes.CFUNCTYPE(
     None, ctypes.c_uint, ctypes.c_uint, ctypes.c_uint, ctypes.c_uint, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p
 )
@@ -37,8 +36,9 @@ def open_device(api: Api) -> EglContext:
 class _Driver:
     """The open context, and what it has said since it was last asked."""
 
-    def __init__(self, gl: GL) -> None:
+    def __init__(self, gl: GL, limits: Limits) -> None:
         self._gl = gl
+        self._limits = limits
         self._said: list[str] = []
         self._callback = _CALLBACK(self._keep)  # must live as long as OpenGL may call it
         gl.glEnable(opengl.DEBUG_OUTPUT)
@@ -72,9 +72,11 @@ class _Driver:
         buffer, texture = gl.generate("Buffers"), gl.generate("Textures")
         gl.glBindBuffer(opengl.SHADER_STORAGE_BUFFER, buffer)
         gl.glBufferData(opengl.SHADER_STORAGE_BUFFER, size_bytes, None, opengl.DYNAMIC_COPY)
-        for number in range(_BINDINGS):
+        for number in range(self._limits.storage_bindings):
             gl.glBindBufferRange(opengl.SHADER_STORAGE_BUFFER, number, buffer, 0, size_bytes)
+        for number in range(self._limits.uniform_blocks):
             gl.glBindBufferRange(opengl.UNIFORM_BUFFER, number, buffer, 0, size_bytes)
+        for number in range(self._limits.compute_textures):
             gl.glActiveTexture(opengl.TEXTURE0 + number)
             gl.glBindTexture(opengl.TEXTURE_BUFFER, texture)
         gl.glTexBuffer(opengl.TEXTURE_BUFFER, opengl.RGBA32F, buffer)
@@ -98,9 +100,10 @@ class _Driver:
 def main() -> None:
     context = open_device("gles" if sys.argv[1] == "gles" else "gl")
     gl = GL(context.load_opengl_function)
+    limits = read_limits(gl)
     tell({"renderer": gl.string(opengl.RENDERER), "version": gl.string(opengl.VERSION),
-          "limits": asdict(read_limits(gl))})  # fmt: skip
-    driver = _Driver(gl)
+          "limits": asdict(limits)})  # fmt: skip
+    driver = _Driver(gl, limits)
     for name, source in json.load(sys.stdin).items():
         print(f"{MARK}{name}", file=sys.stderr, flush=True)  # before what the driver prints of it
         tell({"name": name, **driver.compile(source)})

@@ -141,7 +141,7 @@ def _reversed(m: Sketch) -> tuple[int, ...]:
         ((2, 3, 4, 13), 3, 0),
     ):
         x, size = m.input(shape), shape[sequence]
-        lengths = integers(m, m.rng.integers(1, size + 1, shape[batch])), whole(m, m.input((shape[batch],)), 1, size)
+        lengths = integers(m, m.rng.integers(-1, size + 1, shape[batch])), whole(m, m.input((shape[batch],)), 1, size)
         found += [m.op("REVERSE_SEQUENCE", [x, each], shape, seq_dim=sequence, batch_dim=batch) for each in lengths]
     return tuple(found)
 

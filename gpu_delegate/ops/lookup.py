@@ -102,7 +102,7 @@ def read_reverse_sequence(operator: Operator) -> Attributes:
     if not (0 <= sequence < len(shape) and 0 <= batch < len(shape)) or sequence == batch or lengths != (shape[batch],):
         operator.damaged(f"lengths of shape {list(lengths)} for dimensions {batch} and {sequence} of {list(shape)}")
     operator.expect(shape)
-    _check_indices(operator, 1, (shape[sequence] + 1,))
+    _check_indices(operator, 1, (shape[sequence] + 1,), may_be_negative=True)
     return ReverseSequence(sequence, batch)
 
 
@@ -116,12 +116,12 @@ def read_update_slice(operator: Operator) -> Attributes:
     return UpdateSlice(tuple(min(max(start, 0), most) for start, most in zip(starts, limits, strict=True)))
 
 
-def _check_indices(operator: Operator, position: int, sizes: tuple[int, ...]) -> None:
+def _check_indices(operator: Operator, position: int, sizes: tuple[int, ...], may_be_negative: bool = False) -> None:
     """Constant ones; of several sizes, one for each place along the last dimension."""
     given = operator.inputs[position]
     if given is not None and given.data is not None and given.data.size:
         values = given.data.astype(np.int64).reshape(-1, len(sizes))
-        if (values < 0).any() or (values >= sizes).any():
+        if (not may_be_negative and (values < 0).any()) or (values >= sizes).any():
             operator.damaged(f"indices outside of 0 ... {', '.join(str(size - 1) for size in sizes)}")
 
 

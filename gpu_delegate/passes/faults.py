@@ -1,4 +1,4 @@
-"""A graph goes in; one comes out that also tells what TensorFlow Lite refuses at run time: indices out of range, zeros.
+"""A graph goes in; one comes out that also tells what TensorFlow Lite refuses at run time: indices, zeros, bytes.
 
 TensorFlow Lite's kernels look at values and fail; kernels here compute with the nearest index in range. What may be
 wrong becomes one more output, a vector of truths, which is read with the others. Where ranges prove that nothing can
@@ -16,6 +16,7 @@ from ..exact_integers import with_checked_inputs
 from ..graph import ABSENT, Axis, Concatenation, Faults, Graph, Node, Reduce, Steps, Tensor
 from ..operators import attributes_of
 from ..ops.lookup import ReverseSequence
+from ..quantization import is_quantized, steps_of
 from ..rewrite import Outcome, Rewriter
 from ..whole_numbers import whole_ranges
 from .node_chain import NodeChain
@@ -67,11 +68,11 @@ class _Indices:
         """A vector of one truth."""
         dtype, sizes = chain.dtype(self.tensor), self.sizes[0] if len(self.sizes) == 1 else np.array(self.sizes)
         values = _flat(chain, self.tensor)
-        beyond = chain.op("GREATER_EQUAL", values, chain.constant(sizes, dtype), dtype="bool")
-        if self._may_be_negative:
-            return _any(chain, beyond)
-        below = chain.op("LESS", values, chain.constant(0, dtype), dtype="bool")
-        return _any(chain, chain.op("LOGICAL_OR", below, beyond, dtype="bool"))
+        inside = chain.op("LESS", values, chain.constant(sizes, dtype), dtype="bool")  # not so of what was NaN
+        if not self._may_be_negative:
+            above = chain.op("GREATER_EQUAL", values, chain.constant(0, dtype), dtype="bool")
+            inside = chain.op("LOGICAL_AND", above, inside, dtype="bool")
+        return _any(chain, chain.op("LOGICAL_NOT", inside, dtype="bool"))
 
 
 class _Divisor:
@@ -92,7 +93,23 @@ class _Divisor:
         return _any(chain, chain.op("EQUAL", divisors, chain.constant(0, chain.dtype(divisors)), dtype="bool"))
 
 
-_Check = _Indices | _Divisor
+class _Root:
+    """That no byte of a tensor means a number below 0."""
+
+    def __init__(self, tensor: int, message: str) -> None:
+        self.tensor, self.message = tensor, message
+
+    def is_proved(self, known: Steps | None) -> bool:
+        """Whether that follows from a range of its steps."""
+        return known is not None and known.low >= 0
+
+    def flag(self, chain: NodeChain) -> int:
+        """A vector of one truth."""
+        values = chain.op("DEQUANTIZE", _flat(chain, self.tensor), dtype="float32")
+        return _any(chain, chain.op("LESS", values, chain.constant(0.0), dtype="bool"))
+
+
+_Check = _Indices | _Divisor | _Root
 
 
 def _flat(chain: NodeChain, tensor: int) -> int:
@@ -108,9 +125,9 @@ def _any(chain: NodeChain, truths: int) -> int:
 
 
 def _computed(graph: Graph, tensor: int) -> bool:
-    """Whether values are known only at run time, and there are some; those of constants have been looked at."""
+    """Whether integers are known only at run time, and there are some; the reader looks at those of constants."""
     own = graph.tensors.get(tensor) if tensor != ABSENT else None
-    return own is not None and not own.is_constant and own.quantization is None and math.prod(own.shape) > 0
+    return own is not None and not own.is_constant and not is_quantized(own) and math.prod(own.shape) > 0
 
 
 def _of_gather(graph: Graph, node: Node) -> _Check | None:
@@ -157,6 +174,15 @@ def _of_whole_division(graph: Graph, node: Node) -> _Check | None:
     return _of_division(graph, node) if is_whole else None
 
 
+def _of_root(graph: Graph, node: Node) -> _Check | None:
+    """Of bytes that may mean a number below 0; of floats there is nan."""
+    x = graph.tensors[node.inputs[0]]
+    if x.is_constant or not is_quantized(x) or steps_of(x).low >= 0:
+        return None
+    message = "only defined for non-negative values" if node.op == "SQRT" else "only defined for positive values"
+    return _Root(x.index, f"{node.op.capitalize()} is {message}")
+
+
 _CHECKS: Mapping[str, Callable[[Graph, Node], _Check | None]] = MappingProxyType(
     {
         "GATHER": _of_gather,
@@ -167,5 +193,6 @@ _CHECKS: Mapping[str, Callable[[Graph, Node], _Check | None]] = MappingProxyType
         "FLOOR_DIV": _of_division,
         "FLOOR_MOD": _of_whole_division,
         "DIV": _of_whole_division,
+        **dict.fromkeys(("SQRT", "RSQRT"), _of_root),
     }
 )

@@ -1,6 +1,7 @@
 """Where TensorFlow Lite refuses to run, so do we: indices out of range, divisions by 0; elsewhere nothing is added."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ from tests.model_builder import ModelBuilder
 from texelflow.gpu_delegate import opengl
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.cpu.interpreter_module import load_interpreter_module
+from texelflow.gpu_delegate.device import SOFTWARE
 from texelflow.gpu_delegate.errors import InferenceError
 from texelflow.gpu_delegate.graph import Graph
 from texelflow.gpu_delegate.llvm.image import parse_image
@@ -19,6 +21,7 @@ from texelflow.gpu_delegate.llvm.runtime import NativeNetwork
 from texelflow.gpu_delegate.passes.faults import flag_faults
 from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.refusals import find_refusals
 from texelflow.gpu_delegate.runtime import Program, device_of
 from texelflow.gpu_delegate.saving.saved_graph import restore_graph, save_graph
 
@@ -65,13 +68,20 @@ def floor_div(m: ModelBuilder, i: int) -> int:
     return m.op("FLOOR_DIV", [m.constant([7.0, 8.0, 9.0]), m.op("CAST", [i], (3,))], (3,))
 
 
+def gather_at_logarithms(m: ModelBuilder, i: int) -> int:
+    """Of what is below 0 there is none: nan becomes an index."""
+    places = m.op("CAST", [m.op("LOG", [m.op("CAST", [i], (3,))], (3,))], (3,), "int32")
+    return m.op("GATHER", [m.constant(np.ones((4, 5))), places], (3, 5), axis=0)
+
+
 LOOKUPS: tuple[Draw, ...] = (gather, gather_of_batch, gather_of_five, gather_nd, embedding, scatter_nd)
 DIVISIONS: tuple[Draw, ...] = (whole_floor_div, whole_floor_mod, floor_div)
 
 
-def model(draw: Draw) -> bytes:
+def model(draw: Draw, scales: tuple[float, ...] = ()) -> bytes:
     m = ModelBuilder()
-    m.outputs.append(draw(m, m.input((3,), "int32")))
+    m.inputs.append(m.tensor((3,), "int32", scales=scales, zero_points=(0,) * len(scales)))
+    m.outputs.append(draw(m, m.inputs[0]))
     return m.build()
 
 
@@ -83,15 +93,15 @@ def refuses(run: Callable[[], object]) -> bool:
     return False
 
 
-def by_tensorflow_lite(data: bytes, values: npt.NDArray[np.int32]) -> bool:
+def by_tensorflow_lite(data: bytes, values: npt.NDArray[Any]) -> bool:
     """Whether TensorFlow Lite refuses these."""
-    interpreter = load_interpreter_module().Interpreter(model_content=data)
+    interpreter = load_interpreter_module(for_bytes=values.dtype == np.int8).Interpreter(model_content=data)
     interpreter.allocate_tensors()
     interpreter.set_tensor(interpreter.get_input_details()[0]["index"], values)
     return refuses(interpreter.invoke)
 
 
-def by_opengl(program: Program, values: npt.NDArray[np.int32]) -> bool:
+def by_opengl(program: Program, values: npt.NDArray[Any]) -> bool:
     graph, gl = program.compiled.source, program.context.gl
     program.write(graph.inputs[0], values)
     gl.glMemoryBarrier(opengl.ALL_BARRIER_BITS)
@@ -105,9 +115,11 @@ def outputs_of(graph: Graph) -> Sequence[int]:
 
 
 @pytest.mark.gl
-@pytest.mark.parametrize("draw", [*LOOKUPS, *DIVISIONS])
-def test_what_tensorflow_lite_refuses_is_refused(draw: Draw, context: Context) -> None:
-    data = model(draw)
+@pytest.mark.parametrize("scales", [(), (1.0,)], ids=["plain", "with a scale"])
+@pytest.mark.parametrize("draw", [*LOOKUPS, gather_at_logarithms, *DIVISIONS])
+def test_what_tensorflow_lite_refuses_is_refused(draw: Draw, scales: tuple[float, ...], context: Context) -> None:
+    """A scale of an integer of 32 bits, which some files have, means nothing."""
+    data = model(draw, scales)
     graph = read_model(data)
     network = NativeNetwork.load(graph, threads=1)
     with Program(context, compile_graph(graph, device_of(context))) as program:
@@ -119,6 +131,36 @@ def test_what_tensorflow_lite_refuses_is_refused(draw: Draw, context: Context) -
             found = by_opengl(program, whole), refuses(lambda whole=whole: network.run(whole))  # type: ignore[misc]
             assert found == (expected, expected), values
     context.check_errors("running what is refused")
+
+
+@pytest.mark.gl
+@pytest.mark.parametrize("op", ["SQRT", "RSQRT"])
+def test_bytes_below_zero_have_no_roots(op: str, context: Context) -> None:
+    m = ModelBuilder()
+    x, y = (m.tensor((3,), "int8", scales=(0.05,), zero_points=(zero_point,)) for zero_point in (4, 3))
+    m.inputs.append(x)
+    m.output(*m.op_of(op, [x], [y]))
+    graph = read_model(m.build())
+    network = NativeNetwork.load(graph, threads=1)
+    with Program(context, compile_graph(graph, device_of(context))) as program:
+        for values in ([4, 5, 127], [3, 6, 7], [9, 10, -128], [5, 5, 5]):
+            data = np.array(values, np.int8)
+            found = by_opengl(program, data), refuses(lambda data=data: network.run(data))  # type: ignore[misc]
+            expected = by_tensorflow_lite(m.build(), data)
+            assert found == (expected, expected), values
+    network.close()
+
+
+@pytest.mark.parametrize("op", ["DIV", "FLOOR_DIV", "FLOOR_MOD"])
+def test_constants_of_zero_divide_nothing(op: str) -> None:
+    """TensorFlow Lite fails at each run, so such an operator is left to it; floats have inf and nan in two of them."""
+    for dtype, is_refused in (("int32", True), ("float32", op == "FLOOR_DIV")):
+        m = ModelBuilder()
+        m.output(m.op(op, [m.input((3,), dtype), m.constant([3, 0, 2], dtype)], (3,), dtype))
+        (reason,) = find_refusals(read_model(m.build()), SOFTWARE).reasons.values() if is_refused else ("",)
+        assert ("a divisor is 0, at which TensorFlow Lite stops" in reason) == is_refused
+        if op != "DIV" or not is_refused:  # of tflite-runtime 2.14, whose process that of integers ends
+            assert by_tensorflow_lite(m.build(), np.ones(3, dtype)) == is_refused
 
 
 @pytest.mark.gl

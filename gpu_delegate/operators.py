@@ -101,10 +101,12 @@ class Operator:
             self.unsupported(f"its option says another type than {self.outputs[0].dtype}, its output's")
 
     def activation(self, options: Any) -> str:
-        """The name of the fused activation."""
+        """The name of the fused activation. Most of TensorFlow Lite's kernels ignore TANH, some do not."""
         code = options.FusedActivationFunction()
         if code not in ACTIVATIONS:
             self.unsupported(f"fused activation {code}")
+        if ACTIVATIONS[code] == "TANH":
+            self.unsupported("a fused TANH, which most of TensorFlow Lite's kernels ignore")
         return ACTIVATIONS[code]
 
     def check_bias(self, position: int, channels: int) -> None:

@@ -47,11 +47,11 @@ vec4 requantize_narrow(vec4 v, vec4 high, vec4 low, vec4 power, vec4 limits) {
     return clamp(roundEven(product * (min(power, 1.0) * 1.00000011920928955)), limits.x, limits.y);
 }
 
-// Rounded up once, behind the power.
+// Rounded away from zero once, behind the power.
 vec4 requantize_once(vec4 v, vec4 high, vec4 low, vec4 power, vec4 limits) {
     uvec4 more = uvec4(greaterThanEqual(power, vec4(1.0))) * HALF_UNIT;
-    ivec4 product = high_product(ivec4(v * max(power, 1.0)), multiplier_of(high, low), more);
-    return clamp(floor(vec4(product) * min(power, 1.0) + 0.5), limits.x, limits.y);
+    ivec4 product = high_product(ivec4(abs(v) * max(power, 1.0)), multiplier_of(high, low), more);
+    return clamp(sign(v) * floor(vec4(product) * min(power, 1.0) + 0.5), limits.x, limits.y);
 }
 
 // Quotients by a power of two, given half of it, rounded away from zero.

@@ -28,12 +28,14 @@ def requantize(
     assert isinstance(attributes, Requantize)
     upper = m.f.binary("shl", m.whole(high), m.int_of(LOW_BITS))
     multiplier, right = m.f.binary("add", upper, m.whole(low)), m.smaller(1.0, power)
-    x = m.whole(m.mul(x, m.larger(1.0, power)))
+    left = m.larger(1.0, power)
     if attributes.is_once:
+        size = m.whole(m.mul(m.call("fabs", x), left))
         more = m.f.choose(m.compare("oge", power, 1.0), m.long_of(HALF_UNIT), m.long_of(0))
-        found = m.call("floor", m.fma(m.float_of(_high_product(m, x, multiplier, more)), right, 0.5))
+        rounded = m.call("floor", m.fma(m.float_of(_high_product(m, size, multiplier, more)), right, 0.5))
+        found = m.call("copysign", rounded, x)
     else:
-        product = m.float_of(_high_product(m, x, multiplier, m.long_of(HALF_UNIT)))
+        product = m.float_of(_high_product(m, m.whole(m.mul(x, left)), multiplier, m.long_of(HALF_UNIT)))
         found = m.round_away(m.mul(product, right))
     return _limited(m, found, attributes.limits)
 

@@ -31,6 +31,9 @@ def _pad_value(operator: Operator) -> float:
         operator.unsupported("a padding value that is not one constant")
     if value.dtype != operator.outputs[0].dtype:
         operator.damaged(f"a padding value of type {value.dtype}")
+    meaning, wanted = value.quantization, operator.outputs[0].quantization
+    if wanted and (meaning is None or (meaning.scales, meaning.zero_points) != (wanted.scales, wanted.zero_points)):
+        operator.unsupported("a padding value in another scale than the output's")
     return float(value.data.ravel()[0])
 
 

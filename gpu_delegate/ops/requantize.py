@@ -33,7 +33,7 @@ class Requantize(Attributes):
     """
 
     limits: Steps = field(default_factory=lambda: Steps(-128, 127))
-    is_once: bool = False  # rounded once, behind the power, halves up
+    is_once: bool = False  # rounded once, behind the power, halves away from zero
     is_narrow: bool = False  # whether what it is given lets requantize_narrow do it (`is_narrow`)
 
 

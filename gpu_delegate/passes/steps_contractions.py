@@ -36,7 +36,7 @@ def _convolved(node: QuantizedNode) -> Sequence[Node]:
     scales = quantization_of(weights).scales
     is_connected = node.node.op == "FULLY_CONNECTED"
     products = [scale * node.scale(x) for scale in scales]
-    if x.dtype == "uint8" or (is_connected and len(scales) == 1):  # of which TensorFlow Lite has one, in float32
+    if x.dtype == "uint8" and not is_connected:  # of which TensorFlow Lite has one, in float32
         products = [in_float32(product) for product in products]
     multipliers = [product / node.scale(node.out) for product in products]
     return node.requantize(sums, multipliers, _most_sum(node), node.limits(attributes.activation), is_connected)

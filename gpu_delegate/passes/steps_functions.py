@@ -13,6 +13,7 @@ from .quantized_node import Form, QuantizedNode
 GREATEST_POWER = 40.0  # of e that EXP makes: infinity would not be limited
 LEAST_SHORT_POWER = 2.0**-15  # that reference kernels shift 16 bits by
 LEAST = 1e-30  # that LOG and RSQRT are taken of
+BYTES = 256  # values of a byte
 
 
 def _real(node: QuantizedNode) -> int:
@@ -31,10 +32,31 @@ def _power(node: QuantizedNode) -> Sequence[Node]:
     return node.round(node.add("EXP", limited), 1 / node.scale(node.out))
 
 
-def _of_positive(node: QuantizedNode) -> Sequence[Node]:
-    """LOG, SQRT and RSQRT; the least output for what has none."""
-    limited = node.add("MAXIMUM", _real(node), node.constant("least", LEAST))
-    return node.round(node.add(node.node.op, limited), 1 / node.scale(node.out))
+def _inverse_root(node: QuantizedNode) -> Sequence[Node]:
+    """RSQRT; the greatest step for 0."""
+    return node.round(_limited(node), 1 / node.scale(node.out))
+
+
+def _root(node: QuantizedNode) -> Sequence[Node]:
+    """SQRT, of which TensorFlow Lite drops the fraction."""
+    root = node.add("SQRT", node.add("MAXIMUM", _real(node), node.constant("least", 0.0)))
+    steps = node.add("DIV", root, node.constant("scale of steps", node.scale(node.out)))
+    return node.round(node.add("FLOOR", steps))
+
+
+def _logarithm(node: QuantizedNode) -> Sequence[Node]:
+    """LOG; the lowest step for what has none, however far below the logarithm of LEAST that is."""
+    found, scale = _limited(node), node.scale(node.out)
+    if node.limits().low * scale < math.log(LEAST):
+        before_one = node.add("SUB", node.operand(0), node.constant("one", 1))
+        below = node.add("MINIMUM", before_one, node.constant("none", 0))  # -1 and less where there is no logarithm
+        found = node.add("ADD", found, node.add("MUL", below, node.constant("far", 2 * BYTES * scale)))
+    return node.round(found, 1 / scale)
+
+
+def _limited(node: QuantizedNode) -> int:
+    """The function of the input, or of LEAST."""
+    return node.add(node.node.op, node.add("MAXIMUM", _real(node), node.constant("least", LEAST)))
 
 
 def _hard_swish(node: QuantizedNode) -> Sequence[Node]:
@@ -63,6 +85,8 @@ FUNCTION_FORMS: Mapping[str, Form] = MappingProxyType(
         **dict.fromkeys(("LOGISTIC", "TANH", "ELU", "GELU"), _function),
         "HARD_SWISH": _hard_swish,
         "EXP": _power,
-        **dict.fromkeys(("LOG", "SQRT", "RSQRT"), _of_positive),
+        "LOG": _logarithm,
+        "SQRT": _root,
+        "RSQRT": _inverse_root,
     }
 )

@@ -369,10 +369,19 @@ def _other_constant(model: Model, random: Random) -> None:
     elif data.size:
         for _ in range(random.choice((1, 4, 64))):
             data[random.randrange(data.size)] = random.choice((0, 127, 128, 129, 255, random.randrange(256)))
+        if tensor.type == schema().TensorType.FLOAT32:
+            data = _without_denormals(data)
     buffer = schema().BufferT()
     buffer.data = data
     model.buffers = [*model.buffers, buffer]
     tensor.buffer = len(model.buffers) - 1
+
+
+def _without_denormals(data: np.ndarray[Any, np.dtype[np.uint8]]) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """The bytes of floats; what native code, as many GPUs, takes for 0 becomes the least number that it does not."""
+    values = data.view(np.float32)
+    least = np.finfo(np.float32).tiny
+    return np.where((values != 0) & (np.abs(values) < least), least, values).astype(np.float32).view(np.uint8)
 
 
 MUTATIONS: tuple[tuple[Mutation, int], ...] = (

@@ -7,8 +7,9 @@ import pytest
 
 from tests.delegated import inferred, interpreter_of
 from tests.engine import on_gpu
-from tests.model_builder import ModelBuilder
+from tests.model_builder import Array, ModelBuilder
 from tests.quantized.op_by_op import first_fault
+from tests.quantized.runs import TfliteRun
 from tests.quantized_models import HEIGHT, SCHEMES, WIDTH, small_quantized
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.cpu.reference import Reference
@@ -22,6 +23,7 @@ from texelflow.gpu_delegate.llvm.runtime import NativeNetwork
 from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.refusals import find_refusals
+from texelflow.gpu_delegate.runtime import device_of
 from texelflow.gpu_delegate.saving.saved_graph import restore_graph, save_graph
 
 
@@ -105,3 +107,65 @@ def test_logarithms_near_the_lowest_step_are_those_of_the_default_kernels(dtype:
     np.testing.assert_array_equal(found, usual)
     assert (found != reference).any()
     assert not first_fault(graph, {y: found}, {y: reference})
+
+
+def by_both(context: Context, model: bytes, values: Array) -> tuple[Array, Array]:
+    """A model's one output in native code and on OpenGL."""
+    graph = read_model(model)
+    network = NativeNetwork.load(graph, threads=1)
+    (native,) = map(np.array, network.run(values))
+    network.close()
+    (found,) = on_gpu(context, compile_graph(graph, device_of(context)), [values])
+    return native, found
+
+
+@pytest.mark.gl
+@pytest.mark.parametrize(
+    "scales",
+    [(0.5, 0.25, 8.0), (0.05, 0.02, 0.05), (0.1, 0.04, 0.2)],
+    ids=["ties on both sides of 0", "a product that float32 rounds down", "and up"],
+)
+@pytest.mark.parametrize(("dtype", "count"), [("int8", 1), ("int8", 32), ("uint8", 1)])
+def test_connected_layers_round_once_away_from_zero(
+    context: Context, dtype: str, count: int, scales: tuple[float, float, float]
+) -> None:
+    """ai-edge-litert's do; tflite-runtime 2.14 rounds twice, by a product of scales in float32."""
+    m, rng, middle = ModelBuilder(), np.random.default_rng(1), 128 if dtype == "uint8" else 0
+    of_input, of_weights, of_output = scales
+    x = m.tensor((200, 4), dtype, scales=(of_input,), zero_points=(middle + 3,))
+    m.inputs.append(x)
+    data, values = (rng.integers(middle - 127, middle + 128, shape).astype(dtype) for shape in ((32, 4), (200, 4)))
+    weights = m.tensor((32, 4), dtype, data.tobytes(), scales=(of_weights,) * count, zero_points=(middle,) * count)
+    y = m.tensor((200, 32), dtype, scales=(of_output,), zero_points=(middle,))
+    m.output(*m.op_of("FULLY_CONNECTED", [x, weights, ABSENT], [y]))
+    (wanted,) = TfliteRun(m.build())([values])
+    for found in by_both(context, m.build(), values):
+        np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.gl
+@pytest.mark.parametrize(
+    ("op", "scales", "zero_points"),
+    [
+        ("SQRT", (0.05, 0.03), (-128, 3)),
+        ("SQRT", (0.004, 0.004), (-128, -128)),
+        ("SQRT", (1.3, 0.1), (-128, -100)),
+        ("LOG", (1 / 128, 4.0), (-128, 24)),
+        ("LOG", (0.02, 0.03), (-20, 5)),
+    ],
+)
+def test_roots_and_logarithms_of_all_bytes(
+    context: Context, op: str, scales: tuple[float, float], zero_points: tuple[int, int]
+) -> None:
+    """Roots lose their fractions; the logarithm of 0 is the lowest step, however far below others that is."""
+    m = ModelBuilder()
+    x, y = (
+        m.tensor((256,), "int8", scales=(scale,), zero_points=(zero_point,))
+        for scale, zero_point in zip(scales, zero_points, strict=True)
+    )
+    m.inputs.append(x)
+    m.output(*m.op_of(op, [x], [y]))
+    values = np.arange(-128, 128).astype(np.int8)
+    (wanted,) = TfliteRun(m.build())([values])
+    for found in by_both(context, m.build(), values):
+        np.testing.assert_array_equal(found, wanted)

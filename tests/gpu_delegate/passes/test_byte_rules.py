@@ -142,6 +142,17 @@ def divided(divisor: int) -> Graph:
     return read_model(model.build())
 
 
+def padded(scale: float) -> Graph:
+    """By a value in another scale."""
+    model = ModelBuilder()
+    x, y = (model.tensor((1, size, 4, 4), "int8", scales=(0.1,), zero_points=(0,)) for size in (4, 6))
+    model.inputs.append(x)
+    amounts = model.constant([[0, 0], [1, 1], [0, 0], [0, 0]], "int32")
+    value = model.tensor((1,), "int8", np.array([5], np.int8).tobytes(), scales=(scale,), zero_points=(0,))
+    model.output(*model.op_of("PADV2", [x, amounts, value], [y]))
+    return read_model(model.build())
+
+
 POOL: dict[str, Any] = {"kernel": (2, 2), "stride": (1, 1), "padding": "SAME"}
 AROUND_ZERO: dict[str, Any] = {"scales": (0.1,), "zero_points": (0,)}
 
@@ -168,6 +179,7 @@ AROUND_ZERO: dict[str, Any] = {"scales": (0.1,), "zero_points": (0,)}
         (convolution(AROUND_ZERO, out_scale=1e-10), "more than 32 bits"),
         (convolution({**AROUND_ZERO, "dtype": "int8"}, dtype="uint8"), "uint8 with weights of int8"),
         (compared(0.5, 1.0), "a scale from 1 on"),
+        (padded(0.2), "a padding value in another scale"),
         (divided(9), "its divisor may be 0"),
         (divided(255), "quotients of such scales"),
     ],
@@ -181,7 +193,7 @@ def test_what_lies_outside_of_the_specification_is_left_to_the_cpu(graph: Graph,
 def test_what_lies_within_is_taken() -> None:
     softmax = one_op("SOFTMAX", (1 / 256, -128), beta=1.0)
     per_channel = convolution({"scales": (0.1, 0.0, 0.2, 0.3), "zero_points": (0,) * 4})
-    for graph in (softmax, per_channel, compared(0.5, 0.99), divided(10)):
+    for graph in (softmax, per_channel, compared(0.5, 0.99), divided(10), padded(0.1)):
         assert broken_rule(graph, graph.nodes[0]) == ""
         rewrite_graph(graph)
 

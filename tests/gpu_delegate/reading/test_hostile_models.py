@@ -141,6 +141,7 @@ REFUSED: list[tuple[Callable[[], ModelBuilder], type[TexelflowError], str]] = [
     (lambda: one("SOFTMAX", X, beta=float("nan")), UnsupportedError, "a beta of nan"),
     (lambda: one("L2_NORMALIZATION", X, activation="RELU"), UnsupportedError, "fused activation RELU"),
     (lambda: one("ADD", X, zeros(5), activation="SIGN_BIT"), UnsupportedError, "fused activation 5"),
+    (lambda: one("ADD", X, zeros(5), activation="TANH"), UnsupportedError, "a fused TANH, which most"),
     (lambda: one("MEAN", (1, 7, 9), ints(4)), UnsupportedError, "axes [4] of 4 dimensions"),
     (lambda: one("PAD", X, ints([0, 0], [0, -1])), UnsupportedError, "paddings"),
     (lambda: one("RESIZE_BILINEAR", X, zeros(2)), UnsupportedError, "not a short list of integers"),

@@ -1,5 +1,6 @@
 """`texelflow cache`: what the program keeps on disk is listed or removed; fetched models and photographs stay."""
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -63,6 +64,9 @@ def clear_cache(kind: str | None, console: Console, as_json: bool) -> int:
     try:
         removed = cache.clear(kind)
     except OSError as error:
+        if error.strerror is None and os.access(cache.folder, os.W_OK):
+            line = f"{cache.folder} cannot be cleared: another process uses it; try again when that has ended"
+            raise UsageError(line) from None
         raise UsageError(f"{cache.folder} cannot be cleared ({error.strerror or error}); remove it by hand") from None
     console.say(f"{removed} {'entry' if removed == 1 else 'entries'} removed from {cache.folder}")
     if as_json:

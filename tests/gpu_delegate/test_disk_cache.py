@@ -180,6 +180,8 @@ def test_the_verb_lists_and_clears(
     assert "1 entry, 2.1 KiB of 256.0 MiB" in listed
     assert f"1 file in {model.parent}" in listed
     assert "did you mean tuning?" in texelflow("cache", "clear", "tunin").complaint
+    with filelock.FileLock(DiskCache().folder / "lock"):
+        assert "cannot be cleared: another process uses it; try again" in texelflow("cache", "clear").complaint
     assert "1 entry removed" in texelflow("cache", "clear").out
     assert '"entries": []' in texelflow("cache", "list", "--json").out
     assert model.exists()

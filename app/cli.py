@@ -141,8 +141,9 @@ def replay_verb(
 ) -> int:
     """Segment recordings and pictures: every frame, with its own time stamps, the same bytes each run. Or watch one.
 
-    --out names a video, a folder, or - for a pipe. A folder gets the frames of one recording as PNG files; of several
-    inputs a video or a PNG file each, of the same name. Exit code 2 if any input was bad, else 3 if any was cut off
+    --out names a video, a folder, or - for a pipe; of a picture, it, --masks and --cutouts may also be x.png. A folder
+    gets the frames of one recording as PNG files; of several inputs a video or a PNG file each, of the same name. Exit
+    code 2 if any input was bad, else 3 if any was cut off
     and what there was has been done.
     """
     from .console import Console

@@ -16,10 +16,10 @@ from texelflow.gpu_delegate import debug
 from texelflow.gpu_delegate.errors import MediaError, UsageError
 
 from .console import one_line
-from .names import FileStatus, as_written, free_name, local_name, look, scheme_of, standing
+from .names import FileStatus, FileType, as_written, free_name, local_name, look, scheme_of, standing
 
 FileKind = Literal[
-    "video", "log", "trace", "picture", "drawing", "array", "pictures", "demo", "debug", "shaders", "report"
+    "video", "log", "trace", "picture", "still", "drawing", "array", "pictures", "demo", "debug", "shaders", "report"
 ]
 Existing = Literal["kept", "numbered", "renewed"]
 
@@ -29,6 +29,7 @@ ENDINGS: Mapping[FileKind, tuple[str, ...]] = MappingProxyType(
         "log": (".json", ".csv"),
         "trace": (".json",),
         "picture": (".png",),
+        "still": (".png", ".mp4", ".m4v", ".mov", ".mkv", ".webm"),  # of a picture; nothing else is of this kind
         "drawing": (".svg", ".png"),
         "array": (".npy",),
     }
@@ -145,27 +146,31 @@ def objections(files: Files, seen: Mapping[Read | Write, FileStatus]) -> Iterato
 
 def _misnamed(write: Write, seen: FileStatus) -> str:
     """No output has an address; a file of each kind has its endings, and a folder that is made has none of them."""
-    if scheme_of(write.path):
-        return _no_place(write.path)
+    if why := _no_name(write.path, seen.form):
+        return why
     ending = write.path.suffix.lower()
     if write.kind in _HELD:
         made = seen.form == "nothing" and ending in _OF_FILES
         return f"a folder is needed, such as {write.path.with_suffix('')}" if made else ""
     endings = ENDINGS[write.kind]
     listed = (" or " if len(endings) == 2 else ", ").join(endings)
-    folder = "; a folder gets PNG files" if write.kind == "video" and write.option else ""
+    folder = "; a folder gets PNG files" if write.kind in ("video", "still") and write.option else ""
     return "" if ending in endings else f"its name must end in {listed}{folder}"
 
 
-def refuse_address(option: str, path: str | os.PathLike[str]) -> None:
-    """Raise UsageError for an address; files are checked once they are all known."""
-    if scheme_of(path):
-        raise UsageError(f"{option} {as_written(path)}: {_no_place(path)}")
+def refuse_name(option: str, path: Path) -> None:
+    """Raise UsageError for an address, and for an ending without a name; files are checked once they are all known."""
+    if why := _no_name(path, standing(os.fspath(path))[0]):
+        raise UsageError(f"{option} {as_written(path)}: {why}")
 
 
-def _no_place(address: str | os.PathLike[str]) -> str:
-    scheme = scheme_of(address)
-    slashes = "//" if as_written(address).startswith(f"{scheme}://") else ""
+def _no_name(path: Path, form: FileType) -> str:
+    """Why nothing can have that name; '' if something can, or is there already."""
+    scheme = scheme_of(path)
+    if not scheme:
+        is_bare = form == "nothing" and path.name.lower() in _OF_FILES
+        return f"that is an ending alone; put a name before it, such as result{path.name}" if is_bare else ""
+    slashes = "//" if as_written(path).startswith(f"{scheme}://") else ""
     what = f"nothing is written to {scheme}:{slashes} addresses"
     return f"{what}; name a file or a folder of this machine, ./NAME for one of that name"
 

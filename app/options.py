@@ -9,7 +9,7 @@ import typer
 
 from texelflow.gpu_delegate.errors import UsageError
 
-from .files import refuse_address
+from .files import refuse_name
 from .names import local_name
 from .settings.flags import as_in_settings
 
@@ -18,13 +18,15 @@ if TYPE_CHECKING:
 
 
 def _output_path(name: str) -> Path:
+    if not name:
+        raise UsageError("an output has an empty name; give one, or leave the option out")
     return Path(local_name(name))
 
 
-def _no_address(param: typer.CallbackParam, path: Path | None) -> Path | None:
+def _named(param: typer.CallbackParam, path: Path | None) -> Path | None:
     """What is written, before anything is done. Raises UsageError for an address."""
     if path is not None:
-        refuse_address(param.opts[0], path)
+        refuse_name(param.opts[0], path)
     return path
 
 
@@ -33,7 +35,7 @@ output_option, window_option, meaning_option = (
     partial(typer.Option, rich_help_panel=panel)
     for panel in ("Output", "Window", "What the model's numbers mean, where neither it nor the catalogue says so")
 )
-path_option = partial(output_option, parser=_output_path, callback=_no_address)
+path_option = partial(output_option, parser=_output_path, callback=_named)
 
 shell_option = partial(typer.Option, metavar="bash|zsh|fish", is_eager=True)
 COMPLETION_ASKED = "_TEXELFLOW_COMPLETE"  # in the environment: by a shell, for candidates in place of work

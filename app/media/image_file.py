@@ -52,7 +52,9 @@ def read_image_file(path: str | os.PathLike[str], most_pixels: int = MAX_PIXELS)
     try:
         data = _read(path, MOST_BYTES + 1)
     except OSError as error:
-        raise MediaError(f"cannot read image '{name}': {error.strerror}") from None
+        leads_nowhere = os.path.islink(name) and error.errno in (errno.ENOENT, errno.ELOOP)
+        why = "it is a link that leads nowhere" if leads_nowhere else error.strerror
+        raise MediaError(f"cannot read image '{name}': {why}") from None
     if data is None:
         raise MediaError(f"cannot read image '{name}': not a regular file; use {IMAGE_FORMATS}")
     if len(data) > MOST_BYTES:

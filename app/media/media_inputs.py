@@ -90,16 +90,18 @@ def files_in(each: MediaInput) -> list[str]:
 
 
 def input_kind(path: str) -> InputKind:
-    """What a path stands for. A file with a picture's ending alone is a picture, which will not open."""
+    """What a path stands for. What cannot be read, or is something else, and has a picture's ending, is a picture,
+    which will not open."""
     if path == PIPE:
         return "stream"
-    if not os.path.lexists(path):
-        return "sequence" if numbered_names(path) else "recording"
+    ends_so = path.lower().endswith(IMAGE_ENDINGS)
+    if not os.path.lexists(path) and numbered_names(path):
+        return "sequence"
     try:
         kind = image_kind(path)
-    except OSError:
-        return "recording"
-    misnamed = kind is None and os.path.isfile(path) and path.lower().endswith(IMAGE_ENDINGS)
+    except (OSError, ValueError):  # NUL
+        return "picture" if ends_so and not os.path.isdir(path) else "recording"
+    misnamed = kind is None and os.path.isfile(path) and ends_so
     return "picture" if kind == "picture" or misnamed else "recording"
 
 
@@ -125,7 +127,8 @@ def _folder(folder: str) -> Iterator[MediaInput]:
         names = sorted(names_in(folder), key=natural)
     except MediaError:
         names = []
-    pictures = [name for name in names if input_kind(os.path.join(folder, name)) == "picture"]
+    paths = {name: os.path.join(folder, name) for name in names}
+    pictures = [name for name, path in paths.items() if os.access(path, os.R_OK) and input_kind(path) == "picture"]
     chosen = set(pictures)
     left = tuple(name for name in names if name not in chosen)
     if not pictures:

@@ -18,6 +18,7 @@ from ..picture.convert import describe_color
 from ..picture.video_frame import FrameMaker
 from ..picture.video_frame import VideoFrame as VideoFrame
 from .container import ContainerLayout, examine_container
+from .image_header import HEAD_BYTES, kind_of_head
 from .recording import Position as Position
 from .recording import Recording
 from .recording import VideoInfo as VideoInfo
@@ -186,10 +187,31 @@ class FileSource(Recording):
         )
 
 
+def _unreachable(path: str) -> str:
+    """Why there is nothing under a name; '' if there is something."""
+    try:
+        os.stat(path)
+    except PermissionError as error:
+        return f"cannot be read ({error.strerror}); check the permissions of the folders above it"
+    except (OSError, ValueError):  # circular links, NUL
+        is_link = os.path.lexists(path)
+        return f"{'is a link that leads nowhere' if is_link else 'does not exist'}; check the spelling and the folder"
+    return ""
+
+
+def _is_still(path: str) -> bool:
+    """Whether a file begins as a picture does."""
+    try:
+        with open(path, "rb") as file:
+            return kind_of_head(file.read(HEAD_BYTES)) is not None
+    except OSError:
+        return False
+
+
 def _check_file(path: str) -> ContainerLayout:
     """Refuse anything but a readable, non-empty regular file; return its layout."""
-    if not os.path.lexists(path):
-        raise MediaError(f"'{path}' does not exist; check the spelling and the folder")
+    if reason := _unreachable(path):
+        raise MediaError(f"'{path}' {reason}")
     if os.path.isdir(path):
         raise MediaError(f"'{path}' is a folder; name a video file in it")
     if not os.path.isfile(path):
@@ -215,6 +237,8 @@ def open_recording(path: str) -> tuple[av.container.InputContainer, ContainerLay
             raise MediaError(
                 f"'{path}' is cut off {layout.cut_off}, and cannot be played; copy or record it again"
             ) from error
+        if _is_still(path):
+            raise MediaError(f"'{path}' is a picture, and a video is needed; replay takes pictures") from error
         raise MediaError(
             f"'{path}' is not a video in a known format, or is damaged; try mp4, mkv, webm, mov or avi"
         ) from error

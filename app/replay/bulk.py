@@ -44,6 +44,8 @@ def replay_all(options: BulkOptions, console: Console) -> tuple[dict[str, Any], 
     2 if any was bad, else 3 if any was cut off; 130 or 143 if it was interrupted. Raises TexelflowError for options
     that do not go together, and for what is wrong with the only input.
     """
+    if "" in options.inputs:
+        raise UsageError("INPUT '': an empty name; name a recording, a picture or a folder")
     inputs = expand_inputs(options.inputs)
     settings = options.each.watch().settings
     named = {name: str(getattr(settings, name)) for name in ("out", "masks", "cutouts")}

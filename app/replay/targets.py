@@ -13,7 +13,7 @@ from typing import Literal, get_args
 from texelflow.gpu_delegate.errors import UsageError
 from texelflow.gpu_delegate.wording import meant
 
-from ..files import refuse_address
+from ..files import refuse_name
 from ..media.media_inputs import MediaInput
 from ..outputs.png_files import PIPE, is_picture, wants_folder
 
@@ -51,7 +51,7 @@ def targets_of(
     given = {name: Path(outputs[name]) for name in _OUTPUTS if outputs.get(name)}
     several = len(inputs) > 1
     for name, path in given.items():
-        refuse_address(f"--{name}", path)
+        refuse_name(f"--{name}", path)
         if several and (str(path) == PIPE or not wants_folder(path)):
             raise UsageError(f"--{name} {path}: {len(inputs)} inputs need a folder, such as {_folder_like(path)}")
 

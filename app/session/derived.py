@@ -149,7 +149,11 @@ def writes_of(settings: Settings, one_picture: bool = False) -> tuple[Write, ...
 
     def kind(name: str, otherwise: FileKind = "video") -> FileKind:
         path = Path(name)
-        return "pictures" if wants_folder(path) else "picture" if one_picture and is_picture(path) else otherwise
+        if wants_folder(path):
+            return "pictures"
+        if one_picture and (is_picture(path) or otherwise == "pictures"):
+            return "picture"
+        return "still" if one_picture and path.suffix.lower() not in ENDINGS["video"] else otherwise
 
     named: list[tuple[str, str, FileKind]] = [
         ("--out", settings.out, kind(settings.out)),

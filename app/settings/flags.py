@@ -9,6 +9,8 @@ from typing import Any
 
 import typer
 
+from texelflow.gpu_delegate.errors import UsageError
+
 from .settings import SettingKind, Spec, Verb, meaning, specs
 
 _SHORT = {"model": ("-m",)}
@@ -69,12 +71,20 @@ def _spec_of(name: str) -> Spec:
 def _option(spec: Spec) -> inspect.Parameter:
     """The option of one setting; it is None where it is not given, so that the file's value counts."""
     option, annotation = _made(spec, meaning(spec), None), _TYPES.get(spec.kind, str | None)
+    if spec.kind == "path":
+        option.callback = _not_empty
     return inspect.Parameter(spec.name, inspect.Parameter.KEYWORD_ONLY, default=option, annotation=annotation)
+
+
+def _not_empty(param: typer.CallbackParam, name: str | None) -> str | None:
+    if name == "":
+        raise UsageError(f"{param.opts[0]} '': an empty name; give one, or leave the option out")
+    return name
 
 
 def _earlier_option(spec: Spec) -> inspect.Parameter:
     """The option by the name that it had in earlier versions."""
-    option = typer.Option(None, f"--{spec.was}", hidden=True)
+    option = typer.Option(None, f"--{spec.was}", hidden=True, callback=_not_empty if spec.kind == "path" else None)
     return inspect.Parameter(spec.was, inspect.Parameter.KEYWORD_ONLY, default=option, annotation=str | None)
 
 

@@ -1,5 +1,6 @@
 """Files that a run reads and files that it writes go through the command line: nothing that is there is lost."""
 
+import errno
 import hashlib
 import os
 import pty
@@ -55,7 +56,8 @@ def place(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copytree(made, folder)
     for link, target in (
         ("soft.mp4", "bg.mp4"), ("soft.png", "model.tflite"), ("soft.npy", "frames.npy"), ("config.mp4", "live.toml"),
-        ("same", "pics"), ("null.csv", "/dev/null"),
+        ("same", "pics"), ("null.csv", "/dev/null"), ("nowhere.mp4", "gone.mp4"), ("round.mp4", "round.mp4"),
+        ("nowhere.jpg", "gone.jpg"),
     ):  # fmt: skip
         (folder / link).symlink_to(target)
     for link, target in (("hard.mp4", "bg.mp4"), ("hard.png", "in.mp4"), ("hard.json", "model.tflite")):
@@ -118,6 +120,13 @@ KEPT = "texelflow: --log old.json: exists already; choose another name, or --for
         ("bench frame --masks new.png", "its name must end in .npy"),
         (f"{LIVE} --out new.png", "its name must end in .mp4"),
         (f"{LIVE} --cutouts new.mp4", "a folder is needed, such as new"),
+        ("replay pics/000000.png --out new.bmp", "its name must end in .png, .mp4, .m4v, .mov, .mkv, .webm; a folder"),
+        ("replay pics/000000.png --masks new.jpg", "--masks new.jpg: its name must end in .png, .mp4"),
+        ("replay pics/000000.png --cutouts new.jpg", "--cutouts new.jpg: its name must end in .png"),
+        (f"{REPLAY} --out .mp4", "--out .mp4: that is an ending alone; put a name before it, such as result.mp4"),
+        ("replay pics/000000.png --out given/.png", "--out given/.png: that is an ending alone"),
+        (f"{REPLAY} --log .json", "--log .json: that is an ending alone"),
+        (f"{LIVE} --camera pattern --no-window --out .mkv", "--out .mkv: that is an ending alone"),
         # Addresses
         (f"{REPLAY} --out rtmp://host/x", "--out rtmp://host/x: nothing is written to rtmp:// addresses; name a file"),
         (f"{REPLAY} --out s3://host/x.mp4", "nothing is written to s3:// addresses"),
@@ -150,6 +159,12 @@ KEPT = "texelflow: --log old.json: exists already; choose another name, or --for
         (f"{REPLAY} --config http://host/y.toml", "cannot read http://host/y.toml: No such file"),
         ("replay https://host/a.mp4 --out new.mp4", "'https://host/a.mp4' is an address; fetch the file"),
         # What is no regular file
+        ("replay nowhere.mp4 --out new.mp4", "'nowhere.mp4' is a link that leads nowhere"),
+        ("replay round.mp4 --out new.mp4", "'round.mp4' is a link that leads nowhere"),
+        ("replay nowhere.jpg --out new.png", "cannot read image 'nowhere.jpg': it is a link that leads nowhere"),
+        ("replay gone.jpg --out new.png", "cannot read image 'gone.jpg': No such file"),
+        ("check pics/000000.png", "'pics/000000.png' is a picture, and a video is needed; replay takes pictures"),
+        (f"{LIVE} --camera pics/000000.png --no-window --out n.mp4", "is a picture, and a video is needed"),
         (f"{REPLAY} --log pipe.json", "not a regular file"),
         (f"{REPLAY} --log null.csv", "not a regular file"),
         (f"{REPLAY} --trace pipe.json", "not a regular file"),
@@ -166,6 +181,37 @@ def test_what_is_refused_even_with_force(command: str, complaint: str, place: Pa
     for more in ([], force):
         assert complaint in texelflow(*command.split(), *more).complaint
         assert contents(place) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("replay", ""), "INPUT '': an empty name"),
+        (("replay", "in.mp4", "--out", ""), "--out '': an empty name; give one, or leave the option out"),
+        (("replay", "in.mp4", "--log", ""), "an output has an empty name"),
+        (("replay", "in.mp4", "--config", ""), "cannot read ."),
+        (("live", "--camera", "pattern", "--record", ""), "--record '': an empty name"),
+        (("demo", "--out", ""), "an output has an empty name"),
+    ],
+)
+def test_empty_names(arguments: tuple[str, ...], complaint: str, place: Path, texelflow: Command) -> None:
+    before = contents(place)
+    assert complaint in texelflow(*arguments).complaint
+    assert contents(place) == before
+
+
+def test_what_may_not_be_read_is_told_so(place: Path, texelflow: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(path: str | Path, *_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    with monkeypatch.context() as patched:
+        patched.setattr("texelflow.app.media.image_file._read", denied)
+        complaint = texelflow("replay", "pics/000000.png", "--out", "new.png").complaint
+    assert "cannot read image 'pics/000000.png': Permission denied" in complaint
+    stat = os.stat
+    monkeypatch.setattr(os, "stat", lambda path, **more: denied(path) if path == "in.mp4" else stat(path, **more))
+    complaint = texelflow("replay", "in.mp4", "--out", "new.mp4").complaint
+    assert "'in.mp4' cannot be read (Permission denied); check the permissions of the folders above it" in complaint
 
 
 @pytest.mark.parametrize(

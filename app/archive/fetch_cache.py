@@ -24,6 +24,8 @@ if sys.platform != "win32":
 
 _DONE, _EXPECTED, _DATA = "sha256", "expected", "data"
 _POLL_S = 0.2
+_LOCK_PATIENCE_S = 30.0  # with others who remove copies: a slow disk may take some time for it
+_LOCK_POLL_S = 0.05
 _PATIENCE_S = 600.0  # until others have finished with what fills the folder
 
 
@@ -93,22 +95,38 @@ class FetchCache:
             raise NoRoomError(f"{size_bytes} bytes are more than the {self._most_bytes} that copies may have")
         until = until or time.monotonic() + _PATIENCE_S
         while True:
-            with locked(self.folder, patient=True):
+            with self._alone():
                 if self._frees(size_bytes, own):
                     (own / _EXPECTED).write_text(str(size_bytes))
                     return
             self._wait(until)
 
     def empty(self) -> None:
-        """Remove all that nobody uses. Raises OSError."""
-        with locked(self.folder, patient=True):
+        """Remove all that nobody uses, unless somebody else does for too long. Raises OSError."""
+        with contextlib.suppress(NoRoomError, EndedError), self._alone():
             for entry in self._entries():
                 _remove_unused(entry)
 
     def _share(self, handle: int) -> None:
         """Others may read what was fetched. Who removes copies holds the lock of all meanwhile."""
-        with locked(self.folder, patient=True):
+        with contextlib.suppress(NoRoomError, EndedError), self._alone():  # else they wait for our end
             _lock(handle, shared=True)
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Nobody else removes copies. Raises NoRoomError if somebody does for too long, EndedError, OSError."""
+        until = time.monotonic() + _LOCK_PATIENCE_S
+        with contextlib.ExitStack() as held:
+            while True:
+                try:
+                    held.enter_context(locked(self.folder))
+                    break
+                except BlockingIOError:
+                    if self._ending.wait(_LOCK_POLL_S):
+                        raise EndedError from None
+                    if time.monotonic() > until:
+                        raise NoRoomError(f"another process has locked it for {_LOCK_PATIENCE_S:.0f} s") from None
+            yield
 
     def _frees(self, size_bytes: int, own: Path) -> bool:
         """Remove copies, the one first that was used least lately, until the others leave room; whether they do."""

@@ -1,6 +1,5 @@
 """Pictures go in; PNG files come out, each wholly or not at all, or one PNG after the other in a stream."""
 
-import contextlib
 import os
 from pathlib import Path
 from types import TracebackType
@@ -12,7 +11,7 @@ import numpy.typing as npt
 from texelflow.gpu_delegate.errors import MediaError
 
 from ..files import check_writable
-from ..stale_files import locked, remove_if_stale
+from ..stale_files import written_aside
 from .finished import finished_by, last_picture, tagged_png
 from .output_stream import OutputStream
 
@@ -71,18 +70,10 @@ def _retag(name: str, made_by: str | None) -> None:
 
 def _replace(name: str, data: bytes) -> None:
     """Write a file aside, and then under its name. Raises OSError."""
-    part = f"{name}.part"
-    try:
-        remove_if_stale(Path(part))  # it may be a link to what is not ours
-        with contextlib.ExitStack() as held:
-            with open(part, "wb") as file:
-                held.enter_context(locked(part, patient=True))
-                file.write(data)
-            os.replace(part, name)  # closed: Windows moves no open file
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(part)
-        raise
+    with written_aside(os.path.dirname(name)) as file:
+        file.write(data)
+        file.close()  # Windows moves no open file
+        os.replace(file.name, name)
 
 
 class PngStream:

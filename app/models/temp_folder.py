@@ -7,18 +7,23 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..stale_files import locked, remove_if_stale
+from ..stale_files import LOCK_PATIENCE_S, locked, remove_if_stale
 
 _PREFIX = ".fetch-"
 
 
 @contextlib.contextmanager
 def temp_folder(parent: Path) -> Iterator[Path]:
-    """A new folder in `parent`, which is made if need be. Raises OSError."""
+    """A new folder in `parent`, which is made if need be. Raises OSError.
+
+    Where another process keeps the lock of `parent` for five seconds, what others have left stays.
+    """
     parent.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as stack:
-        with locked(parent, patient=True):  # else a new folder could be removed before it is locked
-            _remove_all_left(parent)
+        with contextlib.ExitStack() as held:
+            with contextlib.suppress(BlockingIOError):  # nobody who cleans needs so long
+                held.enter_context(locked(parent, LOCK_PATIENCE_S))  # else a new folder could go before it is locked
+                _remove_all_left(parent)
             work = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
             stack.callback(shutil.rmtree, work, ignore_errors=True)
             stack.enter_context(locked(work))

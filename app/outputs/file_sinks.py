@@ -16,6 +16,7 @@ from ..media.recorder import FrameTaker, PieceRecorder, Recorder
 from ..media.sound_encoder import SoundTrack
 from ..media.video_encoder import VideoForm
 from ..picture.picture import ImageSize
+from ..stale_files import remove_stale_asides
 from .png_files import PIPE, make_folder, write_numbered
 from .readers import FrameStamp
 
@@ -147,6 +148,7 @@ class PictureSink:
     def __init__(self, path: Path, size: ImageSize, channels: int, made_by: str | None = None) -> None:
         """`channels` is 1, 3 or 4; the frame comes as gray, or as RGBA. Raises MediaError."""
         check_writable(path)
+        remove_stale_asides(path.parent)
         self._path, self.name, self._made_by = path, one_line(str(path)), made_by
         self._shape, self._channels = (size[1], size[0]) if channels == 1 else (size[1], size[0], 4), channels
         self._written = False

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from texelflow.gpu_delegate.errors import MediaError
 
 from ..media.png import write_png
-from ..stale_files import remove_if_stale
+from ..stale_files import remove_stale_asides
 
 PIPE = "-"
 
@@ -42,6 +42,5 @@ def make_folder(folder: Path) -> Path:
         raise MediaError(f"the folder '{folder}' cannot be made ({error.strerror}); choose another place") from error
     if not os.access(folder, os.W_OK):
         raise MediaError(f"nothing can be written in the folder '{folder}'; check its permissions")
-    for part in folder.glob("*.png.part"):
-        remove_if_stale(part)
+    remove_stale_asides(folder)
     return folder

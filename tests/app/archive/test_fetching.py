@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 
 from tests.waiting import PATIENCE_S, until
-from texelflow.app.archive import fetching
+from texelflow.app.archive import fetch_cache, fetching
 from texelflow.app.archive.failures import MachineError
 from texelflow.app.archive.fetching import InputCache, local_path
 from texelflow.app.archive.jobs import ArchiveInput
 from texelflow.app.archive.rendering import StoppedError
+from texelflow.app.stale_files import locked
 from texelflow.gpu_delegate.errors import MediaError
 
 pytest.importorskip("fsspec")
@@ -224,6 +225,21 @@ def test_a_package_that_is_missing(cache: InputCache, monkeypatch: pytest.Monkey
             cache.open(ArchiveInput(0, address, "result")),
         ):
             pass
+
+
+def test_a_lock_that_somebody_keeps_is_not_waited_for_without_end(
+    server: Server, cache: InputCache, tmp_path: Path, stopping: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, source = tmp_path / "cache", at(server, "/talk.mp4", b"x" * 5000)
+    folder.mkdir()
+    with locked(folder), ThreadPoolExecutor(1) as threads:
+        with monkeypatch.context() as patched:
+            patched.setattr(fetch_cache, "_LOCK_PATIENCE_S", 0.1)
+            with pytest.raises(MachineError, match="another process has locked it for"), cache.open(source):
+                pass
+        waiting = threads.submit(lambda: cache.open(source).__enter__())
+        stopping.set()
+        assert isinstance(waiting.exception(5), StoppedError)
 
 
 def test_files_of_this_machine(tmp_path: Path) -> None:

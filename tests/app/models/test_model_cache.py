@@ -28,6 +28,7 @@ from tests.running import ROOT, Running
 from texelflow.app.models import catalogue as models
 from texelflow.app.models.catalogue import fetch, list_models
 from texelflow.app.models.temp_folder import temp_folder
+from texelflow.app.stale_files import locked
 
 __all__ = ["index", "slow_index"]  # fixtures
 
@@ -155,6 +156,15 @@ def test_folders_in_use_are_left_alone(tmp_path: Path) -> None:
             assert one != other
             assert (one / "wheel").read_bytes() == b"half"
     assert os.listdir(tmp_path) == []
+
+
+def test_a_lock_that_somebody_keeps_stalls_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("texelflow.app.models.temp_folder.LOCK_PATIENCE_S", 0.1)
+    (tmp_path / ".fetch-old").mkdir()
+    with locked(tmp_path), temp_folder(tmp_path) as work:
+        assert {work.name, ".fetch-old"} == set(os.listdir(tmp_path))
+    with temp_folder(tmp_path):
+        assert not (tmp_path / ".fetch-old").exists()
 
 
 # Ended in the middle

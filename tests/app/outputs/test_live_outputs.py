@@ -1,6 +1,5 @@
 """Pictures on the device go to outputs; files are read back, disks stall and fill, no name is reused."""
 
-import fcntl
 import os
 import resource
 import threading
@@ -16,6 +15,7 @@ import pytest
 from tests.clips import moving, number_of, numbered
 from tests.living import living
 from tests.on_device import Easel
+from tests.stalled_disk import stalled_disk
 from tests.waiting import until
 from texelflow.app.capture.capture import TIME_BASE
 from texelflow.app.media.sources import FileSource
@@ -242,22 +242,20 @@ def test_many_beginnings_and_ends_leave_no_objects_and_no_threads(context: Conte
 
 
 def test_what_the_disk_does_not_take_is_dropped_before_it_is_read_back(
-    context: Context, opened: Open, tmp_path: Path
+    context: Context, opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     outputs, _ = opened((32, 16))
-    (tmp_path / "cutouts").mkdir()
+    free = stalled_disk(monkeypatch)
     outputs.begin_cutouts(tmp_path / "cutouts")
-    stalled = tmp_path / "cutouts" / "000000.png.part"  # the first file waits for its lock
-    with stalled.open("wb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        for index in range(3):
-            pass_by(outputs, index)
-        before = context.readback.bytes
-        for index in range(3, 60):
-            pass_by(outputs, index)
-        counts = outputs.counts["cutouts"]
-        lines = outputs.lines()
-        read = context.readback.bytes - before
+    for index in range(3):
+        pass_by(outputs, index)
+    before = context.readback.bytes
+    for index in range(3, 60):
+        pass_by(outputs, index)
+    counts = outputs.counts["cutouts"]
+    lines = outputs.lines()
+    read = context.readback.bytes - before
+    free.set()
     assert counts.dropped >= 60 - most_waiting(32 * 16 * 4) - 4
     assert read <= (60 - counts.dropped) * 32 * 16 * 4
     assert lines[-1] == (

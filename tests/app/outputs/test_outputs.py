@@ -1,6 +1,5 @@
 """Outputs of which every frame counts, masks without OpenGL, and pictures that are not drawn as I420."""
 
-import fcntl
 import json
 import shutil
 import threading
@@ -18,6 +17,7 @@ from tests.clips import Recipe, moving, number_of, numbered, packets, write_clip
 from tests.commands import Command
 from tests.on_device import Easel
 from tests.pictures import Segmented, disc, noise
+from tests.stalled_disk import stalled_disk
 from tests.waiting import until
 from texelflow.app.frame.render import Look
 from texelflow.app.frame.yuv import i420
@@ -68,18 +68,18 @@ def pictures_in(folder: Path) -> dict[str, npt.NDArray[np.uint8]]:
 # Every frame counts
 
 
-def test_a_disk_that_stalls_is_waited_for(context: Context, easel: Easel, tmp_path: Path) -> None:
-    outputs = Outputs(context, easel, CLOCK, keeps_all=True)
+def test_a_disk_that_stalls_is_waited_for(
+    context: Context, easel: Easel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outputs, free = Outputs(context, easel, CLOCK, keeps_all=True), stalled_disk(monkeypatch)
     outputs.begin_cutouts(tmp_path / "cutouts")
-    with (tmp_path / "cutouts" / "000000.png.part").open("wb") as file:  # the first file waits for its lock
-        fcntl.flock(file, fcntl.LOCK_EX)
-        free = threading.Timer(0.3, fcntl.flock, (file, fcntl.LOCK_UN))
-        free.start()
-        for index in range(40):
-            pass_by(outputs, index)
-        counts = outputs.counts["cutouts"]
-        free.join()
-        outputs.finish()
+    timer = threading.Timer(0.3, free.set)
+    timer.start()
+    for index in range(40):
+        pass_by(outputs, index)
+    counts = outputs.counts["cutouts"]
+    timer.join()
+    outputs.finish()
     assert counts.dropped == 0
     assert outputs.lines() == [f"cutouts to {tmp_path}/cutouts", f"written: {tmp_path}/cutouts (40 PNG files)"]
     assert len(pictures_in(tmp_path / "cutouts")) == 40

@@ -129,7 +129,9 @@ def test_a_kill_loses_what_is_under_way_alone(out: str, log: str, backend: str, 
         check_video(tmp_path / out, rows, UNDER_WAY)
     for folder in (tmp_path / "masks", tmp_path / "out"):
         if folder.exists():
-            (folder / "000001.png.part").write_bytes(b"left behind")  # as it is, if the kill comes at the right time
+            (folder / f".texelflow-{0:016x}.part").write_bytes(
+                b"left behind"
+            )  # as it is, if the kill comes at the right time
     with Running("replay", clip, "--to", 0, *options, "--force") as running:
         assert running.end() == (0, "")
     check_pictures(tmp_path / "masks", rows, UNDER_WAY)

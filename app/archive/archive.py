@@ -3,7 +3,6 @@
 import contextlib
 import pickle
 import secrets
-import shutil
 from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -34,13 +33,12 @@ from .progress import archive_progress
 from .ray_cluster import LOCAL_RAY, RayCluster, RayOptions, check_cluster, check_ray, open_ray
 from .results import ArchiveCounts
 from .scheduler import Scheduler
+from .staged_files import SEEN, clear_staging
 from .staging import prepare_staging
-from .work_folder import PIECES
 from .worker_config import STAGING, WorkerConfig
 
 SOME_FAILED, SOME_CUT_OFF = 2, 3  # exit codes
 _LOOKED_S = 5.0  # for something to do, before workers start for it: after an interruption much may be done
-_SEEN = "seen-"  # with which a file's name begins by which workers know the folder
 _WORKER = ("texelflow.app.archive.worker", "ArchiveWorker")
 
 
@@ -96,7 +94,7 @@ def archive(options: ArchiveOptions, console: Console, as_json: bool = False) ->
         listing.close()
         code = _end(scheduler.counts, ended, inputs, signal, console)
         if scheduler.counts.all_known and not scheduler.counts.undecided:
-            _clear(config.staging, keeps_pieces=code == SOME_FAILED)
+            clear_staging(config.staging, keeps_pieces=code == SOME_FAILED)
     return _summary(scheduler.counts, ended, out, inputs, monotonic() - began, signal), code
 
 
@@ -124,7 +122,7 @@ def _with_one_thread(settings: Settings) -> Settings:
 
 def _charge(config: WorkerConfig, settings: Settings, stack: contextlib.ExitStack) -> WorkerCharge:
     """What every worker gets, and a file by which it knows that it sees this very folder."""
-    token = config.staging / f"{_SEEN}{secrets.token_hex(8)}"
+    token = config.staging / f"{SEEN}{secrets.token_hex(8)}"
     text = secrets.token_hex(16)
     stack.callback(token.unlink, missing_ok=True)
     try:
@@ -180,22 +178,7 @@ def _clear_unbegun(out: Path) -> None:
     """Of a run that ended before any work began nothing stays, if no other has left a manifest."""
     with contextlib.suppress(OSError):
         if not (out / MANIFEST_NAME).exists():
-            _clear(out / STAGING, keeps_pieces=False)
-
-
-def _clear(staging: Path, keeps_pieces: bool) -> None:
-    """Remove what only a run that goes on would need, but for the lock, which is held.
-
-    `keeps_pieces`: of inputs that failed, for --retry-failed.
-    """
-    for path in staging.iterdir():
-        if path.is_dir() and path.name == PIECES and keeps_pieces:
-            with contextlib.suppress(OSError):  # it has some
-                path.rmdir()
-        elif path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        elif path.name.startswith(_SEEN):  # a driver that was killed has left it
-            path.unlink(missing_ok=True)
+            clear_staging(out / STAGING, keeps_pieces=False)
 
 
 def _summary(

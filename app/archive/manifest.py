@@ -18,11 +18,11 @@ from .manifest_index import ManifestIndex
 from .manifest_lines import ManifestLine, RecordedResult, RunRecord, manifest_line
 from .result_names import MEDIA_ENDINGS
 from .results import ArchiveResult
+from .staged_files import LOCK_NAME, foreign_in, link_among
 from .worker_config import STAGING
 
 MANIFEST_NAME = "manifest.jsonl"
 SYNC_DELAY_S = 1.0  # at most: what a power cut may take of lines whose results are in place
-_LOCK_NAME = "driver.lock"
 _NO_RESULTS = {"lost+found"}  # where a whole disk is the folder
 
 
@@ -147,6 +147,8 @@ def check_manifest(folder: Path, resume: bool, force: bool) -> None:
     """
     path = folder / MANIFEST_NAME
     with _told(path):
+        if (link := link_among(folder / STAGING)) is not None:
+            raise UsageError(f"'{link}' is a link, which is not followed: remove it, or choose another folder")
         if path.exists() and path.stat().st_size:
             if not (resume or force):
                 raise UsageError(f"'{folder}' has a manifest: --resume goes on with it, --force begins anew")
@@ -158,18 +160,30 @@ def check_manifest(folder: Path, resume: bool, force: bool) -> None:
 
 
 def _unknown_in(folder: Path) -> str | None:
-    """The name of something visible that results could take the place of: a file, or a folder. Raises OSError."""
+    """The name of something that is not ours: a file or a folder that results could take the place of, or that lies in
+    the staging folder. Raises OSError.
+    """
     if not folder.is_dir():
         return None
+    if (foreign := foreign_in(folder / STAGING)) is not None:
+        return str(foreign.relative_to(folder))
     with os.scandir(folder) as entries:
         names = (
             each.name
             for each in entries
             if not each.name.startswith(".")
             and each.name not in _NO_RESULTS
-            and (each.name.lower().endswith(MEDIA_ENDINGS) or each.is_dir())
+            and (each.name.lower().endswith(MEDIA_ENDINGS) or _is_folder(each))
         )
         return min(names, default=None)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Whether it is one, or may be: nobody can tell of a link that leads to itself."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return True
 
 
 def _begin_anew(path: Path, force: bool) -> None:
@@ -182,7 +196,7 @@ def _begin_anew(path: Path, force: bool) -> None:
 def _lock(folder: Path, held: contextlib.ExitStack) -> None:
     import filelock
 
-    path = folder / STAGING / _LOCK_NAME
+    path = folder / STAGING / LOCK_NAME
     with _told(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:

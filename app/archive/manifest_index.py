@@ -1,11 +1,14 @@
 """A manifest goes in; where in it the last line of each input stands comes out: 24 bytes an input, and 8 for each
 folder that results are, or are in; lines stay on disk.
 
-A last line without an end was torn when the run was killed: what comes before it is whole. Any other line that is
+A last line without an end was torn when the run was killed: what comes before it is whole; as the only line, it has
+to be the beginning of one that this program writes there. Any other line that is
 damaged ends in MediaError, but those of pieces: they are looked at when they are needed, and count as absent.
 """
 
+import errno
 import os
+import re
 import stat
 import threading
 from array import array
@@ -30,6 +33,8 @@ from .results import ArchiveResult, DoneResult, FailedResult, PieceResult
 
 _PIECE = b'{"kind":"piece","input":'
 _MOST_ADDRESS = 1 << 16
+_HEAD = b'{"kind":"run","time":"0000-00-00T00:00:00Z","format":'  # how a manifest begins, but for its digits
+_DIGIT = re.compile(rb"[0-9]")
 _KIND_SHOWN, _KINDS_TOLD = 40, 100
 _MOST_RESULTS = 16  # lines of one input that are looked at, from the last one on
 
@@ -183,10 +188,14 @@ class ManifestIndex:
 
     def _open(self) -> None:
         try:
-            status = os.stat(self._path)
+            is_file = stat.S_ISREG(os.stat(self._path).st_mode)
         except FileNotFoundError:
             return
-        if not stat.S_ISREG(status.st_mode):
+        except OSError as error:
+            if error.errno != errno.ELOOP:  # of links that lead to each other
+                raise
+            is_file = False
+        if not is_file:
             raise MediaError(f"'{self._path}' is not a regular file; choose another folder")
         self._file = self._path.open("rb", buffering=1 << 18)
 
@@ -197,6 +206,8 @@ class ManifestIndex:
             if len(line) > MOST_LINE_BYTES:
                 raise self._damaged(number, f"it is longer than {MOST_LINE_BYTES} bytes")
             if not line.endswith(b"\n"):
+                if number == 1 and not _begins_a_run(line):
+                    raise self._damaged(number, "it does not begin a run")
                 self.torn = os.fstat(self._file.fileno()).st_size - self.end if self._file else 0
                 return
             yield number, line
@@ -241,6 +252,11 @@ class ManifestIndex:
 
     def _damaged(self, number: int, why: str) -> MediaError:
         return MediaError(f"'{self._path}', line {number} is damaged: {why}; remove that line, or --force begins anew")
+
+
+def _begins_a_run(torn: bytes) -> bool:
+    """Whether it is a part of a manifest's first line, from its beginning on; so is nothing."""
+    return _HEAD.startswith(_DIGIT.sub(b"0", torn[: len(_HEAD)]))
 
 
 def _key(text: str) -> int:

@@ -138,7 +138,7 @@ def test_a_run_without_results_leaves_no_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["talk.mp4", "pictures/1.png", "x.JPG"])
 @pytest.mark.parametrize("resume", [False, True])
 def test_nobody_loses_what_lies_in_a_folder_without_a_manifest(tmp_path: Path, name: str, resume: bool) -> None:
-    for each in (name, ".archive/models/m", ".hidden.mp4", "lost+found/1.mp4", "run.log"):
+    for each in (name, f".archive/models/{'0' * 64}/m", ".hidden.mp4", "lost+found/1.mp4", "run.log"):
         (tmp_path / each).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / each).touch()
     with pytest.raises(UsageError, match=f"has '{name.partition('/')[0]}' in it, and no manifest"):
@@ -149,6 +149,12 @@ def test_nobody_loses_what_lies_in_a_folder_without_a_manifest(tmp_path: Path, n
         (tmp_path / name).parent.rmdir()
     check_manifest(tmp_path, resume, force=False)
     check_manifest(tmp_path / "none", resume, force=False)
+
+
+def test_a_link_that_leads_to_itself_is_called_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(UsageError, match="has 'loop' in it, and no manifest"):
+        check_manifest(tmp_path, resume=False, force=False)
 
 
 def test_an_empty_manifest_is_none(tmp_path: Path) -> None:
@@ -246,6 +252,24 @@ def test_what_a_killed_run_left_of_a_line_is_cut_off(tmp_path: Path) -> None:
         writer.close()
         assert path.read_bytes()[:whole] == rest[:whole]
         assert [line["kind"] for line in lines_of(tmp_path)[-2:]] == ["run", "done"]
+
+
+@pytest.mark.parametrize(
+    "line", [b'{"image":"a.png","label":3}', b"\0" * 99, b"x", b'{"kind":"run","time":"yesterday"}']
+)
+def test_a_strangers_line_without_an_end_is_kept(tmp_path: Path, line: bytes) -> None:
+    path = tmp_path / MANIFEST_NAME
+    path.write_bytes(line)
+    with pytest.raises(MediaError, match="line 1 is damaged: it does not begin a run"):
+        open_manifest(tmp_path, RUN, resume=True)
+    assert path.read_bytes() == line
+
+
+@pytest.mark.parametrize("length", [1, 20, 30, 60, len(manifest_line(RUN, 0.0)) - 1])
+def test_what_a_killed_run_left_of_the_first_line_is_cut_off(tmp_path: Path, length: int) -> None:
+    (tmp_path / MANIFEST_NAME).write_bytes(manifest_line(RUN, 1_700_000_000.0)[:length])
+    written(tmp_path, RESULTS[0], resume=True)
+    assert [line["kind"] for line in lines_of(tmp_path)] == ["run", "done"]
 
 
 def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from texelflow.gpu_delegate.errors import MediaError
 from ..atomic import publish
 from ..media.finished import finished_by
 from .rendering import result_name
-from .result_files import look_at_result, result_digest
+from .result_files import link_above, look_at_result, result_digest
 
 _MOST_NUMBERS = 10_000
 
@@ -69,6 +69,10 @@ def standing_at(out: Path, place: str, file: Path, digest: str | None, rules: Pl
     """What may be done at a place for a file with that digest. Raises MediaError where nobody can tell."""
     path = out / place
     try:
+        if (link := link_above(out, place)) is not None:
+            raise MediaError(
+                f"'{link}' is a link, and results stay in the output folder; move it, or choose another one"
+            )
         found = path.lstat()
     except FileNotFoundError:
         return "free"

@@ -1,6 +1,7 @@
 """What `archive` is asked to do goes in; what can be said against it, and what would be done, come out."""
 
 import contextlib
+import os
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -35,12 +36,12 @@ def check_archive(options: ArchiveOptions) -> None:
     """Raise UsageError for what does not go together, MediaError for a background or a folder that is no good,
     CatalogueError for such a model.
     """
-    named = str(options.out)
+    named, is_folder = str(options.out), os.path.isdir(options.out)  # unlike those of Path, these never raise
     if named == PIPE or _SCHEME.match(named):
         raise UsageError(f"--out {named}: a folder is needed that every machine has under this name")
-    if options.out.suffix.lower() in MEDIA_ENDINGS and not options.out.is_dir():
+    if options.out.suffix.lower() in MEDIA_ENDINGS and not is_folder:
         raise UsageError(f"--out {named}: a folder is needed, such as {options.out.with_suffix('')}")
-    if options.out.exists() and not options.out.is_dir():
+    if os.path.exists(options.out) and not is_folder:
         raise UsageError(f"--out {named}: that is a file; a folder is needed")
     if options.workers is not None and not 1 <= options.workers <= MOST_WORKERS:
         raise UsageError(f"--workers {options.workers}: a number from 1 to {MOST_WORKERS} is needed")

@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 from ..media.finished import is_numbered
 from .jobs import InputDone
+from .result_names import folders_of
 
 _CHUNK_BYTES = 1 << 20
 _FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -26,6 +27,18 @@ class ResultStamp:
 
     size_bytes: int
     modified_ns: int
+
+
+def link_above(out: Path, file: str) -> Path | None:
+    """The first folder between the output folder and a file in it that is a link: results leave it there.
+
+    Raises OSError; nothing where there is no such folder.
+    """
+    for folder in folders_of(file):
+        with suppress(FileNotFoundError):
+            if stat.S_ISLNK(os.lstat(out / folder).st_mode):
+                return out / folder
+    return None
 
 
 def look_at_result(path: Path) -> ResultStamp | None:
@@ -60,13 +73,19 @@ def holds_what_was_made(out: Path, done: InputDone) -> bool:
     By size and time; where the time is another one, as after copying, by digests. Lines of earlier versions have none.
     """
     for kind, file in done.files.items():
-        found = look_at_result(out / file)
+        found = _look_inside(out, file)
         if found is None or found.size_bytes != done.file_bytes.get(kind):
             return False
         digest, modified_ns = done.file_sha256.get(kind), done.file_modified_ns.get(kind)
         if digest and modified_ns != found.modified_ns and result_digest(out / file) != digest:
             return False
     return True
+
+
+def _look_inside(out: Path, file: str) -> ResultStamp | None:
+    with suppress(OSError, ValueError):
+        return look_at_result(out / file) if link_above(out, file) is None else None
+    return None
 
 
 def _pictures_in(folder: Path) -> Mapping[str, os.stat_result]:

@@ -12,7 +12,7 @@ from texelflow.gpu_delegate.errors import MediaError, UsageError
 from ..console import Console, counted, one_line
 from .manifest import MANIFEST_NAME
 from .manifest_index import ManifestIndex
-from .result_files import look_at_result, result_digest
+from .result_files import link_above, look_at_result, result_digest
 from .results import DoneResult
 
 DIFFERENT = 1  # exit code
@@ -31,12 +31,13 @@ class VerifiedFile:
 def verify_archive(folder: Path, console: Console, as_json: bool) -> int:
     """Read all results, and say what differs: exit code 0, or 1 where anything does. Nothing is written.
 
-    Raises UsageError for a folder without a manifest, MediaError for one that is damaged.
+    Raises UsageError for a folder without a manifest, or without a whole line in it; MediaError for a damaged one.
     """
     path, faults, counts = folder / MANIFEST_NAME, 0, Counter[str]()
-    if not path.exists() or not path.stat().st_size:
-        raise UsageError(f"--verify {one_line(str(folder))}: there is no {MANIFEST_NAME} in it to verify it by")
     with ManifestIndex(path) as index:
+        if not index.end:
+            lacks = f"{MANIFEST_NAME} has no whole line" if index.torn else f"there is no {MANIFEST_NAME} in it"
+            raise UsageError(f"--verify {one_line(str(folder))}: {lacks} to verify it by")
         for line in index.notes:
             console.note(line)
         for found in verified_files(folder, index):
@@ -71,17 +72,14 @@ def verified_files(folder: Path, index: ManifestIndex) -> Iterator[VerifiedFile]
 
 def fault_of(folder: Path, file: str, size_bytes: int, sha256: str | None) -> str:
     """What is wrong with a file that should have these bytes, and this digest; "" for nothing. No link is followed."""
-    path = folder
-    for part in file.split("/"):
-        path = path / part
-        try:
-            mode = os.lstat(path).st_mode
-        except (FileNotFoundError, NotADirectoryError):
-            return "missing"
-        except OSError as error:
-            return f"cannot be read: {error.strerror}"
-        if stat.S_ISLNK(mode):
+    path = folder / file
+    try:
+        if link_above(folder, file) is not None or stat.S_ISLNK(os.lstat(path).st_mode):
             return "differs: a link is in its place"
+    except (FileNotFoundError, NotADirectoryError):
+        return "missing"
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
     found = look_at_result(path)
     if found is None:
         return "differs: it is no file, or no folder of numbered pictures alone"

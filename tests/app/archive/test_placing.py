@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from texelflow.app import atomic
 from texelflow.app.archive.placing import PlaceRules, place_results
 from texelflow.app.archive.result_files import result_digest
+from texelflow.gpu_delegate.errors import MediaError
 
 NAMES = [f"a{number}{kind}.mp4" for number in ("", "-2", "-3") for kind in ("", ".masks")]
 CONTENTS = st.sampled_from([b"new", b"masks", b"old", b"other"])
@@ -100,3 +101,18 @@ def test_force_is_for_what_was_there_before_the_run(tmp_path: Path) -> None:
     assert old.stat().st_ctime_ns >= began_ns
     assert place_results(tmp_path, "a", aside(tmp_path / "two", out=b"newer"), rules).name == "a-2"
     assert old.read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("overwrites", [False, True])
+def test_no_linked_folder_is_followed(tmp_path: Path, overwrites: bool) -> None:
+    out, other = tmp_path / "out", tmp_path / "other"
+    out.mkdir()
+    (other / "deep").mkdir(parents=True)
+    (other / "a.mp4").write_bytes(b"mine")
+    (out / "sub").symlink_to("../other")
+    rules = PlaceRules({"sub/a.mp4": result_digest(other / "a.mp4") or ""}, overwrites)
+    for number, name in enumerate(("sub/a", "sub/deep/a", "sub/new/a")):
+        with pytest.raises(MediaError, match=r"/out/sub' is a link, and results stay in the output folder"):
+            place_results(out, name, aside(tmp_path / str(number), out=b"new"), rules)
+    assert sorted(path.name for path in other.rglob("*")) == ["a.mp4", "deep"]
+    assert (other / "a.mp4").read_bytes() == b"mine"

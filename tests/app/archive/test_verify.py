@@ -5,6 +5,10 @@ import hashlib
 import io
 import json
 import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -127,7 +131,11 @@ def test_what_has_no_digest_is_not_proved(archive: Path, capsys: pytest.CaptureF
         (lambda path: path.touch(), "there is no manifest.jsonl in it"),
         (lambda path: path.symlink_to("nowhere"), "there is no manifest.jsonl in it"),
         (lambda path: path.mkdir(), "is not a regular file"),
-        (lambda path: path.symlink_to("/dev/zero"), "there is no manifest.jsonl in it"),
+        (lambda path: path.symlink_to("/dev/zero"), "is not a regular file"),
+        (lambda path: path.symlink_to(path.name), "is not a regular file"),
+        (os.mkfifo, "is not a regular file"),
+        (lambda path: path.write_bytes(GOOD_RUN[:-1]), "manifest.jsonl has no whole line"),
+        (lambda path: path.write_bytes(b'{"image":"a.png"}'), "line 1 is damaged: it does not begin a run"),
         (lambda path: path.write_bytes(b"{}\n"), "line 1 is damaged: it has no 'kind'"),
         (lambda path: path.write_bytes(GOOD_RUN + b"x" * (1 << 21) + b"\n"), "line 2 is damaged: it is longer than"),
     ],
@@ -137,6 +145,34 @@ def test_without_a_manifest_it_is_one_line_and_2(
 ) -> None:
     make(tmp_path / MANIFEST_NAME)  # type: ignore[operator]
     assert complaint in verified(capsys, tmp_path).complaint
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("--verify", "closed/x"), "'closed/x/manifest.jsonl' cannot be read: Permission denied"),
+        (("--verify", "out"), "'out/manifest.jsonl' cannot be read: Permission denied"),
+        (("p.jpg", "--out", "closed/x"), "'closed/x/manifest.jsonl' cannot be written: Permission denied"),
+        (("p.jpg", "--out", "closed/x", "--dry-run"), "'closed/x/manifest.jsonl' cannot be written: Permission denied"),
+    ],
+)
+def test_what_nobody_may_read_is_one_line_and_2(tmp_path: Path, arguments: Sequence[str], complaint: str) -> None:
+    (tmp_path / "p.jpg").write_bytes(b"12345")
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / MANIFEST_NAME).write_bytes(GOOD_RUN)
+    for name in ("closed", f"out/{MANIFEST_NAME}"):
+        (tmp_path / name).chmod(0)
+    command = [sys.executable, "-m", "texelflow", "archive", *arguments]
+    if os.geteuid() == 0:  # whom nothing is forbidden, but without these
+        if shutil.which("setpriv") is None:
+            pytest.skip("root may read everything")
+        lacks = "-dac_override,-dac_read_search"
+        command = ["setpriv", f"--bounding-set={lacks}", f"--inh-caps={lacks}", *command]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    (tmp_path / "closed").chmod(0o700)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
+    assert complaint in done.stderr
 
 
 def test_it_goes_alone(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -156,6 +192,9 @@ def test_a_resumed_run_reads_where_the_time_proves_nothing(archive: Path) -> Non
     assert holds_what_was_made(archive, done), "a copy has another time"
     result.write_bytes(b"pixture")
     assert holds_what_was_made(archive, replace(done, file_sha256={})), "of an earlier version nobody knows more"
+    (archive / "b").symlink_to("day")
+    assert holds_what_was_made(archive, done_of(archive, out="day/b.mp4"))
+    assert not holds_what_was_made(archive, done_of(archive, out="b/b.mp4")), "it lies behind a link"
     result.unlink()
     assert not holds_what_was_made(archive, replace(done, file_sha256={}))
 

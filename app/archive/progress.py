@@ -166,7 +166,8 @@ def loss_event(lost: WorkerLost, node: str) -> dict[str, Any]:
 def archive_summary_lines(summary: Mapping[str, Any]) -> Iterator[str]:
     """What a run came to, for people."""
     to_do = summary["inputs"] - summary["skipped"] - summary["skipped_failed"]
-    speed = f"{summary['frames']:,} frames in {time_text(summary['seconds'])}, {summary['frames_per_second']} frames/s"
+    made = counted(summary["frames"], "frame")
+    speed = f"{made} in {time_text(summary['seconds'])}, {summary['frames_per_second']} frames/s"
     yield f"{summary['done']:,} of {counted(to_do, 'input')} done, {speed}" if to_do else "nothing to do"
     if summary["skipped"]:
         yield f"{summary['skipped']:,} done before"

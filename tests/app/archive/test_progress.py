@@ -167,6 +167,7 @@ def test_a_summary_counts_what_was_to_do() -> None:
     assert lines == ["nothing to do", "7 done before", told, "manifest: m"]
     summary |= {"inputs": 7, "skipped": 6, "done": 1, "frames": 50, "frames_per_second": 100.0}
     assert next(archive_summary_lines(summary)) == "1 of 1 input done, 50 frames in 0 s, 100.0 frames/s"
+    assert "done, 1 frame in 0 s" in next(archive_summary_lines({**summary, "frames": 1}))
 
 
 def test_a_rate_is_that_of_the_last_minutes() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors import UsageError
+from .errors import UnsupportedError, UsageError
 from .graph import ABSENT, Graph, Node, Tensor
 from .layout import BYTE_VALUES, MapShape, Storage, ceil_div, shape_of
 from .quantization import zero_point_of
@@ -60,6 +60,18 @@ def in_file_type(values: Float32Array, tensor: Tensor) -> npt.NDArray[Any]:
     """What kernels have computed for a tensor, steps or values of its own, in the type that its file has for it."""
     zero_point = zero_point_of(tensor)
     return as_type(values + np.float32(zero_point) if zero_point else values, tensor.dtype)
+
+
+def output_floats(tensor: Tensor) -> Float32Array:
+    """A constant that is an output, as if kernels had computed it: in_file_type makes its own values of that again.
+
+    Raises UnsupportedError for integers that float32 does not have.
+    """
+    assert tensor.data is not None
+    floats = tensor.data.astype(np.float32) - np.float32(zero_point_of(tensor))
+    if tensor.data.dtype.kind in "iu" and not np.array_equal(in_file_type(floats, tensor), tensor.data):
+        raise UnsupportedError(f"{tensor.name}: a constant output with integers that float32 does not have")
+    return floats
 
 
 def pad_lanes(data: Float32Array, axis: int) -> Float32Array:

@@ -24,7 +24,7 @@ from .memory.options import MemoryOptions
 from .memory.plan import MemoryPlan
 from .memory.records import UsageRecord
 from .ordering import least_order
-from .packing import Float32Array, phwc4, vector_texels
+from .packing import Float32Array, output_floats, phwc4, vector_texels
 from .passes.convolutions import spread_depth
 from .passes.pipeline import PASSES, UNFUSED_PASSES, Pass, PassReport, run_passes
 from .placement import merged_records, outer_lifetime, place_tensors, plan_memory, tensor_accesses, usage_records
@@ -49,7 +49,7 @@ class CompiledGraph:
     in_place: Mapping[int, int]  # by output of a kernel: the input of it that it replaces
     precision: Precision
     memory: MemoryOptions
-    constants: Mapping[int, Float32Array]  # constant maps that kernels read like tensors, as PHWC4
+    constants: Mapping[int, Float32Array]  # maps that kernels read like tensors, and outputs, as PHWC4
 
     def tensor(self, number: int) -> Tensor:
         """A tensor as in the file: its own shape and type. Those that passes have made are as in `graph`."""
@@ -98,11 +98,10 @@ def compile_graph(source: Graph, device: Device, options: CompileOptions = COMPI
     placed = place_tensors(source.name, lowered, memory, device.offset_alignment_bytes, by_level=options.fuse)
     _check_sizes(graph, placed.records, device.limits)
     _check_grids(placed.kernels, device.limits)
-    constants = dict.fromkeys(t for kernel in placed.kernels for t in kernel.inputs if graph.tensors[t].is_constant)
     return CompiledGraph(
         source, graph, reports, lowered.declined, placed.kernels, placed.barriers, placed.records, placed.plan,
         lowered.storages, lowered.views, placed.in_place, options.precision, memory,
-        {tensor: constant_texels(graph, tensor) for tensor in constants},
+        _constants(graph, placed.kernels),
     )  # fmt: skip
 
 
@@ -175,8 +174,19 @@ def _check_grids(kernels: tuple[Kernel, ...], limits: Limits) -> None:
             raise DeviceError(f"{kernel.name} needs {size} work-groups, this device allows {most} a side")
 
 
+def _constants(graph: Graph, kernels: tuple[Kernel, ...]) -> Mapping[int, Float32Array]:
+    """What is to be in memory before the first run: of these, outputs alone have places in the plan."""
+    tensors = graph.tensors
+    read = dict.fromkeys(t for kernel in kernels for t in kernel.inputs if tensors[t].is_constant)
+    texels = {t: constant_texels(graph, t) for t in read}
+    return texels | {t: _texels(graph, t, output_floats(tensors[t])) for t in graph.outputs if tensors[t].is_constant}
+
+
 def constant_texels(graph: Graph, tensor: int) -> Float32Array:
     """A constant map or vector as kernels read it: PHWC4."""
+    return _texels(graph, tensor, float_data(graph.tensors[tensor]))
+
+
+def _texels(graph: Graph, tensor: int, values: Float32Array) -> Float32Array:
     shape = shape_of(graph.tensors[tensor])
-    values = float_data(graph.tensors[tensor])
     return vector_texels(values) if shape.is_vector else phwc4(values.reshape(shape.rows, shape.width, shape.channels))

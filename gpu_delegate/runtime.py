@@ -23,7 +23,7 @@ from .half_packing import packs_halves
 from .hazards import STORAGE, TEXTURE_FETCH, UNIFORM
 from .layout import PHWC4, TEXEL_BYTES, Fetch, MapShape, Precision, Storage, shape_of
 from .opengl import BufferRange
-from .packing import Float32Array, check_values, from_memory, in_file_type, rounded, to_memory
+from .packing import Float32Array, Stored, check_values, from_memory, in_file_type, rounded, to_memory
 from .program import CompiledGraph
 from .program_log import ProgramLog
 from .weights_cache import WeightsCache
@@ -244,9 +244,14 @@ class Program:
     def _upload(self, place: TensorRange, values: Float32Array) -> None:
         """Values of as many elements, whatever they are."""
         values_hwc = values.reshape(place.shape.rows, place.shape.width, place.shape.channels)
-        texels = np.ascontiguousarray(to_memory(values_hwc, place.storage))
         self._gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)  # shaders may have written there before
-        write_buffer(self.context, place, texels.ctypes.data)
+        self._fill(place, to_memory(values_hwc, place.storage))
+
+    def _fill(self, place: TensorRange, stored: Stored) -> None:
+        """All of a range, in its own order and type."""
+        content = np.ascontiguousarray(stored)
+        assert content.nbytes == place.size_bytes
+        write_buffer(self.context, place, content.ctypes.data)
 
     def read(self, tensor: int) -> npt.NDArray[Any]:
         """Read a stored tensor back in its type and shape in the file; waits for the GPU.
@@ -355,8 +360,14 @@ class Program:
         return ranges
 
     def _upload_weights(self) -> list[TensorRange]:
-        """A range for the weights of each kernel, with a texture where one is read, and one for each constant map."""
-        kernels, constants = self.compiled.kernels, self.compiled.constants
+        """A range for the weights of each kernel, with a texture where one is read, and one for each constant map.
+
+        Constants that are outputs have places among the tensors, where nothing else ever lies.
+        """
+        kernels, places = self.compiled.kernels, self.compiled.plan.places
+        constants = {t: texels for t, texels in self.compiled.constants.items() if t not in places}
+        for tensor in self.compiled.constants.keys() & places.keys():
+            self._fill(self._ranges[tensor], self.compiled.constants[tensor])
         packed = [rounded(kernel.weights, kernel.weights_storage) for kernel in kernels]
         alignment, name = device_of(self.context).offset_alignment_bytes, f"weights of {self.compiled.source.name}"
         spans = self._lease.weights([*packed, *constants.values()], alignment, name)

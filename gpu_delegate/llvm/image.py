@@ -33,6 +33,11 @@ class StoredTensor:
     storage: Storage
     place: int
 
+    @property
+    def floats(self) -> int:
+        """That it takes."""
+        return tensor_floats(self.shape, self.storage)
+
 
 @dataclass(frozen=True)
 class NativeStep:
@@ -65,6 +70,7 @@ class NativeImage:
     arena_floats: int
     weights: Float32Array  # of all steps, and constant maps
     code: bytes  # an object file
+    constants: Mapping[int, int]  # outputs that are such: where they lie among the weights
 
     def to_bytes(self) -> bytes:
         """All of it in a row."""
@@ -74,7 +80,7 @@ class NativeImage:
             "tensors": [_described(number, tensor) for number, tensor in self.tensors.items()],
             "steps": [list(vars(step).values()) for step in self.steps],
             "rounds": [[[list(vars(part).values()) for part in task] for task in tasks] for tasks in self.rounds],
-            "weights": self.weights.size, "code": len(self.code),
+            "weights": self.weights.size, "code": len(self.code), "constants": list(self.constants.items()),
         }  # fmt: skip
         head = json.dumps(described).encode()
         return len(head).to_bytes(_HEAD_BYTES, "little") + head + self.weights.tobytes() + self.code
@@ -98,6 +104,7 @@ def image_of(
         arena_floats,
         program.weights,
         code,
+        {number: program.constants[number] for number in graph.outputs if number in program.constants},
     )
 
 
@@ -170,6 +177,7 @@ def _parsed(described: dict[str, Any], rest: bytes) -> NativeImage:
         _count(described["arena_floats"]),
         weights,
         rest[weights_bytes:],
+        {_count(tensor): _count(place) for tensor, place in described["constants"]},
     )
 
 
@@ -202,7 +210,7 @@ def _count(value: Any) -> int:
 def _is_sound(image: NativeImage) -> bool:
     """Whether all places lie where there is something."""
     stored = image.tensors.values()
-    ends = [tensor.place + tensor_floats(tensor.shape, tensor.storage) for tensor in stored]
+    ends = [tensor.place + tensor.floats for tensor in stored]
     places = [place for step in image.steps for place in (*step.tensors, (True, step.weights))]
     limits = {True: image.weights.size, False: image.arena_floats}
     parts = [part for tasks in image.rounds for task in tasks for part in task]
@@ -214,7 +222,8 @@ def _is_sound(image: NativeImage) -> bool:
         )
         and all(end <= image.arena_floats for end in ends)
         and all(at <= limits[of_weights] for of_weights, at in places)
-        and {*image.inputs, *image.outputs} <= image.tensors.keys()
+        and {*image.inputs, *image.outputs, *image.constants} <= image.tensors.keys()
+        and all(place + image.tensors[t].floats <= image.weights.size for t, place in image.constants.items())
         and (image.faults is None or _is_told(image.faults, image.tensors))
     )
 

@@ -20,7 +20,7 @@ from ..lower import lower_with
 from ..memory.options import MemoryOptions
 from ..memory.plan import MemoryPlan
 from ..memory.records import UsageRecord
-from ..packing import Float32Array
+from ..packing import Float32Array, output_floats
 from ..partial_sums import PartialSum
 from ..passes.convolutions import whole_map_to_vector
 from ..passes.pipeline import PassReport
@@ -57,9 +57,9 @@ class NativeProgram:
     target: CpuTarget
     kernels: tuple[LlvmKernel, ...]  # in order
     text: str  # of the module with all functions
-    weights: Float32Array  # of all kernels, and constant maps behind them
+    weights: Float32Array  # of all kernels, and constants behind them
     weight_offsets: tuple[int, ...]  # of each kernel
-    constants: Mapping[int, int]  # tensor to its offset among the weights
+    constants: Mapping[int, int]  # what kernels read like tensors, and outputs: the offset among the weights
     records: tuple[UsageRecord, ...]
     plan: MemoryPlan
     storages: Storages
@@ -108,14 +108,22 @@ def compile_native(
     records = tuple(kept_together(records, found))
     planner = MemoryOptions("naive" if keep_all else "arena").strategy.plan
     plan = plan_memory(source.name, records, lowered.views, planner, FLOAT_BYTES * LINE_FLOATS)
-    read = dict.fromkeys(t for kernel in kernels for t in kernel.inputs if graph.tensors[t].is_constant)
-    maps = [to_planes(float_data(graph.tensors[t]), shape_of(graph.tensors[t])) for t in read]
-    weights, offsets = _joined([*(kernel.weights for kernel in kernels), *maps])
-    constants = dict(zip(read, offsets[len(kernels) :], strict=True))
+    planes = _constants(graph, kernels)
+    weights, offsets = _joined([*(kernel.weights for kernel in kernels), *planes.values()])
+    constants = dict(zip(planes, offsets[len(kernels) :], strict=True))
     return NativeProgram(
         source, graph, reports, lowered.declined, target, kernels, module.text, weights, offsets[: len(kernels)],
         MappingProxyType(constants), records, plan, lowered.storages, lowered.views, tuple(pixels), local,
     )  # fmt: skip
+
+
+def _constants(graph: Graph, kernels: Sequence[LlvmKernel]) -> Mapping[int, Float32Array]:
+    """The planes of constants that kernels read like tensors, and of those that are outputs."""
+    tensors = graph.tensors
+    read = dict.fromkeys(t for kernel in kernels for t in kernel.inputs if tensors[t].is_constant)
+    values = {t: float_data(tensors[t]) for t in read}
+    values |= {t: output_floats(tensors[t]) for t in graph.outputs if tensors[t].is_constant}
+    return {t: to_planes(each, shape_of(tensors[t])) for t, each in values.items()}
 
 
 def native_records(program: NativeProgram, always: OuterLifetime) -> list[UsageRecord]:

@@ -15,7 +15,7 @@ from ..weights_cache import WeightsCache
 from .compiler import CompiledCode, native_target
 from .image import NativeImage, image_of
 from .loading import load_image, rounds_of, with_weights_reserved
-from .planes import FLOAT_BYTES, from_planes, planes_of, reserve_floats, tensor_floats
+from .planes import FLOAT_BYTES, from_planes, planes_of, reserve_floats
 from .pool import WorkerPool, default_threads
 from .program import NativeProgram
 from .work import StepAddresses, WorkTable
@@ -38,6 +38,9 @@ class NativeNetwork:
         self.image, self.pool, self._cache = image, pool, weights_cache
         self._code, self._owns_pool = code, owns_pool
         self._arena = reserve_floats(image.arena_floats)
+        for tensor, place in image.constants.items():  # nothing else ever lies there
+            memory = self.memory(tensor)
+            memory[:] = image.weights[place : place + memory.size]
         inputs, outputs = ([image.tensors[t].own for t in side] for side in (image.inputs, image.outputs))
         self.input_shapes, self.input_dtypes = ([t.shape for t in inputs], [np.dtype(t.dtype) for t in inputs])
         self.output_shapes, self.output_dtypes = ([t.shape for t in outputs], [np.dtype(t.dtype) for t in outputs])
@@ -110,7 +113,7 @@ class NativeNetwork:
     def memory(self, tensor: int) -> Float32Array:
         """The floats of a stored tensor as they lie in memory (planes.py). Raises KeyError for one that is not."""
         stored = self.image.tensors[tensor]
-        return self._arena[stored.place : stored.place + tensor_floats(stored.shape, stored.storage)]
+        return self._arena[stored.place : stored.place + stored.floats]
 
     def close(self) -> None:
         """End its own threads, which else go with it; later runs do without."""

@@ -1,8 +1,8 @@
 """A CompiledGraph goes in, bytes come out; of these, and of the graph that was compiled, the same CompiledGraph.
 
-Packed weights are in the kernels; constants that no kernel reads as tensors are left out, so that tensors that were
-constants have no data. Bytes from a file have a checksum there (disk_cache.py); here all places are held against what
-there is, so that no kernel is given anything beyond its buffers.
+Packed weights are in the kernels; constants that are no outputs and that no kernel reads as tensors are left out, so
+that tensors that were constants have no data. Bytes from a file have a checksum there (disk_cache.py); here all places
+are held against what there is, so that no kernel is given anything beyond its buffers.
 """
 
 import math
@@ -13,7 +13,7 @@ from types import MappingProxyType
 from ..errors import UnsupportedError
 from ..graph import Graph, Tensor
 from ..kernel import Kernel
-from ..layout import TEXEL_BYTES, shape_of
+from ..layout import PHWC4, TEXEL_BYTES, shape_of
 from ..memory.plan import BufferPlace
 from ..placement import MAX_ARENA_BYTES
 from ..program import CompiledGraph
@@ -51,7 +51,7 @@ def _is_sound(compiled: CompiledGraph) -> bool:
         and all(size >= 0 for size in plan.buffer_bytes)
         and plan.total_bytes <= MAX_ARENA_BYTES
         and all(_fits(compiled, tensor, place) for tensor, place in plan.places.items())
-        and all(tensor in graph.tensors for tensor in compiled.constants)
+        and all(_is_whole(compiled, tensor) for tensor in compiled.constants)
         and stored.issuperset((*graph.inputs, *graph.outputs))
         and all(_is_complete(kernel, stored, plan.places) for kernel in compiled.kernels)
     )
@@ -68,6 +68,13 @@ def _fits(compiled: CompiledGraph, tensor: int, place: BufferPlace) -> bool:
         return False
     size_bytes = compiled.storages[tensor].size_bytes(shape_of(compiled.graph.tensors[tensor]))
     return 0 <= size_bytes <= compiled.plan.buffer_bytes[place.buffer] - place.offset_bytes
+
+
+def _is_whole(compiled: CompiledGraph, tensor: int) -> bool:
+    """Whether a constant has as many texels as its tensor, in whose place it may go."""
+    texels, size_bytes = compiled.constants[tensor], PHWC4.size_bytes(shape_of(compiled.graph.tensors[tensor]))
+    is_alike = tensor not in compiled.plan.places or compiled.storages[tensor] == PHWC4
+    return is_alike and texels.dtype == "float32" and math.prod(texels.shape) * texels.itemsize == size_bytes
 
 
 def _is_complete(kernel: Kernel, stored: set[int], written: Mapping[int, BufferPlace]) -> bool:

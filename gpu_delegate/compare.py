@@ -87,8 +87,8 @@ class Difference:
     tensor: int
     name: str
     shape: tuple[int, ...]
-    node: Node  # of the model as read: the node that writes the tensor
-    kernel: str  # that stored it; "view" where it is a range of what others have stored
+    node: Node  # of the model as read: the node that writes the tensor, or what stands for it if none does
+    kernel: str  # that stored it; "view" where it is a range of what others have stored, "" where none does
     behind: tuple[Node, ...]  # the nodes between it and the compared tensors that it depends on
     max_error: float  # NaN where the program gave NaN
     mean_error: float
@@ -113,7 +113,7 @@ class Difference:
 
 def describe_operator(node: Node) -> str:
     """CONV_2D (operator 12)."""
-    return f"{node.op} (operator {node.index})"
+    return f"{node.op} (operator {node.index})" if node.index >= 0 else node.op
 
 
 def compare(
@@ -124,8 +124,9 @@ def compare(
     The program was compiled with keep_all=True and the reference keeps all tensors; both are of one
     model, or of models with the same tensors. A tensor may differ by tolerance * max(1, its magnitude); where halves
     are stored, also by HALF_ERROR for each time that values on the path to it were rounded, times the largest magnitude
-    of the tensor and its inputs. Tensors that passes created have no counterpart and are left out, and so are those
-    that an LSTM reads. Raises UsageError for inputs of other shapes.
+    of the tensor and its inputs. Outputs that no operator computes, constants and inputs, may not differ at all, and
+    come last. Tensors that passes created have no counterpart and are left out, and so are those that an LSTM reads.
+    Raises UsageError for inputs of other shapes.
     """
     graph = program.compiled.source
     reference.run(inputs)
@@ -168,7 +169,28 @@ def compare(
                 step=step_size(graph.tensors[tensor]) if is_quantized(graph.tensors[tensor]) else 0.0,
             )
         )
-    return tuple(differences)
+    given = dict.fromkeys(tensor for tensor in graph.outputs if tensor not in producers and tensor not in lost)
+    return (*differences, *(_given_out(program, reference, tensor) for tensor in given))
+
+
+def _given_out(program: ComparedProgram, reference: Reference, tensor: int) -> Difference:
+    """Of an output that no operator computes."""
+    own = program.compiled.source.tensors[tensor]
+    expected = np.asarray(reference.tensor(tensor), np.float32)
+    apart = errors(np.asarray(program.read(tensor), np.float32), expected)
+    return Difference(
+        tensor=tensor,
+        name=own.name,
+        shape=expected.shape,
+        node=Node("constant" if own.is_constant else "input", (), (tensor,)),
+        kernel="",
+        behind=(),
+        max_error=float(apart.max(initial=0)),
+        mean_error=float(apart.mean(dtype=np.float64)) if apart.size else 0.0,
+        magnitude=magnitude_of(expected),
+        limit=0.0,
+        step=step_size(own) if is_quantized(own) else 0.0,
+    )
 
 
 def _computed_apart(program: ComparedProgram, reference: Reference) -> dict[int, npt.NDArray[Any]]:

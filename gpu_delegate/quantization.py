@@ -80,10 +80,7 @@ def quantized(values: FloatArray, tensor: Tensor) -> npt.NDArray[Any]:
         return values.astype(kind, copy=False)
     scale, zero_point = _along(tensor.quantization, values.ndim)
     limits = np.iinfo(kind)
-    integers: npt.NDArray[Any] = np.clip(nearest_whole(values / scale) + zero_point, limits.min, limits.max).astype(
-        kind
-    )
-    return integers
+    return np.asarray(np.clip(nearest_whole(values / scale) + zero_point, limits.min, limits.max), kind)
 
 
 def dequantized(values: npt.NDArray[Any], tensor: Tensor) -> FloatArray:

@@ -23,8 +23,8 @@ from texelflow.gpu_delegate.compare import (
 from texelflow.gpu_delegate.compile_options import COMPILE_DEFAULTS, CompileOptions
 from texelflow.gpu_delegate.context import Context, open_context
 from texelflow.gpu_delegate.cpu.reference import Reference
-from texelflow.gpu_delegate.errors import UnsupportedError
-from texelflow.gpu_delegate.graph import Graph
+from texelflow.gpu_delegate.errors import UnsupportedError, UsageError
+from texelflow.gpu_delegate.graph import Graph, Tensor
 from texelflow.gpu_delegate.layout import Precision
 from texelflow.gpu_delegate.llvm.compiler import compile_module, native_target
 from texelflow.gpu_delegate.llvm.machine import CpuTarget
@@ -152,7 +152,7 @@ def check_model(
     """Compare all that the program stores, on frames of the demo clip and on noise: the figures, and the exit code.
 
     `backend` is gl or native. Raises UnsupportedError for a model that does not run wholly there, ModelError,
-    DeviceError.
+    DeviceError, UsageError.
     """
     limit = TOLERANCE if tolerance is None else tolerance
     unfused, precision, samples = not options.fuse, options.precision, samples_for(subject)
@@ -203,11 +203,24 @@ def samples_for(subject: Subject) -> list[Sample]:
 
 
 def noise_for(subject: Subject, rng: np.random.Generator) -> Sample:
-    """Values of the input range, in the types that the model takes: integers without a scale are rounded."""
-    low, high = subject.input_range
+    """Values of the input range, in the types that the model takes: integers without a scale are rounded.
+
+    Raises UsageError for an input of unknown size, and of a type of which NumPy has no values.
+    """
     inputs = [subject.graph.tensors[tensor] for tensor in subject.graph.inputs]
-    values = [(low + (high - low) * rng.random(tensor.shape, np.float32)).astype(np.float32) for tensor in inputs]
-    return Sample("noise", tuple(quantized(each, tensor) for each, tensor in zip(values, inputs, strict=True)))
+    return Sample("noise", tuple(_noise(subject, tensor, rng) for tensor in inputs))
+
+
+def _noise(subject: Subject, tensor: Tensor, rng: np.random.Generator) -> npt.NDArray[Any]:
+    where, (low, high) = f"{subject.name}: input {tensor.name}", subject.input_range
+    if min(tensor.shape, default=0) < 0:
+        raise UsageError(f"{where} has the shape {list(tensor.shape)}, so there are no values to check the model with")
+    try:
+        np.dtype(tensor.dtype)
+    except TypeError:
+        raise UsageError(f"{where} holds {tensor.dtype}, so there are no values to check the model with") from None
+    values = low + (high - low) * rng.random(tensor.shape, np.float32)
+    return quantized(np.asarray(values, np.float32), tensor)
 
 
 def _rule(limit: float, precision: Precision, has_steps: bool) -> str:
@@ -262,7 +275,7 @@ def _show(console: Console, what: str, worst: Sequence[Difference], unfused: boo
 
 def _as_json(difference: Difference) -> dict[str, Any]:
     return {
-        "operator": difference.node.index,
+        "operator": difference.node.index if difference.node.index >= 0 else None,
         "op": difference.node.op,
         "tensor": difference.tensor,
         "name": difference.name,

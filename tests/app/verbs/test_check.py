@@ -319,3 +319,72 @@ def test_masks_in_numbers() -> None:
 def test_options_that_a_model_has_no_use_for(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "selfie", *options]) == 2
     assert options[0] in capsys.readouterr().err
+
+
+def constant_beside(value: float, dtype: str = "float32") -> bytes:
+    """x + 1 and a constant, which nothing reads."""
+    model = ModelBuilder()
+    shape = (1, 4, 4, 3)
+    total = model.op("ADD", [model.input(shape), model.constant(np.ones(3))], shape)
+    model.output(total, model.constant([value, 2], dtype))
+    return model.build()
+
+
+@pytest.mark.gl
+@pytest.mark.parametrize("backend", ["gl", "native"])
+def test_outputs_that_no_operator_computes_are_compared(
+    backend: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = ModelBuilder()
+    x = model.input((1, 4, 4, 3))
+    model.op("ADD", [x, x], (1, 4, 4, 3))
+    model.output(model.constant([1, 2]), x)
+    given = Subject("given", read_model(model.build()), (0, 1))
+    figures, code = check_model(given, None, Console(), backend=backend)
+    assert (code, [t["op"] for t in figures["tensors"]]) == (0, ["constant", "input"])
+    assert [(t["operator"], t["limit"]) for t in figures["tensors"]] == [(None, 0.0)] * 2
+
+    for dtype in ("float32", "int32"):
+        compile_instead(read_model(constant_beside(3, dtype)), monkeypatch)
+        subject = Subject("constant", read_model(constant_beside(1, dtype)), (0, 1))
+        figures, code = check_model(subject, None, Console(), backend=backend)
+        assert (code, [t["op"] for t in figures["tensors"]]) == (1, ["ADD", "constant"])
+        assert figures["verdict"].endswith(": constant, tensor3: error 2, allowed 0")
+        assert "constant, tensor3" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("backend", [pytest.param("gl", marks=pytest.mark.gl), "native", "delegate"])
+@pytest.mark.parametrize(
+    ("shape", "dtype", "words"),
+    [
+        ((1, 2), "string", "input tensor1 holds string"),
+        ((1, 2), "resource", "input tensor1 holds resource"),
+        ((-1, 2), "float32", "input tensor1 has the shape [-1, 2]"),
+    ],
+)
+def test_inputs_without_values_are_refused(
+    shape: tuple[int, ...], dtype: str, words: str, backend: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = ModelBuilder()
+    x, _ = model.input((1, 4, 4, 3)), model.input(shape, dtype)
+    model.output(model.op("NEG", [x], (1, 4, 4, 3)))
+    path = tmp_path / "given.tflite"
+    path.write_bytes(model.build())
+    assert main(["check", str(path), "--backend", backend]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    if backend == "delegate" and -1 in shape:  # TensorFlow Lite refuses it before
+        assert "Tensor 1 is invalidly specified" in line
+    else:
+        assert line == f"texelflow: given: {words}, so there are no values to check the model with"
+
+
+@pytest.mark.gl
+@pytest.mark.parametrize("dtype", ["float32", "int32", "bool"])
+def test_inputs_without_dimensions_are_filled(dtype: str) -> None:
+    model = ModelBuilder()
+    x, scalar = model.input((1, 4, 4, 3)), model.input((), dtype)
+    read = scalar if dtype == "float32" else x
+    model.output(model.op("ADD", [x, read], (1, 4, 4, 3)))
+    subject = Subject("scalar", read_model(model.build()), (0, 1))
+    for backend in ("gl", "native"):
+        assert check_model(subject, None, Console(quiet=True), backend=backend)[1] == 0

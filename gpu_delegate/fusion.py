@@ -13,7 +13,15 @@ from .device import Device
 from .errors import UnsupportedError
 from .graph import Graph, Node
 from .layout import Precision, Storages
-from .nodes import has_role, is_channel_reduction, is_contraction, is_elementwise, is_pixelwise_contraction, is_scatter
+from .nodes import (
+    has_role,
+    is_channel_reduction,
+    is_contraction,
+    is_elementwise,
+    is_pixelwise_contraction,
+    is_scatter,
+    place_in_file,
+)
 from .precedence import Precedence
 from .reads import read_through
 from .reduction import is_vector_node
@@ -103,7 +111,7 @@ class _Grouper:
         except Decline as reason:
             name, where = self.graph.tensors[node.outputs[0]].name, "CPU's own code" if self.device.in_planes else "GPU"
             raise UnsupportedError(
-                f"{node.op} ({_place_in_file(self.graph, node)}, {name}) does not run on the {where}: {reason}"
+                f"{node.op} ({place_in_file(self.graph, node)}, {name}) does not run on the {where}: {reason}"
             ) from None
 
     def _is_for_its_reader(self, node: Node) -> bool:
@@ -205,11 +213,3 @@ class _Grouper:
 def _sums(node: Node) -> bool:
     """Whether a node adds up many values, each times a weight of its own, or not."""
     return is_contraction(node) or has_role(node, "window")
-
-
-def _place_in_file(graph: Graph, node: Node) -> str:
-    """Which operator of the file a node is, or is a part of: the last part has its number."""
-    consumers, made = graph.consumers(), node
-    while made.index < 0 and (readers := consumers.get(made.outputs[0])):
-        made = readers[0]
-    return f"operator {node.index}" if made is node else f"of operator {made.index}"

@@ -123,3 +123,11 @@ def called_functions(nodes: Iterable[Node]) -> list[str]:
     """Lines of GLSL with the functions that nodes call, of the files that their records name, each once."""
     files = dict.fromkeys(file for node in nodes if (file := record_of(node).functions))
     return [line for file in files for line in lines_of(file)]
+
+
+def place_in_file(graph: Graph, node: Node) -> str:
+    """Which operator of the file a node is, or is a part of: the last part has its number."""
+    consumers, made = graph.consumers(), node
+    while made.index < 0 and (readers := consumers.get(made.outputs[0])):
+        made = readers[0]
+    return f"operator {node.index}" if made is node else f"of operator {made.index}"

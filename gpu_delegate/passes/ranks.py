@@ -29,7 +29,7 @@ from ..graph import (
     Transpose,
 )
 from ..layout import RANK, aligned_shape
-from ..nodes import computed_weights, has_weights, is_elementwise, multiplies_rows
+from ..nodes import computed_weights, has_weights, is_elementwise, multiplies_rows, place_in_file
 from ..ops.reduce import is_fold
 from ..rewrite import Outcome, Rewriter
 
@@ -112,7 +112,7 @@ class _Aligner:
             wanted, results = _connected(inputs[0], tensors[node.inputs[1]])
             changed = node
         else:
-            dimensions = _dimensions(node, inputs, outputs)
+            dimensions = _dimensions(self.graph, node, inputs, outputs)
             wanted = [dimensions.shape(tensor.shape) for tensor in inputs]
             changed = replace(node, attributes=_moved(node.attributes, dimensions))
             results = [_result(self.graph, changed, wanted[0], dimensions, out) for out in outputs]
@@ -177,7 +177,7 @@ def _connected(source: Tensor, weights: Tensor) -> tuple[list[Shape], list[Shape
     return [wanted], [(*wanted[:-1], outputs)]
 
 
-def _dimensions(node: Node, inputs: list[Tensor], outputs: list[Tensor]) -> _Dimensions:
+def _dimensions(graph: Graph, node: Node, inputs: list[Tensor], outputs: list[Tensor]) -> _Dimensions:
     """The dimensions of a node whose attributes speak of those of its first input."""
     own = isinstance(node.attributes, _OWN_POSITIONS)
     alike = inputs[:1] if own else [*inputs, *outputs]
@@ -191,7 +191,7 @@ def _dimensions(node: Node, inputs: list[Tensor], outputs: list[Tensor]) -> _Dim
     if len(units) < rank - RANK:
         largest = max(alike, key=lambda tensor: len(tensor.shape))
         raise UnsupportedError(
-            f"{node.op} (operator {node.index}, {largest.name}) does not run on the GPU: "
+            f"{node.op} ({place_in_file(graph, node)}, {largest.name}) does not run on the GPU: "
             f"shape {list(largest.shape)}, at most {RANK} dimensions are allowed"
         )
     return _Dimensions(rank, frozenset(units[: max(0, rank - RANK)]))

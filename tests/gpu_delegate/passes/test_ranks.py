@@ -226,6 +226,15 @@ def test_five_dimensions_stay_on_the_cpu(op: str) -> None:
         align_ranks(graph)
 
 
+def test_an_operator_of_which_passes_made_several_is_named() -> None:
+    node = Node("SUM", (0,), (1,), Reduce((1, 2, 3)))
+    graph = graph_of(node, (2, 3, 5, 2, 7), (2, 7))
+    after = Node("NEG", (1,), (2,), index=7)
+    graph = replace(graph, tensors={**graph.tensors, 2: Tensor(2, "t2", (2, 7))}, nodes=(node, after), outputs=(2,))
+    with pytest.raises(UnsupportedError, match=r"SUM \(of operator 7, t0\) does not run"):
+        align_ranks(graph)
+
+
 def test_a_constant_that_is_a_weight_too_keeps_its_form_there() -> None:
     values = np.ones((3, 5), np.float32)
     node = Node("FULLY_CONNECTED", (0, 1), (2,), Activated())

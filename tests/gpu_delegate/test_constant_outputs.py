@@ -178,7 +178,7 @@ def test_saved_constants_of_other_sizes_are_refused() -> None:
 def test_of_programs_that_share_weights(tmp_path: Path) -> None:
     """Whose plans keep no weights, and whose memory is used in turns."""
     path = tmp_path / "constants.tflite"
-    path.write_bytes(MODELS["a map that is read"])
+    path.write_bytes(MODELS["a map of three slices"])
     model, cache = texelflow.Model.load(path), texelflow.WeightsCache()
     programs = [texelflow.Program(model, weights_cache=cache) for _ in range(2)]
     cache.finalize_soft()

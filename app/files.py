@@ -34,7 +34,6 @@ ENDINGS: Mapping[FileKind, tuple[str, ...]] = MappingProxyType(
         "array": (".npy",),
     }
 )
-_PART = ".part"  # pictures are written under such a name first
 _HELD: Mapping[FileKind, re.Pattern[str]] = MappingProxyType(  # what is written in folders
     {
         "pictures": re.compile(r"[0-9]{6,}\.png"),
@@ -197,12 +196,11 @@ def _same(one: FileStatus, other: FileStatus) -> bool:
 
 
 def _touches(write: Write, seen: FileStatus, other: FileStatus) -> bool:
-    """Whether writing something touches another file beside it, or in it, or a link that leads there."""
-    if write.kind in _HELD:
-        names = [name for folder, name in ((other.folder, other.name), *other.links) if folder == seen.place]
-        return any(_HELD[write.kind].fullmatch(name.removesuffix(_PART)) for name in names)
-    part = seen.folder, seen.name + _PART
-    return write.kind == "picture" and part in ((other.folder, other.name), *other.links)
+    """Whether writing something touches another file in it, or a link that leads there."""
+    if write.kind not in _HELD:
+        return False
+    names = [name for folder, name in ((other.folder, other.name), *other.links) if folder == seen.place]
+    return any(map(_HELD[write.kind].fullmatch, names))
 
 
 def _trouble(write: Write, seen: FileStatus) -> str:

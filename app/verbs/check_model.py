@@ -1,5 +1,6 @@
 """A model that this engine and TensorFlow Lite run goes in; which tensors differ, from which op on, is printed."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -42,6 +43,7 @@ from ..picture.picture import rgba_format, rgba_picture
 from ..picture.preprocess import Preprocessor
 
 _CLIP_SIZE = (640, 480)
+MOST_VALUES = 1 << 26  # of an input
 _ROWS = 12  # of the table: tensors worth a look
 
 
@@ -219,6 +221,8 @@ def _noise(subject: Subject, tensor: Tensor, rng: np.random.Generator) -> npt.ND
         np.dtype(tensor.dtype)
     except TypeError:
         raise UsageError(f"{where} holds {tensor.dtype}, so there are no values to check the model with") from None
+    if math.prod(tensor.shape) > MOST_VALUES:
+        raise UsageError(f"{where} has {math.prod(tensor.shape)} values, {MOST_VALUES} are checked at most")
     values = low + (high - low) * rng.random(tensor.shape, np.float32)
     return quantized(np.asarray(values, np.float32), tensor)
 

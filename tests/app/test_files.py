@@ -293,7 +293,7 @@ def test_a_name_of_the_programs_own_is_not_what_is_read(place: Path, texelflow: 
     assert after.pop("texelflow-check-1.png")
     assert after == before
     assert own_name(Path("old.png"), [Read("the input itself", Path("in.mp4"))]) == Path("old.png"), "it is renewed"
-    assert own_name(Path("new.png"), [Read("the input itself", Path("new.png.part"))]) == Path("new-1.png")
+    assert own_name(Path("new.png"), [Read("the input itself", Path("new.png.part"))]) == Path("new.png")
 
 
 def test_every_ending_of_videos_is_one_that_can_be_recorded() -> None:

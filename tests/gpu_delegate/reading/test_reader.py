@@ -80,7 +80,7 @@ CASES = [
         Case(op, X, kind("RELU6"), {"activation": "RELU6"}, after=(zeros(1, 1, 1, 5),), node_inputs=2)
         for op, kind in ARITHMETIC.items()
     ),
-    *(Case(op, X, Division(), {}, after=(zeros(),), node_inputs=2) for op in ("FLOOR_DIV", "FLOOR_MOD")),
+    *(Case(op, X, Division(), {}, after=(np.float32(3),), node_inputs=2) for op in ("FLOOR_DIV", "FLOOR_MOD")),
     *(Case(op, X, Attributes(), {}, after=(zeros(),), node_inputs=2) for op in BROADCAST),
     Case(
         "DEPTH_TO_SPACE",

@@ -21,7 +21,7 @@ from ..rewrite import END_OF_INTEGERS, Rewriter
 from .byte_rules import broken_rule
 
 EXACT = Steps(1 - END_OF_INTEGERS, END_OF_INTEGERS - 1)  # limits of whole numbers that are not steps yet
-END_OF_INT32 = 1 << 31
+MOST_INT32 = (1 << 31) - 128  # that float32 has, too
 MOST_STEPS = 1 << 20  # from zero to the end of an activation: more than any byte has
 _ARITHMETIC = ("ADD", "SUB", "MUL", "DIV")
 _ACTIVATION_LIMITS: Mapping[str, tuple[float, float]] = MappingProxyType(
@@ -156,7 +156,7 @@ class QuantizedNode:
         if not math.isfinite(largest):
             self.refuse(f"a multiplier of {largest:g}")
         points = [fixed_point(each) for each in multipliers]
-        if most << max(0, *(-point.shift for point in points)) >= END_OF_INT32:
+        if most << max(0, *(-point.shift for point in points)) > MOST_INT32:
             self.refuse(f"sums up to {most} times {largest:g}, which is more than 32 bits hold")
         return points
 

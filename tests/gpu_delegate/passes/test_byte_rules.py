@@ -118,7 +118,7 @@ def convolution(weights: dict[str, Any], bias: int = 0, dtype: str = "int8", out
     model = ModelBuilder()
     x = model.tensor((1, 4, 4, 4), dtype, scales=(0.1,), zero_points=(0,))
     model.inputs.append(x)
-    w = model.tensor((4, 1, 1, 4), data=np.ones(16, np.int8).tobytes(), **{"dtype": dtype, **weights})
+    w = model.tensor((4, 1, 1, 4), **{"data": np.ones(16, np.int8).tobytes(), "dtype": dtype, **weights})
     b = model.tensor((4,), "int32", np.full(4, bias, np.int32).tobytes(), scales=(0.01,), zero_points=(0,))
     out = model.tensor((1, 4, 4, 4), dtype, scales=(out_scale,), zero_points=(0,))
     options: dict[str, Any] = {"stride": (1, 1), "dilation": (1, 1), "padding": "SAME"}
@@ -176,6 +176,7 @@ AROUND_ZERO: dict[str, Any] = {"scales": (0.1,), "zero_points": (0,)}
         (convolution({"scales": (0.1,), "zero_points": (1,)}), "int8 that are not around 0"),
         (convolution({"scales": (0.1,) * 4, "zero_points": (0,) * 4, "dimension": 3}), "4 scales along dimension 3"),
         (convolution(AROUND_ZERO, bias=(1 << 31) - 1), "sums up to 2147484159 times"),
+        (convolution({**AROUND_ZERO, "data": bytes(16)}, bias=(1 << 31) - 1), "sums up to 2147483647 times"),
         (convolution(AROUND_ZERO, out_scale=1e-10), "more than 32 bits"),
         (convolution({**AROUND_ZERO, "dtype": "int8"}, dtype="uint8"), "uint8 with weights of int8"),
         (compared(0.5, 1.0), "a scale from 1 on"),

@@ -290,6 +290,7 @@ def _scale_for_each_channel(model: Model, random: Random) -> None:
     graph = model.subgraphs[0]
     found = [t for t in graph.tensors if t.buffer and t.type == schema().TensorType.INT8 and len(t.shape) > 1]
     found = [t for t in found if t.quantization is not None and t.quantization.scale is not None]
+    found = [t for t in found if len(t.quantization.scale)]
     if not found:
         return
     tensor = random.choice(found)

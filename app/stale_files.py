@@ -87,16 +87,22 @@ def _remove_quietly(name: str) -> None:
         os.unlink(name)
 
 
-def _lock(handle: int, patience_s: float) -> bool:
-    until = time.monotonic() + patience_s
-    while sys.platform != "win32":
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-        except BlockingIOError:
-            if time.monotonic() >= until:
-                raise
-        except OSError:  # a file system without locks
-            return False
-        time.sleep(_LOOK_S)
-    return False
+if sys.platform == "win32":
+
+    def _lock(handle: int, patience_s: float) -> bool:
+        return False
+
+else:
+
+    def _lock(handle: int, patience_s: float) -> bool:
+        until = time.monotonic() + patience_s
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return True
+            except BlockingIOError:
+                if time.monotonic() >= until:
+                    raise
+            except OSError:  # a file system without locks
+                return False
+            time.sleep(_LOOK_S)

@@ -27,12 +27,12 @@ def divides_integers(attributes: Attributes) -> bool:
 
 def read_division(operator: Operator) -> Attributes:
     given = read_arithmetic(operator) if operator.op == "DIV" else read_broadcasting(operator)
-    divisor, is_whole = operator.inputs[1], operator.outputs[0].dtype != "float32"
-    stops = operator.op == "FLOOR_DIV" or (is_whole and operator.outputs[0].quantization is None)
+    divisor, dtype = operator.inputs[1], operator.outputs[0].dtype
+    stops = operator.op == "FLOOR_DIV" or dtype in ("int32", "int64")
     if stops and divisor is not None and divisor.data is not None and not divisor.data.all():
         operator.unsupported("a divisor is 0, at which TensorFlow Lite stops")
     activation = given.activation if isinstance(given, Activated) else "NONE"
-    return Division(activation, is_whole)
+    return Division(activation, dtype != "float32")
 
 
 def _either(floats: str, integers: str) -> Callable[[Node], str]:

@@ -1,8 +1,9 @@
 """A node with 8-bit tensors goes in; what its form in steps is made of comes out: scales, limits, constants, nodes.
 
-TensorFlow Lite's reference kernels round in one of two ways. Sums of products are multiplied by a number of 31 bits and
-rounded, halves up, then divided by a power of two and rounded, halves away from zero (`requantize`). What they compute
-in finer steps, or in floats, is rounded once, halves away from zero (`rounded`).
+TensorFlow Lite's reference kernels round in one of three ways. Sums of products are multiplied by a number of 31 bits
+and rounded, halves up, then divided by a power of two and rounded, halves away from zero (`requantize`); those of fully
+connected layers are rounded once, behind both, halves away from zero (its `is_once`). What they compute in finer steps,
+or in floats, is rounded once, halves away from zero (`rounded`).
 """
 
 import math

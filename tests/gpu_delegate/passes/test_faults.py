@@ -156,7 +156,9 @@ def test_constants_of_zero_divide_nothing(op: str) -> None:
     """TensorFlow Lite fails at each run, so such an operator is left to it; floats have inf and nan in two of them."""
     for dtype, is_refused in (("int32", True), ("float32", op == "FLOOR_DIV")):
         m = ModelBuilder()
-        m.output(m.op(op, [m.input((3,), dtype), m.constant([3, 0, 2], dtype)], (3,), dtype))
+        scales = (1.0,) * (dtype == "int32")  # of 32 bits, where they mean nothing
+        y = m.tensor((3,), dtype, scales=scales, zero_points=(0,) * len(scales))
+        m.output(*m.op_of(op, [m.input((3,), dtype), m.constant([3, 0, 2], dtype)], [y]))
         (reason,) = find_refusals(read_model(m.build()), SOFTWARE).reasons.values() if is_refused else ("",)
         assert ("a divisor is 0, at which TensorFlow Lite stops" in reason) == is_refused
         if op != "DIV" or not is_refused:  # of tflite-runtime 2.14, whose process that of integers ends

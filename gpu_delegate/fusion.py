@@ -1,8 +1,8 @@
 """Grouping: the passes' graph goes in, groups of nodes that become one kernel each come out, in an order to run.
 
 A node joins the group of what it reads pixel by pixel, if one body can be planned for both (gpu_delegate/body.py), if
-no cycle arises between groups, and if there are enough pixels to occupy the device's threads. Where it does not join,
-the reason is kept for `texelflow inspect`.
+no cycle arises between groups, if there are enough pixels to occupy the device's threads, and if together they cost no
+more than apart (gpu_delegate/static_model.py). Where it does not join, the reason is kept for `texelflow inspect`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,8 +25,10 @@ from .nodes import (
 from .precedence import Precedence
 from .reads import read_through
 from .reduction import is_vector_node
+from .static_model import kernel_cost
 from .storages import plan_storages
-from .tiling import has_threads_enough, is_too_long
+from .tile import Tile
+from .tiling import has_threads_enough, is_too_long, usual_tile
 from .views import Views
 
 
@@ -163,7 +165,26 @@ class _Grouper:
         whole = whole and not self._is_reduction(body)
         if whole and not has_threads_enough(body, self.device.tuning):
             raise Decline(f"{body.domain.pixels} pixels are too few to occupy the device")
+        if self._costs_more(group, groups, number):
+            raise Decline("together they would cost more than apart")
         return group
+
+    def _costs_more(self, group: _Group, groups: Sequence[_Group], number: int) -> bool:
+        """Whether groups with one more node cost more than in kernels of their own.
+
+        What sums nothing up only does where threads compute fewer pixels for it: its source is longer.
+        """
+        node, rows = self.nodes[number], self._tile(group).rows
+        if not is_contraction(node) and all(self._tile(part).rows <= rows for part in groups):
+            return False
+        alone = self._planned(Loops(self.graph, self.device, [node], self.through), frozenset({number}))
+        return self._cost(group) > sum(self._cost(part) for part in (*groups, alone))
+
+    def _cost(self, group: _Group) -> float:
+        return kernel_cost(group.body, self._tile(group), self.device.tuning)
+
+    def _tile(self, group: _Group) -> Tile:
+        return usual_tile(group.body, self.device.tuning)
 
     def _is_reduction(self, body: Body) -> bool:
         """Whether a body reduces channels and does nothing else that could occupy more threads on its own."""

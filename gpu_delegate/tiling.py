@@ -135,17 +135,27 @@ def _fitting(body: Body, baked: bool, tuning: Tuning) -> Tile | None:
     return None
 
 
+def usual_tile(body: Body, tuning: Tuning) -> Tile:
+    """A body's tile as if it were alone: no other takes literals from it, and no budget has to be kept."""
+    *_, least = _tunings(tuning)
+    tile = _fitting(body, True, tuning) if _wants_literals(body, tuning.bake_weights, tuning) else None
+    return tile or _fitting(body, False, tuning) or choose_tile(body, False, least)
+
+
+def _wants_literals(body: Body, budget: int, tuning: Tuning) -> bool:
+    return 0 < weight_count(body) <= budget and body.domain.pixels >= tuning.bake_pixels
+
+
 def _tiles(bodies: Sequence[Body], tuning: Tuning) -> list[Tile]:
     """A tile for each body. Bodies with most pixels get literals first, until the budget of weights is spent."""
     budget = tuning.bake_weights
     *_, least = _tunings(tuning)
     tiles: dict[int, Tile] = {}
     for number in sorted(range(len(bodies)), key=lambda k: -bodies[k].domain.pixels):
-        body, weights = bodies[number], weight_count(bodies[number])
-        wanted = 0 < weights <= budget and body.domain.pixels >= tuning.bake_pixels
-        tile = _fitting(body, True, tuning) if wanted else None
+        body = bodies[number]
+        tile = _fitting(body, True, tuning) if _wants_literals(body, budget, tuning) else None
         if tile:
-            budget -= weights
+            budget -= weight_count(body)
         tiles[number] = tile or _fitting(body, False, tuning) or choose_tile(body, False, least)
     return [tiles[number] for number in range(len(bodies))]
 

@@ -15,9 +15,9 @@ from ..device import Device
 from ..layout import Fetch, ceil_div, shape_of
 from ..pixel_parts import shared_texels_of
 from ..source_size import source_size
+from ..static_model import estimate, held_texels
 from ..tile import Tile
 from ..tiling import is_pixelwise, possible_parts, runs_across, slices_of_group, weight_count
-from .static_model import estimate, held_texels
 
 GROUPS = ((8, 8), (8, 4), (16, 4), (16, 8), (32, 2), (32, 8), (64, 1))  # sides of work-groups, in threads
 FLAT_GROUPS = (32, 64, 128)

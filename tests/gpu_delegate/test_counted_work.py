@@ -6,6 +6,7 @@ import pytest
 
 from tests.cliff_networks import cliff_network
 from tests.counted_work import CountedKernel, counted
+from tests.sketch import Size, Sketch
 from texelflow.app.models.catalogue import CATALOGUE, fetch
 from texelflow.gpu_delegate.device import SOFTWARE
 from texelflow.gpu_delegate.families import TUNINGS, device_like
@@ -43,6 +44,22 @@ def test_models_of_the_catalogue_cost_no_more_fused(name: str) -> None:
         pytest.skip("make cliffs tries it")
     for family in ("software", "hardware"):
         check(load_model(path), family)
+
+
+@pytest.mark.parametrize(("size", "kernel"), [((64, 64), (3, 3)), ((1, 2000), (1, 2)), ((7, 9), (5, 5))])
+def test_heads_behind_one_window_cost_no_more_in_its_kernel(size: Size, kernel: Size) -> None:
+    """Several contractions of what one computes: a longer source has fewer pixels a thread, and other tiles."""
+    net = Sketch(1)
+    x = net.image(*size, 32)
+    shared = net.conv(x, 32, kernel, activation="RELU")
+    gated = net.binary("MUL", net.unary("TANH", net.conv(x, 32, kernel)), net.unary("LOGISTIC", shared))
+    net.output(
+        net.conv(shared, 48, activation="RELU"), net.conv(shared, 32), net.unary("LOGISTIC", net.conv(shared, 7))
+    )
+    net.output(net.conv(gated, 48), net.binary("ADD", x, net.conv(gated, 32)))
+    graph = read_model(net.build())
+    for family in TUNINGS:
+        check(graph, family)
 
 
 def test_repeated_work_is_counted() -> None:

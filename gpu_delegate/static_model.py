@@ -1,28 +1,33 @@
-"""A body, a tile and the threads that fill a device go in; about how long the kernel takes comes out, in no unit.
+"""A body and a tile go in; about how long the kernel takes comes out, in multiplications of vec4s.
 
-It only tells candidates that cannot win from those worth compiling: reads and multiplications of all threads, those
-past the edges included, and how much of the device is left without a thread. Reads are weighted as GPUs and llvmpipe
-have them: about one texel of a buffer texture for eight multiplications of a vec4.
+It tells fusion whether a kernel costs more than its parts, and tuning which candidates cannot win: reads, stores and
+multiplications of all threads, those past the edges included, and how much of a device is left without a thread. Reads
+are weighted as GPUs and llvmpipe have them: about one texel of a buffer texture for eight multiplications of a vec4.
 """
 
 import math
 from dataclasses import dataclass
 
-from ..body import Accumulate, Body, Hold, Phase, tensor_of
-from ..graph import Conv2D, Node, Pool2D
-from ..layout import ceil_div, shape_of
-from ..nodes import (
+from .body import Accumulate, Body, Hold, Phase, tensor_of
+from .device import Tuning
+from .graph import Conv2D, Node, Pool2D
+from .layout import ceil_div, shape_of
+from .memory.records import aligned
+from .nodes import (
     computed_weights,
     has_role,
     has_weights,
     is_contraction,
+    is_elementwise,
     is_pixelwise_contraction,
     reads_memory,
     record_of,
 )
-from ..tile import Tile
+from .source_size import elementwise_operations
+from .tile import Tile
 
-_INPUT = 8.0  # multiplications that take as long as a read of an input
+_INPUT = 8.0  # multiplications that take as long as a read of an input ...
+_STORE = 8.0  # ... and as a store
 _WEIGHT = 4.0  # the same of weights, which neighbors share
 _LITERAL = 0.4  # of such a read, for weights in the source
 _THREAD = 16.0  # and of what each thread does once
@@ -36,17 +41,21 @@ class ThreadWork:
     inputs: float = 0.0  # texels read
     weights: float = 0.0  # texels of weights read
     products: float = 0.0  # of vec4s
+    stores: float = 0.0  # of texels
 
     def __add__(self, other: "ThreadWork") -> "ThreadWork":
-        return ThreadWork(self.inputs + other.inputs, self.weights + other.weights, self.products + other.products)
+        return ThreadWork(
+            self.inputs + other.inputs, self.weights + other.weights,
+            self.products + other.products, self.stores + other.stores,
+        )  # fmt: skip
 
     def __mul__(self, times: float) -> "ThreadWork":
-        return ThreadWork(self.inputs * times, self.weights * times, self.products * times)
+        return ThreadWork(self.inputs * times, self.weights * times, self.products * times, self.stores * times)
 
     @property
     def cost(self) -> float:
         """In multiplications."""
-        return _THREAD + _INPUT * self.inputs + _WEIGHT * self.weights + self.products
+        return _THREAD + _INPUT * self.inputs + _WEIGHT * self.weights + self.products + _STORE * self.stores
 
 
 def estimate(body: Body, tile: Tile, least_threads: int) -> float:
@@ -55,10 +64,27 @@ def estimate(body: Body, tile: Tile, least_threads: int) -> float:
     return thread_work(body, tile).cost * max(threads, least_threads)
 
 
+def kernel_cost(body: Body, tile: Tile, tuning: Tuning) -> float:
+    """The cost of a kernel and its dispatch, idle lanes included: in software rows fill them, on a GPU whole groups."""
+    x, y, parts = tile.local
+    in_rows = aligned(x, tuning.simd_width) * y * parts
+    filled = in_rows if tuning.simd_width > 1 else aligned(tile.threads, tuning.wave_threads)
+    return work_groups(body, tile) * filled * thread_work(body, tile).cost + dispatch_cost(tuning)
+
+
+def dispatch_cost(tuning: Tuning) -> int:
+    """In multiplications: 15 microseconds of a software renderer, 5 of a GPU."""
+    return 60_000 if tuning.simd_width > 1 else 600_000
+
+
+def work_groups(body: Body, tile: Tile) -> int:
+    """All that are dispatched."""
+    return math.prod(tile.grid(body.domain, shape_of(body.graph.tensors[body.outputs[0]]).slices))
+
+
 def thread_count(body: Body, tile: Tile) -> int:
     """All threads, also those past the edges."""
-    slices = shape_of(body.graph.tensors[body.outputs[0]]).slices
-    return math.prod(tile.grid(body.domain, slices)) * tile.threads
+    return work_groups(body, tile) * tile.threads
 
 
 def thread_work(body: Body, tile: Tile) -> ThreadWork:
@@ -66,7 +92,9 @@ def thread_work(body: Body, tile: Tile) -> ThreadWork:
     total = ThreadWork()
     for phase in body.phases:
         total += _slice_work(body, tile, phase) * _slices(tile, phase)
-    return total
+    stored = (shape_of(body.graph.tensors[tensor]).slices for tensor in body.outputs)
+    stores = sum(tile.z_slices or ceil_div(slices, tile.parts) for slices in stored)
+    return total + ThreadWork(stores=tile.rows * stores)
 
 
 def held_texels(body: Body, tile: Tile) -> int:
@@ -91,7 +119,8 @@ def _slice_work(body: Body, tile: Tile, phase: Phase) -> ThreadWork:
     read = {i for node in nodes if not reads_memory(body.graph, node) and not is_contraction(node) for i in node.inputs}
     read |= {node.inputs[0] for node in summed if not _reads_window(body, node)}
     loads = [i for i in read | values if i in body.inputs and i not in body.producers]
-    total = ThreadWork(inputs=tile.rows * len(loads))
+    of_all = sum(shape_of(body.graph.tensors[i]).is_vector for i in loads)  # pixels of a thread
+    total = ThreadWork(inputs=tile.rows * (len(loads) - of_all) + of_all)
     for node in nodes:
         if node.outputs[0] in phase.evaluates or node.outputs[0] not in body.held:
             total += _streamed(body, tile, node)
@@ -112,7 +141,7 @@ def _streamed(body: Body, tile: Tile, node: Node) -> ThreadWork:
         own = taps if has_weights(node) else 0
         read_at = _window_reads(tile, node, taps) + taps * len(computed_weights(node))
         return ThreadWork(read_at, _weights(tile, own), taps * tile.rows)
-    return ThreadWork(products=2 * tile.rows)
+    return ThreadWork(products=tile.rows * (elementwise_operations(node) if is_elementwise(node) else 2))
 
 
 def _summed(body: Body, tile: Tile, node: Node) -> ThreadWork:

@@ -10,6 +10,7 @@ their kernels gets the reference's own inputs, and may be off by a step for each
 import contextlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,6 +25,7 @@ from .quantization import has_quantized, is_quantized, step_size
 from .views import Views
 
 TOLERANCE = 1e-4
+_SLOPES = MappingProxyType({"GELU": 1.13, "HARD_SWISH": 1.5})  # at most, of activations that are steeper than 1
 HALF_ERROR = 2.0**-10  # for each time that values are stored as halves: 2^-11 is rounded, and later ops amplify it
 
 
@@ -219,8 +221,9 @@ def _steps_allowed(graph: Graph, node: Node, behind: Sequence[Node]) -> float:
     own = graph.tensors[node.outputs[0]]
     others = [graph.tensors[other.outputs[0]] for other in behind]
     rounding = [step_size(tensor) for tensor in others if is_quantized(tensor)]
-    if is_quantized(own):
-        return float(1 + len(rounding))
+    if is_quantized(own):  # in its own steps: a coarser one before it is several of these
+        steepest = max(_SLOPES.get(other.op, 1.0) for other in (node, *behind))
+        return 1 + steepest * sum(max(1.0, step / step_size(own)) for step in rounding)
     return sum(rounding)
 
 

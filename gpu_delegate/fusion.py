@@ -25,7 +25,7 @@ from .nodes import (
 from .precedence import Precedence
 from .reads import read_through
 from .reduction import is_vector_node
-from .static_model import kernel_cost
+from .static_model import whole_cost
 from .storages import plan_storages
 from .tile import Tile
 from .tiling import has_threads_enough, is_too_long, usual_tile
@@ -181,7 +181,7 @@ class _Grouper:
         return self._cost(group) > sum(self._cost(part) for part in (*groups, alone))
 
     def _cost(self, group: _Group) -> float:
-        return kernel_cost(group.body, self._tile(group), self.device.tuning)
+        return whole_cost(group.body, self._tile(group), self.device.tuning)
 
     def _tile(self, group: _Group) -> Tile:
         return usual_tile(group.body, self.device.tuning)

@@ -64,7 +64,7 @@ def estimate(body: Body, tile: Tile, least_threads: int) -> float:
     return thread_work(body, tile).cost * max(threads, least_threads)
 
 
-def kernel_cost(body: Body, tile: Tile, tuning: Tuning) -> float:
+def whole_cost(body: Body, tile: Tile, tuning: Tuning) -> float:
     """The cost of a kernel and its dispatch, idle lanes included: in software rows fill them, on a GPU whole groups."""
     x, y, parts = tile.local
     in_rows = aligned(x, tuning.simd_width) * y * parts

@@ -16,7 +16,7 @@ from texelflow.gpu_delegate.memory.records import aligned
 from texelflow.gpu_delegate.nodes import has_weights, is_elementwise
 from texelflow.gpu_delegate.partial_sums import PartialSum
 from texelflow.gpu_delegate.program import rewrite_graph
-from texelflow.gpu_delegate.static_model import dispatch_cost, kernel_cost, work_groups
+from texelflow.gpu_delegate.static_model import dispatch_cost, whole_cost, work_groups
 from texelflow.gpu_delegate.tile import Tile
 from texelflow.gpu_delegate.tiling import reduction_tile
 from texelflow.gpu_delegate.vector_work import VectorWork
@@ -53,7 +53,7 @@ class _Counts:
         self, body: Body, prologue: VectorWork, tile: Tile, left: Sequence[PartialSum], signature: str
     ) -> CountedKernel:
         """What is in front of a kernel, each of its work-groups computes."""
-        cost = kernel_cost(body, tile, self.tuning) + work_groups(body, tile) * self._vectors(prologue)
+        cost = whole_cost(body, tile, self.tuning) + work_groups(body, tile) * self._vectors(prologue)
         outputs = (*body.outputs, *(each.tensor for each in left))
         return CountedKernel((*prologue.nodes, *body.nodes), (), outputs, cost)
 

@@ -50,6 +50,7 @@ from .code import (
 )
 from .expressions import Slice
 
+ONE = "int(gl_NumWorkGroups.x > 0u)"  # which no compiler can know
 _LANES = "xyzw"
 _SIGNS: Mapping[str, tuple[str, int]] = MappingProxyType(  # signs between two operands, and how tightly each binds
     {
@@ -104,7 +105,7 @@ def lines(statements: Iterable[Statement], depth: int = 1) -> Iterator[str]:
 def _head(statement: ForEach | When) -> str:
     if isinstance(statement, When):
         return f"if ({glsl(statement.condition)}) "
-    rolled = "" if statement.may_unroll else " * int(gl_NumWorkGroups.x > 0u)"  # 1, which no compiler can know
+    rolled = "" if statement.may_unroll else f" * {ONE}"
     loops = ((name.name, f"{count}{rolled}") for name, count in statement.over)
     return "".join(f"for (int {name} = 0; {name} < {limit}; ++{name}) " for name, limit in loops)
 

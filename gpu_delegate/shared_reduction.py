@@ -12,10 +12,14 @@ from .layout import ceil_div
 from .nodes import expression, is_elementwise, needs_mask
 from .ops.reduce import fold_of, scaled
 from .packing import Blob, Float32Array, bias_of, convolution_blocks
-from .print_glsl import glsl
+from .print_glsl import ONE, glsl
 from .reduction import ReductionEmitter, fold_into
 from .rewrite import float_data
 from .vector_work import UNROLL, VectorWork
+
+# Turns of a product's loop. Written out by compilers, more take registers: 4 spill on an Adreno 618, 80 instead of 40
+# on an RDNA 2; fewer that they may not write out take a tenth more instructions on Intel's GPUs, a third on AMD's.
+_MOST_UNROLLED = 8
 
 
 class SharedReductionEmitter(ReductionEmitter):
@@ -140,8 +144,9 @@ class SharedReductionEmitter(ReductionEmitter):
         terms = " + ".join(
             f"v.{lane} * WEIGHT({weights} + {place} + {n * parts * all_outputs})" for n, lane in enumerate("xyzw")
         )
+        limit = f"{turns} * {ONE}" if turns > _MOST_UNROLLED else f"{turns}"
         products = [
-            f"for (int k = 0; k < {turns}; ++k) {{",
+            f"for (int k = 0; k < {limit}; ++k) {{",
             f"    vec4 v = {self._value(source, at, 0)};",
             f"    sum += {terms};",
             "}",

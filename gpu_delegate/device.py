@@ -49,7 +49,7 @@ class Tuning:
     loads_at_use: bool = False  # of kernels: right before what needs them; else all of a window first
     stores_bytes: bool = True  # whether whole numbers that fit are stored so (storages.py): a quarter, in the same time
     tries_packing: bool = False  # whether packHalf2x16 is used for halves where it rounds right
-    prologue_loads: int = 40000  # vec4 loads that may be repeated, in all work-groups, for vectors; -1: has no prologue
+    prologue_loads: int = 8000  # vec4 loads that may be repeated, in all work-groups, for vectors; -1: has no prologue
     leaves_sums: bool = False  # kernels leave sums of maps that are reduced; a group shares vector work, weights count
     sum_groups: int = 64  # work-groups along x and y beyond which those of kernels with sums become larger ...
     sum_threads: int = 256  # ... up to this size

@@ -25,9 +25,8 @@ from .nodes import (
 from .precedence import Precedence
 from .reads import read_through
 from .reduction import is_vector_node
-from .static_model import whole_cost
+from .static_model import dispatch_cost, whole_cost
 from .storages import plan_storages
-from .tile import Tile
 from .tiling import has_threads_enough, is_too_long, usual_tile
 from .views import Views
 
@@ -170,21 +169,16 @@ class _Grouper:
         return group
 
     def _costs_more(self, group: _Group, groups: Sequence[_Group], number: int) -> bool:
-        """Whether groups with one more node cost more than in kernels of their own.
-
-        What sums nothing up only does where threads compute fewer pixels for it: its source is longer.
-        """
-        node, rows = self.nodes[number], self._tile(group).rows
-        if not is_contraction(node) and all(self._tile(part).rows <= rows for part in groups):
+        """Whether groups with one more node cost more than in kernels of their own."""
+        whole, parts = self._cost(group), sum(map(self._cost, groups))
+        if whole <= parts + dispatch_cost(self.device.tuning):
             return False
-        alone = self._planned(Loops(self.graph, self.device, [node], self.through), frozenset({number}))
-        return self._cost(group) > sum(self._cost(part) for part in (*groups, alone))
+        alone = Loops(self.graph, self.device, [self.nodes[number]], self.through)
+        return whole > parts + self._cost(self._planned(alone, frozenset({number})))
 
     def _cost(self, group: _Group) -> float:
-        return whole_cost(group.body, self._tile(group), self.device.tuning)
-
-    def _tile(self, group: _Group) -> Tile:
-        return usual_tile(group.body, self.device.tuning)
+        tuning = self.device.tuning
+        return whole_cost(group.body, usual_tile(group.body, tuning), tuning)
 
     def _is_reduction(self, body: Body) -> bool:
         """Whether a body reduces channels and does nothing else that could occupy more threads on its own."""

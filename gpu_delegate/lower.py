@@ -107,7 +107,8 @@ def lower_with(
         sums = find_partial_sums(graph, groups.bodies, tiles, groups.vector_nodes, device)
     storages = _storages(sums.graph, groups, precision)
     readers = _readers(groups.bodies, sums.vectors)
-    builder = _Builder(target(device, storages), device, sums, readers, inline=fuse)
+    read = {*graph.outputs, *(tensor for body in groups.bodies for tensor in body.inputs)}
+    builder = _Builder(target(device, storages), device, sums, readers, read, inline=fuse)
     for number, (body, tile, signature) in enumerate(zip(groups.bodies, tiles, signatures, strict=True)):
         builder.add(replace(body, graph=sums.graph), tile, signature, sums.left_by.get(number, ()))
     builder.add_vectors([t for t in graph.outputs if t in groups.vector_nodes])
@@ -161,17 +162,30 @@ def _behind(wanted: Sequence[int], vectors: Mapping[int, Node], known: Container
     return needed
 
 
+def _readers_in(work: VectorWork, tensor: int) -> int:
+    """How many nodes of a work read a tensor."""
+    return sum(tensor in node.inputs for node in work.nodes)
+
+
 class _Builder(Generic[K]):
     def __init__(
-        self, maker: KernelMaker[K], device: Device, sums: PartialSums, readers: Mapping[int, int], inline: bool
+        self,
+        maker: KernelMaker[K],
+        device: Device,
+        sums: PartialSums,
+        readers: Mapping[int, int],
+        read: Container[int],
+        inline: bool,
     ) -> None:
+        """`readers`: how many bodies need each vector; `read`: what bodies read, and the graph's outputs."""
         self.maker = maker
-        self.readers = readers
+        self.readers, self.read = readers, read
         self.lanes = max(device.tuning.simd_width, device.tuning.wave_threads if device.tuning.simd_width == 1 else 1)
         self.graph = sums.graph
         self.limits, self.tuning = device.limits, device.tuning
         self.vector_threads = reduction_tile(device).threads
         self.vector_nodes = sums.vectors
+        self.vector_readers = Counter(tensor for node in sums.vectors.values() for tensor in set(node.inputs))
         self.order = {tensor: number for number, tensor in enumerate(sums.vectors)}  # that of the graph
         self.inline = inline
         self.kernels: list[K] = []
@@ -193,12 +207,27 @@ class _Builder(Generic[K]):
         """Add kernels that store these vectors: one for all if possible, else one for each node that they depend on."""
         wanted = [tensor for tensor in wanted if tensor not in self.stored]
         work = self._work(self._behind(wanted), self.vector_threads)
+        others = self._read_elsewhere(work, wanted)
+        if self._fits(work, (), len(wanted) + len(others)):
+            wanted += others
         if not self.inline or not self._fits(work, (), len(wanted)):
             for node in work.nodes:
                 self._add_reduction(replace(work, nodes=(node,)), node.outputs)
         elif work.nodes:
             self._count(work.nodes)
             self._add_reduction(work, wanted)
+
+    def _read_elsewhere(self, work: VectorWork, wanted: Sequence[int]) -> list[int]:
+        """Values behind those wanted that other kernels need, too, and for which they would reduce a map again."""
+        reduced, found = set[int](), list[int]()
+        for node in work.nodes:
+            out = node.outputs[0]
+            of_map = has_role(node, "reduction") and not shape_of(self.graph.tensors[node.inputs[0]]).is_vector
+            if of_map or reduced.intersection(node.inputs):
+                reduced.add(out)
+                if out not in wanted and (out in self.read or self.vector_readers[out] > _readers_in(work, out)):
+                    found.append(out)
+        return found
 
     def _add_reduction(self, work: VectorWork, outputs: Sequence[int]) -> None:
         for kernel in self.maker.vectors(work, outputs):

@@ -62,6 +62,18 @@ def test_heads_behind_one_window_cost_no_more_in_its_kernel(size: Size, kernel: 
         check(graph, family)
 
 
+@pytest.mark.parametrize("family", TUNINGS)
+def test_no_map_is_reduced_twice(family: str) -> None:
+    """A mean is an output; of it a vector is made that a map is multiplied by and another output is made of."""
+    net = Sketch(1)
+    x = net.image(112, 96, 8)
+    mean = net.mean(x)
+    gate = net.conv(mean, 8, activation="RELU")
+    net.output(mean, net.binary("MUL", x, gate), net.unary("TANH", net.conv(gate, 5)))
+    kernels = counted(read_model(net.build()), device_like(family), True)
+    assert sum(kernel.names.count("MEAN") for kernel in kernels) == 1
+
+
 def test_repeated_work_is_counted() -> None:
     """What every work-group computes in front of its kernel, as many times as there are groups."""
     once, repeated = (

@@ -160,8 +160,9 @@ class _Grouper:
             raise Decline("its source would be too long")
         if not self.device.tuning.joins_sums and sum(map(_sums, body.nodes)) > 1:
             raise Decline("it would have two windows or contractions")
+        if self._is_reduction(body):
+            return group
         whole = not body.split or sum(is_contraction(node) for node in body.nodes) > 1
-        whole = whole and not self._is_reduction(body)
         if whole and not has_threads_enough(body, self.device.tuning):
             raise Decline(f"{body.domain.pixels} pixels are too few to occupy the device")
         if self._costs_more(group, groups, number):

@@ -42,7 +42,8 @@ from .tile import Tile
 
 NONE_CHOSEN: Mapping[int, Tile] = MappingProxyType({})
 REDUCTION_THREADS = 256  # of the one work-group of a reduction kernel, if a device allows as many
-MOST_UNROLLED_SLICES = 32  # of each of several loops; radeonsi spills 146 registers in a softmax of 84
+MOST_UNROLLED_SLICES = 32  # of each of several loops in a kernel with contractions ...
+MOST_REDUCED_SLICES = 10  # ... and in others: in a softmax of 12 Mali spills 3 registers, of 25 332; of 84 AMD 146
 LEAST_SHARED_PIXELS = 8  # of a work-group whose threads share them: as many read the same weights at once
 
 
@@ -244,7 +245,8 @@ def _sums_windows(body: Body) -> bool:
 
 def _reads_often(body: Body) -> bool:
     """Whether a kernel has several long loops: written out, compilers keep in registers what more than one reads."""
-    long = [phase for phase in body.phases if phase.slices > MOST_UNROLLED_SLICES and not phase.unrolled]
+    most = MOST_UNROLLED_SLICES if any(map(is_contraction, body.nodes)) else MOST_REDUCED_SLICES
+    long = [phase for phase in body.phases if phase.slices > most and not phase.unrolled]
     return len(long) > 1
 
 

@@ -111,7 +111,7 @@ def test_few_slices_are_computed_twice(slices: int, wanted: int) -> None:
     assert thread_slices(slices, tuning) == wanted
 
 
-@pytest.mark.parametrize(("channels", "rolled"), [(125, False), (335, True)])
+@pytest.mark.parametrize(("channels", "rolled"), [(40, False), (41, True), (335, True)])
 def test_several_long_loops_are_rolled(channels: int, rolled: bool, context: Context) -> None:
     m = Sketch(0)
     m.output(m.softmax(m.image(5, 7, channels)))

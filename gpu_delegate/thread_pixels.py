@@ -24,6 +24,11 @@ def place_of_pixel(tile: Tile, domain: MapShape, row: int) -> Coordinate3:
     return y.over(domain.height), y.modulo(domain.height), x
 
 
+def row_and_column(tile: Tile, domain: MapShape, row: int) -> tuple[Operand, Operand]:
+    """(b * height + y, x) of pixel `row` of a thread, in a tile that is not flat."""
+    return (Y0, _column(tile, domain, row)) if tile.across else (Y0 + row, X0)
+
+
 def index_of_pixel(tile: Tile, domain: MapShape, row: int) -> Operand:
     """Its index in a map of the domain's size."""
     if tile.across:
@@ -35,8 +40,8 @@ def index_of_pixel(tile: Tile, domain: MapShape, row: int) -> Operand:
 
 def index_in_smaller(tile: Tile, domain: MapShape, shape: MapShape, row: int) -> tuple[Operand, bool]:
     """Its index in a map that is broadcast where its size is 1, and whether that has to be computed."""
-    y = Y0 if tile.across else Y0 + row
-    x = 0 if shape.width == 1 else _column(tile, domain, row) if tile.across else X0
+    y, x = row_and_column(tile, domain, row)
+    x = 0 if shape.width == 1 else x
     if shape.rows == 1:
         return x, isinstance(x, Operation)
     if shape.rows < domain.rows:

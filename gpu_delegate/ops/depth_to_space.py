@@ -2,11 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from ..code import X0, Y0, Lane, Operand, StoreTo, Vector
+from ..code import Lane, Operand, StoreTo, Vector
 from ..expressions import Slice
 from ..graph import Attributes, Graph, Node
 from ..layout import shape_of
 from ..operators import EncodedOperator, Operator
+from ..thread_pixels import row_and_column
 from .record import Emission, Example, FileForm, OpRecord
 
 if TYPE_CHECKING:
@@ -44,10 +45,11 @@ def store(emitter: "Emitter", node: Node) -> None:
         _store_plain(emitter, node, block)
         return
     for row in emitter.rows:
+        y, x = row_and_column(emitter.tile, domain, row)
         for i in range(block):
             for j in range(block):
                 first = (i * block + j) * shape.channels
-                pixel = ((Y0 + row) * block + i) * shape.width + X0 * block + j
+                pixel = (y * block + i) * shape.width + x * block + j
                 for k in range(shape.slices):
                     lanes = [
                         _lane(emitter, node.inputs[0], row, first + c, c < shape.channels)
@@ -61,11 +63,12 @@ def _store_plain(emitter: "Emitter", node: Node, block: int) -> None:
     """A block's rows, as vectors of floats where their length allows it: the map's width is a multiple of it."""
     together = plain_lanes(block)
     for row in emitter.rows:
+        y, x = row_and_column(emitter.tile, emitter.body.domain, row)
         for i in range(block):
             for j in range(0, block, together):
                 lanes = [_lane(emitter, node.inputs[0], row, i * block + j + k, True) for k in range(together)]
                 value = lanes[0] if together == 1 else Vector(tuple(lanes))
-                start = ((Y0 + row) * block + i) * emitter.body.domain.width + X0
+                start = (y * block + i) * emitter.body.domain.width + x
                 target = start * (block // together) + j // together
                 emitter.add(StoreTo(emitter.outputs[node.outputs[0]], target, value))
 

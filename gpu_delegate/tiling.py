@@ -379,7 +379,8 @@ def _unit(body: Body) -> int:
     """What the pixels of one thread divide: a map of a batch, over which their windows are, or a row; 0 if any do."""
     if runs_across(body):
         return body.domain.width
-    return body.domain.height if body.domain.batch > 1 and _shares_loads(body) else 0
+    reads = _shares_loads(body) or any(has_role(node, "reduction") for node in body.nodes)
+    return body.domain.height if body.domain.batch > 1 and reads else 0
 
 
 def runs_across(body: Body) -> bool:

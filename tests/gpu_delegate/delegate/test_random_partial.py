@@ -12,7 +12,8 @@ from tests.random_partial import random_partial
 # Networks that compile quickly: most have two or three partitions, some a group of constants alone, one has nothing.
 QUICK = (
     8, 9, 12, 13, 15, 18, 19, 20, 21, 22, 30, 34, 39, 43, 48, 49, 52, 53, 54, 55, 58, 63, 65, 72, 73, 80, 86, 87,
-    95, 97, 98, 103, 113, 115, 120, 122, 125, 133, 134, 136, 138, 139, 140, 144, 146, 152, 153, 154, 156, 158, 4847, 5380, 5627,
+    95, 97, 98, 103, 113, 115, 120, 122, 125, 133, 134, 136, 138, 139, 140, 144, 146, 152, 153, 154, 156, 158,
+    4847, 5380, 5627,
 )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ They lie in a column, one below the other; of a flat tile as far apart in memory
 `across` in one row, as far apart as there are threads along it. What would lie past the end is the last pixel again.
 """
 
-from .code import X0, Y0, Operand, Operation
+from .code import X0, Y0, Operand, Operation, Value
 from .indices import Index
 from .layout import MapShape
 from .tile import Tile
@@ -24,7 +24,7 @@ def place_of_pixel(tile: Tile, domain: MapShape, row: int) -> Coordinate3:
     return y.over(domain.height), y.modulo(domain.height), x
 
 
-def row_and_column(tile: Tile, domain: MapShape, row: int) -> tuple[Operand, Operand]:
+def row_and_column(tile: Tile, domain: MapShape, row: int) -> tuple[Value, Value]:
     """(b * height + y, x) of pixel `row` of a thread, in a tile that is not flat."""
     return (Y0, _column(tile, domain, row)) if tile.across else (Y0 + row, X0)
 
@@ -40,8 +40,8 @@ def index_of_pixel(tile: Tile, domain: MapShape, row: int) -> Operand:
 
 def index_in_smaller(tile: Tile, domain: MapShape, shape: MapShape, row: int) -> tuple[Operand, bool]:
     """Its index in a map that is broadcast where its size is 1, and whether that has to be computed."""
-    y, x = row_and_column(tile, domain, row)
-    x = 0 if shape.width == 1 else x
+    y, column = row_and_column(tile, domain, row)
+    x: Operand = 0 if shape.width == 1 else column
     if shape.rows == 1:
         return x, isinstance(x, Operation)
     if shape.rows < domain.rows:
@@ -49,7 +49,7 @@ def index_in_smaller(tile: Tile, domain: MapShape, shape: MapShape, row: int) ->
     return y * shape.width + x, True
 
 
-def _column(tile: Tile, domain: MapShape, row: int) -> Operand:
+def _column(tile: Tile, domain: MapShape, row: int) -> Value:
     """Of pixel `row` of a thread whose pixels lie in one row."""
     step, _ = tile.area(domain)
     x = X0 + row * step if row else X0

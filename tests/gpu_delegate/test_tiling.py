@@ -1,6 +1,7 @@
 """Tiles: whatever the size of a map, threads cover every pixel, and few of them repeat the work of others."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import hypothesis.strategies as st
@@ -137,6 +138,24 @@ def test_even_maps_have_the_usual_groups() -> None:
     flat = Tile(1, 1, (64, 1, 1), flat=True, loads_at_use=True, leaves=True)
     assert tile_of(graph_of(33, 33, pointwise=True), HARDWARE) == flat
     assert tile_of(graph_of(64, 64, pointwise=True), HARDWARE) == replace(flat, local=(8, 8, 1), flat=False)
+
+
+@pytest.mark.parametrize("channels", [1, 3, 5])
+def test_pixels_of_one_row_are_scattered_beside_each_other(channels: int, context: Context) -> None:
+    """A thread has several of them; a last output of one channel is stored as plain floats."""
+    m = Sketch(0)
+    m.output(m.transpose(m.conv(m.image(1, 20, 35), 13), channels, (2, 2), (2, 2), "VALID"))
+    assert_right(m, context, lambda tile: tile.across and tile.rows > 1)
+
+
+def assert_right(m: Sketch, context: Context, is_meant: Callable[[Tile], bool]) -> None:
+    """As TensorFlow Lite computes it, where the last kernel has the tile that is meant."""
+    values = [np.random.default_rng(1).uniform(-1, 1, m.shape(0)).astype(np.float32)]
+    compiled = compile_graph(read_model(m.build()), replace(SOFTWARE, limits=context.limits))
+    tile = compiled.kernels[-1].tile
+    assert tile
+    assert is_meant(tile)
+    assert worst(on_gpu(context, compiled, values), on_cpu(m.build(), values)) < 1e-5
 
 
 def separable(channels: int, outputs: int) -> CompiledGraph:

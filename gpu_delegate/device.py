@@ -40,6 +40,7 @@ class Tuning:
     bake_pixels: int = 2048  # weights used by at least so many pixels may become literals ...
     bake_weights: int = 24000  # ... as long as the whole program has no more of them than this
     source_characters: int = 60000  # that a kernel's source may have, as estimated
+    loop_turns: int = 65_000  # of all loops of a thread: Mesa's llvmpipe ends them after 65,536, and says nothing
     operation_compile_us: float = 340.0  # of the CPU, for each operation in a source (source_size.py)
     weights_fetch: Fetch = "texture"  # of kernels; where a device cannot have it, see bindings.settle_fetches
     inputs_fetch: Fetch = "texture"
@@ -117,6 +118,7 @@ HARDWARE = SOFTWARE.with_tuning(
     bake_weights=0,
     operation_compile_us=60.0,
     loads_at_use=True,
+    loop_turns=1 << 31,
     prologue_loads=160_000,
     leaves_sums=True,
     tries_packing=True,

@@ -27,7 +27,7 @@ from .reads import read_through
 from .reduction import is_vector_node
 from .static_model import dispatch_cost, whole_cost
 from .storages import plan_storages
-from .tiling import has_threads_enough, is_too_long, usual_tile
+from .tiling import has_threads_enough, is_too_long, takes_too_many_turns, usual_tile
 from .views import Views
 
 
@@ -194,7 +194,10 @@ class _Grouper:
             for out in self.nodes[member].outputs
             if out in self.outputs or any(reader not in members for reader in self.readers.get(out, ()))
         }
-        return _Group(members, loops, loops.body(stored))
+        body = loops.body(stored)
+        if takes_too_many_turns(body, self.device.tuning):
+            raise Decline(f"the loops of a thread would take more than {self.device.tuning.loop_turns:,} turns")
+        return _Group(members, loops, body)
 
     def finish(self) -> Groups:
         """All groups, in an executable order."""

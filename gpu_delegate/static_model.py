@@ -6,21 +6,26 @@ are weighted as GPUs and llvmpipe have them: about one texel of a buffer texture
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import accumulate
+from operator import mul
 
 from .body import Accumulate, Body, Hold, Phase, tensor_of
 from .device import Tuning
-from .graph import Conv2D, Node, Pool2D
+from .graph import Conv2D, Node, Pool2D, Reduce
 from .layout import ceil_div, shape_of
 from .memory.records import aligned
 from .nodes import (
     computed_weights,
     has_role,
     has_weights,
+    is_channel_reduction,
     is_contraction,
     is_elementwise,
     is_pixelwise_contraction,
     reads_memory,
+    reads_window,
     record_of,
 )
 from .source_size import elementwise_operations
@@ -112,10 +117,42 @@ def _slices(tile: Tile, phase: Phase) -> int:
     return tile.z_slices or phase.slices
 
 
-def _slice_work(body: Body, tile: Tile, phase: Phase) -> ThreadWork:
+def loop_turns(body: Body, tile: Tile) -> int:
+    """How many turns a thread takes in all its loops, each turn of nested ones counted, as if no compiler unrolled."""
+    total = 0
+    for phase in body.phases:
+        _, nodes, summed = _of_phase(body, phase)
+        total += _slices(tile, phase) * (1 + sum(_turns_of_slice(body, tile, node) for node in (*nodes, *summed)))
+    return total
+
+
+def _turns_of_slice(body: Body, tile: Tile, node: Node) -> int:
+    """Of the loops over the pixels that a reduction reads, for each of a thread's, or over taps, for all together."""
+    attributes, shape = node.attributes, body.graph.tensors[node.inputs[0]].shape
+    if has_role(node, "reduction") and not is_channel_reduction(body.graph, node):
+        axes = attributes.axes if isinstance(attributes, Reduce) else range(len(shape) - 1)
+        return tile.rows * _nested_turns([shape[axis] for axis in axes])
+    if not reads_window(body.graph, node) or record_of(node).taps(body.graph, node) <= tile.written_taps:
+        return 0
+    if isinstance(attributes, Pool2D):
+        return _nested_turns(attributes.kernel)
+    return _nested_turns(body.graph.tensors[node.inputs[1]].shape[1:3])
+
+
+def _nested_turns(counts: Iterable[int]) -> int:
+    """Of loops inside each other, the outermost first."""
+    return sum(accumulate(counts, mul))
+
+
+def _of_phase(body: Body, phase: Phase) -> tuple[set[int], list[Node], list[Node]]:
+    """What a phase evaluates for each slice, the nodes that make it, and those that sum it up."""
     values = {*phase.evaluates, *(tensor_of(root) for root in phase.roots if not isinstance(root, Accumulate))}
     nodes = [body.producers[value] for value in values if value in body.producers]
-    summed = [root.node for root in phase.roots if isinstance(root, Accumulate)]
+    return values, nodes, [root.node for root in phase.roots if isinstance(root, Accumulate)]
+
+
+def _slice_work(body: Body, tile: Tile, phase: Phase) -> ThreadWork:
+    values, nodes, summed = _of_phase(body, phase)
     read = {i for node in nodes if not reads_memory(body.graph, node) and not is_contraction(node) for i in node.inputs}
     read |= {node.inputs[0] for node in summed if not _reads_window(body, node)}
     loads = [i for i in read | values if i in body.inputs and i not in body.producers]

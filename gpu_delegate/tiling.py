@@ -38,6 +38,7 @@ from .nodes import (
 from .ops.sliding import is_long, written_taps
 from .pixel_parts import can_share_pixels, most_shared_slices, texels_of_pixel
 from .source_size import VECTOR_NODE, source_size
+from .static_model import loop_turns
 from .tile import Tile
 
 NONE_CHOSEN: Mapping[int, Tile] = MappingProxyType({})
@@ -108,8 +109,17 @@ def _operations(bodies: Sequence[Body], tiles: Sequence[Tile], group: Sequence[i
 
 def is_too_long(body: Body, tuning: Tuning) -> bool:
     """Whether a body's source is too long even for the least tile."""
-    least = Tile(z_slices=_z_slices(body, False, replace(tuning, whole_slices=0, thread_slices=1)))
-    return source_size(body, least).characters > tuning.source_characters
+    return source_size(body, _least_tile(body, tuning)).characters > tuning.source_characters
+
+
+def takes_too_many_turns(body: Body, tuning: Tuning) -> bool:
+    """Whether a thread's loops take more turns than they may even with the least tile."""
+    return loop_turns(body, _least_tile(body, tuning)) > tuning.loop_turns
+
+
+def _least_tile(body: Body, tuning: Tuning) -> Tile:
+    z_slices = _z_slices(body, False, replace(tuning, whole_slices=0, thread_slices=1))
+    return Tile(z_slices=z_slices, written_taps=tuning.written_taps)
 
 
 @lru_cache(maxsize=64)  # asked for each body, for few tunings
@@ -128,10 +138,11 @@ def _tunings(tuning: Tuning) -> tuple[Tuning, ...]:
 
 
 def _fitting(body: Body, baked: bool, tuning: Tuning) -> Tile | None:
-    """The first tile whose source is short enough: of the tuning, else of those for shorter sources."""
+    """The first tile whose source, and whose loops, are short enough: of the tuning, else of those for shorter ones."""
     for each in _tunings(tuning):
         tile = choose_tile(body, baked, each)
-        if source_size(body, tile).characters <= tuning.source_characters:
+        is_short = source_size(body, tile).characters <= tuning.source_characters
+        if is_short and loop_turns(body, tile) <= tuning.loop_turns:
             return tile
     return None
 
@@ -379,8 +390,7 @@ def _unit(body: Body) -> int:
     """What the pixels of one thread divide: a map of a batch, over which their windows are, or a row; 0 if any do."""
     if runs_across(body):
         return body.domain.width
-    reads = _shares_loads(body) or any(has_role(node, "reduction") for node in body.nodes)
-    return body.domain.height if body.domain.batch > 1 and reads else 0
+    return body.domain.height if body.domain.batch > 1 and _shares_loads(body) else 0
 
 
 def runs_across(body: Body) -> bool:

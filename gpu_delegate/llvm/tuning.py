@@ -42,6 +42,7 @@ def cpu_device(target: CpuTarget) -> Device:
         fills_lanes=False,
         bake_pixels=_ANY,
         bake_weights=0,
+        loop_turns=_ANY,
         prologue_loads=-1,
         leaves_sums=False,
         stores_bytes=False,

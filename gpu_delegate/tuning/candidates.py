@@ -15,7 +15,7 @@ from ..device import Device
 from ..layout import Fetch, ceil_div, shape_of
 from ..pixel_parts import shared_texels_of
 from ..source_size import source_size
-from ..static_model import estimate, held_texels
+from ..static_model import estimate, held_texels, loop_turns
 from ..tile import Tile
 from ..tiling import is_pixelwise, possible_parts, runs_across, slices_of_group, weight_count
 
@@ -159,7 +159,8 @@ class Search:
             return False
         size = source_size(self.body, tile)
         compile_s = size.operations * self.facts.operation_compile_us / 1e6
-        return size.characters <= tuning.source_characters and compile_s <= _MOST_COMPILE_S
+        is_short = size.characters <= tuning.source_characters and compile_s <= _MOST_COMPILE_S
+        return is_short and loop_turns(self.body, tile) <= tuning.loop_turns
 
     def _all_slices(self) -> int:
         return shape_of(self.body.graph.tensors[self.body.outputs[0]]).slices

@@ -1,7 +1,8 @@
 """Tiles: whatever the size of a map, threads cover every pixel, and few of them repeat the work of others."""
 
 import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import hypothesis.strategies as st
@@ -10,17 +11,25 @@ import pytest
 from hypothesis import given
 
 from tests.engine import on_cpu, on_gpu, worst
+from tests.random_networks import random_network
 from tests.sketch import Sketch
 from texelflow.gpu_delegate.areas import flat_area, flat_group_area, group_area, map_area
-from texelflow.gpu_delegate.body import Loops, thread_slices
+from texelflow.gpu_delegate.body import Body, Loops, thread_slices
+from texelflow.gpu_delegate.compile_options import CompileOptions
 from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device
 from texelflow.gpu_delegate.graph import Graph
-from texelflow.gpu_delegate.layout import MapShape
-from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
+from texelflow.gpu_delegate.kernel import GlslKernels, Kernel
+from texelflow.gpu_delegate.layout import MapShape, Storages
+from texelflow.gpu_delegate.lower import lower_with
+from texelflow.gpu_delegate.partial_sums import PartialSum
+from texelflow.gpu_delegate.program import CompiledGraph, compile_graph, rewrite_graph
 from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.refusals import find_refusals
+from texelflow.gpu_delegate.static_model import loop_turns
 from texelflow.gpu_delegate.tile import Tile
-from texelflow.gpu_delegate.tiling import choose_tile
+from texelflow.gpu_delegate.tiling import choose_tile, reduction_tile
+from texelflow.gpu_delegate.vector_work import VectorWork
 
 SIDES, ROWS = st.integers(1, 300), st.integers(1, 8)
 
@@ -156,6 +165,72 @@ def assert_right(m: Sketch, context: Context, is_meant: Callable[[Tile], bool]) 
     assert tile
     assert is_meant(tile)
     assert worst(on_gpu(context, compiled, values), on_cpu(m.build(), values)) < 1e-5
+
+
+def averaged_batch(side: int, channels: int) -> Sketch:
+    """A mean of each of two maps, with a convolution behind it."""
+    m = Sketch(0)
+    m.output(m.conv(m.mean(m.image(side, side, channels, batch=2)), 6))
+    return m
+
+
+def test_loops_of_a_thread_end_by_themselves(context: Context) -> None:
+    """Mesa's llvmpipe ends them after 65,536 turns: two means of 66 x 66 pixels of 34 slices take 301,444."""
+    assert [k.name for k in compile_graph(read_model(averaged_batch(66, 34).build()), SOFTWARE).kernels] == [
+        "mean+conv"
+    ]
+    m = averaged_batch(66, 133)
+    compiled = compile_graph(read_model(m.build()), replace(SOFTWARE, limits=context.limits))
+    assert [kernel.name for kernel in compiled.kernels] == ["mean", "conv"]
+    values = [np.random.default_rng(1).uniform(-1, 1, m.shape(0)).astype(np.float32)]
+    assert worst(on_gpu(context, compiled, values), on_cpu(m.build(), values)) < 1e-5
+
+
+def test_an_operator_whose_loops_would_not_end_is_refused() -> None:
+    (reason,) = find_refusals(read_model(batch_mean(260)), SOFTWARE).reasons.values()
+    assert "the loops of a thread would take more than 65,000 turns" in reason
+    for side, device in ((250, SOFTWARE), (260, HARDWARE)):
+        assert not find_refusals(read_model(batch_mean(side)), device).reasons
+
+
+def batch_mean(side: int) -> bytes:
+    """A mean of each of two maps."""
+    m = Sketch(0)
+    m.output(m.mean(m.image(side, side, 3, batch=2)))
+    return m.build()
+
+
+@pytest.mark.parametrize("first", range(0, 60, 20))
+def test_turns_are_those_of_the_text(first: int) -> None:
+    """Or more, where what is counted as a loop is written out."""
+    for seed in range(first, first + 20):
+        graph, _ = rewrite_graph(read_model(random_network(seed, batch=2).build()), True)
+        lower_with(CheckedTurns, graph, SOFTWARE, CompileOptions())
+
+
+class CheckedTurns(GlslKernels):
+    """Kernels whose loops take no more turns than they are said to."""
+
+    def __init__(self, device: Device, storages: Storages) -> None:
+        super().__init__(device.limits, storages, reduction_tile(device))
+
+    def pixel(self, body: Body, prologue: VectorWork, tile: Tile, left: Sequence[PartialSum], signature: str) -> Kernel:
+        kernel = super().pixel(body, prologue, tile, left, signature)
+        assert prologue.nodes or turns_in(kernel.source) <= loop_turns(body, tile) <= SOFTWARE.tuning.loop_turns
+        return kernel
+
+
+def turns_in(source: str) -> int:
+    """Turns of all loops in a text whose lines are indented by what they are in."""
+    total, around = 0, list[tuple[int, int]]()  # indentation and turns of the loops that a line is in
+    for line in source[source.index("void main") :].splitlines():
+        depth = len(line) - len(line.lstrip())
+        around = [(at, turns) for at, turns in around if at < depth]
+        for count in re.findall(r"for \(int \w+ = 0; \w+ < (\d+)", line):
+            turns = math.prod([int(count), *(turns for _, turns in around[-1:])])
+            around.append((depth, turns))
+            total += turns
+    return total
 
 
 def separable(channels: int, outputs: int) -> CompiledGraph:

@@ -196,7 +196,7 @@ archive-scale: setup
 # The CPU's code for 64-bit ARM, run by an emulator and judged by llvm-mca, which make test does not install: Debian's
 # gcc-aarch64-linux-gnu, qemu-user and llvm
 check-arm: setup
-	$(BIN)/pytest -q -rs tests/gpu_delegate/llvm/test_arm.py
+	$(BIN)/pytest -q -rs tests/gpu_delegate/targets/llvm/test_arm.py
 
 # Whether tuning finds llvmpipe's own settings again, from those of hardware; some minutes, START=FAMILY BUDGET=600
 tune-check: setup

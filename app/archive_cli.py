@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.base.errors import UsageError
 
 from .names import as_written, scheme_of
 from .options import JsonOption, output_option, path_option

@@ -10,7 +10,7 @@ import stat
 import sys
 from pathlib import Path
 
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 from .console import one_line
 from .media.finished import is_numbered

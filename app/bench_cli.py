@@ -64,7 +64,7 @@ def bench_frame_verb(
 
     Exit code 1 if the mask's mean differs from the CPU path's by more than 0.001.
     """
-    from texelflow.gpu_delegate.compile_options import CompileOptions
+    from texelflow.gpu_delegate.plan.compile_options import CompileOptions
 
     from .bench.frame_job import FrameBench, bench_frame
     from .console import Console

@@ -16,9 +16,9 @@ from typing import Annotated, Any
 
 import typer
 
-from texelflow.gpu_delegate import debug
-from texelflow.gpu_delegate.errors import OpenGLWarning, TexelflowError
-from texelflow.gpu_delegate.wording import meant
+from texelflow.gpu_delegate.base import debug
+from texelflow.gpu_delegate.base.errors import OpenGLWarning, TexelflowError
+from texelflow.gpu_delegate.base.wording import meant
 
 from .archive_cli import archive_verb
 from .bench_cli import bench

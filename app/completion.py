@@ -16,8 +16,8 @@ from typing import Any, Literal
 
 import platformdirs
 
-from texelflow.gpu_delegate.errors import UsageError
-from texelflow.gpu_delegate.wording import meant
+from texelflow.gpu_delegate.base.errors import UsageError
+from texelflow.gpu_delegate.base.wording import meant
 
 from .frame.effects import BUILT_IN_BACKGROUNDS
 from .models.entries import CATALOGUE, SEGMENTERS

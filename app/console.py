@@ -26,7 +26,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from texelflow.gpu_delegate.wording import counted as counted  # for the program's lines, too
+from texelflow.gpu_delegate.base.wording import counted as counted  # for the program's lines, too
 
 FILE_COLUMNS = 120  # the width of tables that go into a file or a pipe
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from texelflow.gpu_delegate import debug
-from texelflow.gpu_delegate.errors import MediaError, UsageError
+from texelflow.gpu_delegate.base import debug
+from texelflow.gpu_delegate.base.errors import MediaError, UsageError
 
 from .console import one_line
 from .names import FileStatus, FileType, as_written, free_name, local_name, look, scheme_of, standing

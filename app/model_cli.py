@@ -83,7 +83,7 @@ def check_verb(
 
     Exit code 1 if they differ, naming the first op that does.
     """
-    from texelflow.gpu_delegate.compile_options import CompileOptions
+    from texelflow.gpu_delegate.plan.compile_options import CompileOptions
 
     from .console import Console
     from .verbs.check import CheckOptions, run_check
@@ -144,7 +144,7 @@ def inspect_verb(
     json: JsonOption = False,
 ) -> int:
     """Show what becomes of a model: what runs on the GPU and why the rest does not, passes, dispatches, memory."""
-    from texelflow.gpu_delegate.compile_options import CompileOptions
+    from texelflow.gpu_delegate.plan.compile_options import CompileOptions
 
     from .console import Console
     from .verbs.inspect import InspectOptions, run_inspect

@@ -6,7 +6,7 @@ matplotlib is an extra of the program: whoever draws asks for it before anything
 from pathlib import Path
 from typing import Any
 
-from texelflow.gpu_delegate.errors import MediaError, UsageError
+from texelflow.gpu_delegate.base.errors import MediaError, UsageError
 
 NO_MATPLOTLIB = "--plot needs matplotlib: pip install matplotlib"
 # Told apart by color-blind people (Okabe and Ito, "Color Universal Design")

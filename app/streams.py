@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, TextIO, cast
 
-from texelflow.gpu_delegate.errors import OutputError
+from texelflow.gpu_delegate.base.errors import OutputError
 
 __all__ = ["guarded", "named_failures"]
 

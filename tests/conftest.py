@@ -18,18 +18,18 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests import markers
-from tests.display import display, managed, managed_screen, screen  # noqa: F401  # fixtures
-from tests.gpu_resets import gpu  # noqa: F401
-from tests.live_stage import managed_theatre, people, still, theatre  # noqa: F401
-from tests.markers import _no_devices, pytest_collection_modifyitems  # noqa: F401  # for all tests
-from tests.runtimes import runtime  # noqa: F401  # fixture
+from tests.helpers import markers
+from tests.helpers.display import display, managed, managed_screen, screen  # noqa: F401  # fixtures
+from tests.helpers.gpu_resets import gpu  # noqa: F401
+from tests.helpers.live_stage import managed_theatre, people, still, theatre  # noqa: F401
+from tests.helpers.markers import _no_devices, pytest_collection_modifyitems  # noqa: F401  # for all tests
+from tests.helpers.runtimes import runtime  # noqa: F401  # fixture
 from texelflow import assets
 from texelflow.app.frame.auto_choice import AUTO_CHOICE
 from texelflow.app.models.catalogue import resolve
-from texelflow.gpu_delegate.context import Context, open_context
-from texelflow.gpu_delegate.egl import Api
-from texelflow.gpu_delegate.saving.program_cache import VARIABLE as PROGRAM_CACHE
+from texelflow.gpu_delegate.targets.gl.context import Context, open_context
+from texelflow.gpu_delegate.targets.gl.egl import Api
+from texelflow.gpu_delegate.targets.gl.program_cache import VARIABLE as PROGRAM_CACHE
 from texelflow.gpu_delegate.tuning.switch import VARIABLE
 
 # No example fails because the machine is busy. "quick" is for `make check`; what names a number of examples keeps it.

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from texelflow.gpu_delegate.compiled_partitions import CompiledPartitions
-from texelflow.gpu_delegate.graph import Graph
-from texelflow.gpu_delegate.roofline import Peaks
+from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.targets.glsl.compiled_partitions import CompiledPartitions
+from texelflow.gpu_delegate.targets.glsl.roofline import Peaks
 
 from .channels import padded_channels, rgb_inputs, rgb_outputs
 from .cost import RunCost, RunRates, run_cost

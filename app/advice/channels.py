@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from texelflow.gpu_delegate.graph import Graph, Tensor
-from texelflow.gpu_delegate.layout import RANK, aligned_channels
+from texelflow.gpu_delegate.model.graph import Graph, Tensor
+from texelflow.gpu_delegate.model.layout import RANK, aligned_channels
 
 from .cost import RunCost, copy_cost
 from .fault import Analysis, Fault, operators_of

@@ -1,8 +1,9 @@
 """Compiled partitions and a machine's peaks go in; what one run costs at least, copies included, comes out.
 
-Kernels count as in gpu_delegate/roofline.py. Tensors that cross the border of a partition come from TensorFlow Lite's
-memory or go there, arrays of floats, BHWC (gpu_delegate/delegate/border.py): their bytes count once for the way, and
-where they have another order in PHWC4, a dispatch counts that reads them in the one order and writes the other.
+Kernels count as in gpu_delegate/targets/glsl/roofline.py. Tensors that cross the border of a partition come from
+TensorFlow Lite's memory or go there, arrays of floats, BHWC (gpu_delegate/delegate/io_binding.py): their bytes count
+once for the way, and where they have another order in PHWC4, a dispatch counts that reads them in the one order and
+writes the other.
 """
 
 import math
@@ -13,16 +14,16 @@ from types import MappingProxyType
 
 import numpy as np
 
-from texelflow.gpu_delegate.compiled_partitions import CompiledPartitions
 from texelflow.gpu_delegate.delegate.repacking import is_array
 from texelflow.gpu_delegate.delegate.selection import kept_on_gpu
-from texelflow.gpu_delegate.graph import Graph, Node, Tensor
-from texelflow.gpu_delegate.kernel import Kernel
-from texelflow.gpu_delegate.layout import PHWC4, Storage, Storages, shape_of
-from texelflow.gpu_delegate.nodes import has_weights, record_of
-from texelflow.gpu_delegate.partition import Partition
-from texelflow.gpu_delegate.program import CompiledGraph
-from texelflow.gpu_delegate.roofline import Cost, Peaks, cost_of
+from texelflow.gpu_delegate.model.graph import Graph, Node, Tensor
+from texelflow.gpu_delegate.model.layout import PHWC4, Storage, Storages, shape_of
+from texelflow.gpu_delegate.model.partition import Partition
+from texelflow.gpu_delegate.ops.nodes import has_weights, record_of
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph
+from texelflow.gpu_delegate.targets.glsl.compiled_partitions import CompiledPartitions
+from texelflow.gpu_delegate.targets.glsl.glsl_kernel import Kernel
+from texelflow.gpu_delegate.targets.glsl.roofline import Cost, Peaks, cost_of
 
 NO_STORAGES: Storages = MappingProxyType({})
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from texelflow.gpu_delegate.compiled_partitions import CompiledPartitions
-from texelflow.gpu_delegate.graph import Graph, Node
-from texelflow.gpu_delegate.nodes import has_role
+from texelflow.gpu_delegate.model.graph import Graph, Node
+from texelflow.gpu_delegate.ops.nodes import has_role
 from texelflow.gpu_delegate.passes.simplify import drop_unused
+from texelflow.gpu_delegate.targets.glsl.compiled_partitions import CompiledPartitions
 
 from .cost import RunCost, RunRates
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from texelflow.gpu_delegate.graph import Activated, Graph, Node
-from texelflow.gpu_delegate.kernel import Kernel
-from texelflow.gpu_delegate.nodes import is_elementwise
-from texelflow.gpu_delegate.program import CompiledGraph
+from texelflow.gpu_delegate.model.graph import Activated, Graph, Node
+from texelflow.gpu_delegate.ops.nodes import is_elementwise
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph
+from texelflow.gpu_delegate.targets.glsl.glsl_kernel import Kernel
 
 from .cost import RunCost, kernel_cost, total
 from .fault import Analysis, Fault, bypassed, ended_before, listed, operators_of, replaced

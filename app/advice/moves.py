@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from texelflow.gpu_delegate.graph import Concatenation, Node, StridedSlice
-from texelflow.gpu_delegate.nodes import has_role, record_of
-from texelflow.gpu_delegate.program import CompiledGraph
+from texelflow.gpu_delegate.model.graph import Concatenation, Node, StridedSlice
+from texelflow.gpu_delegate.ops.nodes import has_role, record_of
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph
 
 # From the cheapest on.
 Way = Literal["nothing", "view", "read", "part", "kernel"]

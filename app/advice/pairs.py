@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from texelflow.gpu_delegate.graph import (
+from texelflow.gpu_delegate.model.graph import (
     ABSENT,
     Activated,
     Axes,

@@ -6,9 +6,9 @@ their borders. What merged pieces could fuse besides is not counted.
 
 from collections.abc import Iterator
 
-from texelflow.gpu_delegate.partition import partition_graph
-from texelflow.gpu_delegate.reasons import CONSTANT_OF_CPU, CONSTANT_OUTPUT
-from texelflow.gpu_delegate.refusals import LoneNodes
+from texelflow.gpu_delegate.model.partition import partition_graph
+from texelflow.gpu_delegate.model.reasons import CONSTANT_OF_CPU, CONSTANT_OUTPUT
+from texelflow.gpu_delegate.plan.refusals import LoneNodes
 
 from .cost import RunCost, crossing_cost
 from .fault import Analysis, Fault, listed

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from texelflow.gpu_delegate.graph import (
+from texelflow.gpu_delegate.model.graph import (
     ABSENT,
     Concatenation,
     DepthwiseConv2D,
@@ -24,7 +24,7 @@ from texelflow.gpu_delegate.graph import (
     Resize,
     Tensor,
 )
-from texelflow.gpu_delegate.nodes import is_elementwise
+from texelflow.gpu_delegate.ops.nodes import is_elementwise
 
 from .fault import replaced
 

@@ -17,7 +17,7 @@ What goes wrong is a TexelflowError, whose text is one line that says what is wa
 
 from typing import TYPE_CHECKING, Any
 
-from .gpu_delegate.errors import (
+from .gpu_delegate.base.errors import (
     CatalogueError,
     ContextLostError,
     DeviceError,
@@ -34,9 +34,9 @@ from .gpu_delegate.errors import (
 
 if TYPE_CHECKING:
     from .gpu_delegate.delegate.delegate import GpuDelegate
-    from .gpu_delegate.graph import Tensor
-    from .gpu_delegate.runtime import TensorRange
-    from .gpu_delegate.weights_cache import WeightsCache
+    from .gpu_delegate.model.graph import Tensor
+    from .gpu_delegate.programs.weights_cache import WeightsCache
+    from .gpu_delegate.targets.gl.runtime import TensorRange
     from .network import Model, Program
     from .segmenter import Segmenter
 
@@ -71,9 +71,9 @@ _PLACES = {
     "Model": "network",
     "Program": "network",
     "Segmenter": "segmenter",
-    "Tensor": "gpu_delegate.graph",
-    "TensorRange": "gpu_delegate.runtime",
-    "WeightsCache": "gpu_delegate.weights_cache",
+    "Tensor": "gpu_delegate.model.graph",
+    "TensorRange": "gpu_delegate.targets.gl.runtime",
+    "WeightsCache": "gpu_delegate.programs.weights_cache",
 }
 
 

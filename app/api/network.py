@@ -11,15 +11,15 @@ import moderngl
 import numpy.typing as npt
 
 from .app.models.loading import load_graph
-from .gpu_delegate import opengl, runtime
-from .gpu_delegate.compile_options import CompileOptions
-from .gpu_delegate.context import Context, open_context
-from .gpu_delegate.errors import DeviceError, UnsupportedError, UsageError
-from .gpu_delegate.graph import Graph, Tensor
-from .gpu_delegate.layout import Precision
-from .gpu_delegate.runtime import TensorRange
+from .gpu_delegate.base.errors import DeviceError, UnsupportedError, UsageError
+from .gpu_delegate.model.graph import Graph, Tensor
+from .gpu_delegate.model.layout import Precision
+from .gpu_delegate.plan.compile_options import CompileOptions
+from .gpu_delegate.programs.weights_cache import WeightsCache, checked_cache, graph_compiler
+from .gpu_delegate.targets.gl import opengl, runtime
+from .gpu_delegate.targets.gl.context import Context, open_context
+from .gpu_delegate.targets.gl.runtime import TensorRange
 from .gpu_delegate.tuning.store import tuned_device
-from .gpu_delegate.weights_cache import WeightsCache, checked_cache, graph_compiler
 from .words import LibraryConsole, in_words_of_python, one_of, path_of
 
 __all__ = ["Model", "Program"]

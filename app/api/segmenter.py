@@ -24,14 +24,14 @@ from .app.models.loading import SegmentationModel, load_segmentation
 from .app.models.spec import SpecOptions
 from .app.picture.picture import rgba_format, rgba_picture
 from .app.picture.preprocess import Fit, Preprocessing
-from .gpu_delegate.compile_options import CompileOptions
-from .gpu_delegate.context import open_context
-from .gpu_delegate.errors import UsageError
-from .gpu_delegate.layout import Precision
-from .gpu_delegate.library import release_thread
-from .gpu_delegate.llvm.pool import MOST_POOL_THREADS
+from .gpu_delegate.base.errors import UsageError
+from .gpu_delegate.model.layout import Precision
+from .gpu_delegate.plan.compile_options import CompileOptions
+from .gpu_delegate.programs.weights_cache import WeightsCache, checked_cache
 from .gpu_delegate.reading.reader import read_model
-from .gpu_delegate.weights_cache import WeightsCache, checked_cache
+from .gpu_delegate.targets.gl.context import open_context
+from .gpu_delegate.targets.gl.library import release_thread
+from .gpu_delegate.targets.llvm.pool import MOST_POOL_THREADS
 from .words import LibraryConsole, in_words_of_python, one_of, path_of
 
 __all__ = ["Segmenter"]

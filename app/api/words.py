@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from .app.console import Console
-from .gpu_delegate.delegate.options import one_of
-from .gpu_delegate.errors import TexelflowError, UsageError
+from .gpu_delegate.base.errors import TexelflowError, UsageError
+from .gpu_delegate.delegate.delegate_options import one_of
 
 __all__ = ["LibraryConsole", "in_words_of_python", "one_of", "path_of"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
-from texelflow.gpu_delegate.errors import OutputError
+from texelflow.gpu_delegate.base.errors import OutputError
 
 from ..console import Console, counted
 from ..models.catalogue import Progress

@@ -7,7 +7,7 @@ piece have to be those that the piece before it ends with, sample by sample.
 from collections.abc import Sequence
 from itertools import pairwise
 
-from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.base.errors import UsageError
 
 from ..frame.background import is_image
 from ..media.media_inputs import InputKind

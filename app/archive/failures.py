@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from texelflow.gpu_delegate.errors import (
+from texelflow.gpu_delegate.base.errors import (
     CatalogueError,
     DeviceError,
     ModelError,

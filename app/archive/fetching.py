@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from texelflow.gpu_delegate.cache_folder import cache_folder
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.cache_folder import cache_folder
+from texelflow.gpu_delegate.base.errors import MediaError
 
 from ..console import one_line
 from ..media.growing_file import DISK_FULL_ERRORS

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 from ..console import one_line
 from ..threads import ThreadCall

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from texelflow.gpu_delegate.errors import MediaError, TexelflowError, UsageError
+from texelflow.gpu_delegate.base.errors import MediaError, TexelflowError, UsageError
 
 from ..console import one_line
 from ..media.pipe import PIPE

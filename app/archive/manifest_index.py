@@ -24,7 +24,7 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 from .jobs import PieceDone
 from .manifest_lines import MOST_LINE_BYTES, RecordedResult, RunMark, RunRecord, read_manifest_line

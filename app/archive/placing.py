@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import Literal
 
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 from ..atomic import publish
 from ..media.finished import finished_by

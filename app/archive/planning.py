@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.base.errors import UsageError
 
 from ..console import Console, counted, one_line
 from ..media.pipe import PIPE

@@ -13,9 +13,9 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from texelflow.gpu_delegate.egl import Egl
-from texelflow.gpu_delegate.errors import DeviceError
-from texelflow.gpu_delegate.llvm.machine import usable_cores
+from texelflow.gpu_delegate.base.errors import DeviceError
+from texelflow.gpu_delegate.targets.gl.egl import Egl
+from texelflow.gpu_delegate.targets.llvm.machine import usable_cores
 
 from .cluster import ClusterEnded, ClusterEvent, ClusterNode, JobFinished, WorkerJoined, WorkerLost
 from .job_server import GPU_CHOICE, WorkerCharge, WorkerStart

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import astuple
 from typing import IO, Any
 
-from texelflow.gpu_delegate.isolated_python import OURS, python_command
+from texelflow.gpu_delegate.base.isolated_python import OURS, python_command
 
 from ..console import one_line
 from .job_server import GPU_CHOICE, WorkerCharge

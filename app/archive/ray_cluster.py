@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from texelflow.gpu_delegate.errors import UsageError
-from texelflow.gpu_delegate.isolated_python import OURS, python_command
-from texelflow.gpu_delegate.llvm.machine import usable_cores
+from texelflow.gpu_delegate.base.errors import UsageError
+from texelflow.gpu_delegate.base.isolated_python import OURS, python_command
+from texelflow.gpu_delegate.targets.llvm.machine import usable_cores
 
 from ..stale_files import remove_if_stale
 from .cluster import ClusterEnded, ClusterEvent, JobFinished, WorkerLost

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from texelflow.gpu_delegate.egl import Egl, EglDevice
-from texelflow.gpu_delegate.errors import DeviceError
+from texelflow.gpu_delegate.base.errors import DeviceError
+from texelflow.gpu_delegate.targets.gl.egl import Egl, EglDevice
 
 from .job_server import GPU_CHOICE, JobServer
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 from ..console import Console
 from ..media.media_inputs import InputKind

@@ -11,7 +11,7 @@ import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from texelflow.gpu_delegate.errors import OutputError
+from texelflow.gpu_delegate.base.errors import OutputError
 
 from ..atomic import publish
 from ..frame.effects import BUILT_IN_BACKGROUNDS

@@ -18,8 +18,8 @@ from types import MappingProxyType
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
-from texelflow.gpu_delegate.errors import MediaError, UsageError
-from texelflow.gpu_delegate.wording import meant
+from texelflow.gpu_delegate.base.errors import MediaError, UsageError
+from texelflow.gpu_delegate.base.wording import meant
 
 from ..console import one_line
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from texelflow.gpu_delegate.errors import MediaError, UsageError
+from texelflow.gpu_delegate.base.errors import MediaError, UsageError
 
 from ..console import Console, counted, one_line
 from .manifest import MANIFEST_NAME

@@ -3,11 +3,11 @@
 from time import perf_counter
 from typing import Any
 
-from texelflow.gpu_delegate.device import SOFTWARE
-from texelflow.gpu_delegate.errors import UnsupportedError, UsageError
-from texelflow.gpu_delegate.graph import Graph
-from texelflow.gpu_delegate.program import compile_graph
+from texelflow.gpu_delegate.base.errors import UnsupportedError, UsageError
+from texelflow.gpu_delegate.device.device import SOFTWARE
+from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.reading.reader import MAX_OPERATORS
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
 
 from ..console import Console
 from .compile_shapes import SHAPES, shaped

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from texelflow.gpu_delegate.graph import (
+from texelflow.gpu_delegate.model.graph import (
     Activated,
     Attributes,
     Concatenation,
@@ -24,7 +24,7 @@ from texelflow.gpu_delegate.graph import (
     Size2,
     Tensor,
 )
-from texelflow.gpu_delegate.graph import Shape as Sizes
+from texelflow.gpu_delegate.model.graph import Shape as Sizes
 
 OPERANDS = 100  # of a wide concatenation
 

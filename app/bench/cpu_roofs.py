@@ -12,10 +12,10 @@ from time import perf_counter
 
 import numpy as np
 
-from texelflow.gpu_delegate.llvm.compiler import CompiledCode, compile_module
-from texelflow.gpu_delegate.llvm.ir import FLOAT, I64, Function, Module, Register, integer, number, vector
-from texelflow.gpu_delegate.llvm.machine import CpuTarget
-from texelflow.gpu_delegate.roofline import Peaks
+from texelflow.gpu_delegate.targets.glsl.roofline import Peaks
+from texelflow.gpu_delegate.targets.llvm.compiler import CompiledCode, compile_module
+from texelflow.gpu_delegate.targets.llvm.ir import FLOAT, I64, Function, Module, Register, integer, number, vector
+from texelflow.gpu_delegate.targets.llvm.machine import CpuTarget
 
 from .retinaface_layers import FLOAT_BYTES
 

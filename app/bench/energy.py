@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from texelflow.gpu_delegate.library import load_library
+from texelflow.gpu_delegate.targets.gl.library import load_library
 
 POWERCAP = Path("/sys/class/powercap")
 _NVML = "libnvidia-ml.so.1"

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from texelflow.gpu_delegate.compile_options import COMPILE_DEFAULTS, CompileOptions
-from texelflow.gpu_delegate.context import open_context
-from texelflow.gpu_delegate.errors import MediaError, UsageError
-from texelflow.gpu_delegate.memory.options import ARENA
-from texelflow.gpu_delegate.wording import meant
+from texelflow.gpu_delegate.base.errors import MediaError, UsageError
+from texelflow.gpu_delegate.base.wording import meant
+from texelflow.gpu_delegate.plan.compile_options import COMPILE_DEFAULTS, CompileOptions
+from texelflow.gpu_delegate.plan.memory.memory_options import ARENA
+from texelflow.gpu_delegate.targets.gl.context import open_context
 
 from ..console import Console
 from ..files import Files, Read, Write, settle

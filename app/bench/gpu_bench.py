@@ -15,8 +15,8 @@ from time import perf_counter, strftime
 from types import MappingProxyType
 from typing import Any
 
-from texelflow.gpu_delegate.errors import UsageError
-from texelflow.gpu_delegate.isolated_python import OURS, python_command
+from texelflow.gpu_delegate.base.errors import UsageError
+from texelflow.gpu_delegate.base.isolated_python import OURS, python_command
 
 from ..console import Console
 from ..files import Files, Write, settle

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from texelflow.gpu_delegate.context import Context, open_context
-from texelflow.gpu_delegate.errors import TexelflowError
-from texelflow.gpu_delegate.span_clock import SpanClock
+from texelflow.gpu_delegate.base.errors import TexelflowError
+from texelflow.gpu_delegate.targets.gl.context import Context, open_context
+from texelflow.gpu_delegate.targets.gl.span_clock import SpanClock
 
 from ..frame.backends import CpuChoice
 from ..frame.cpu_engine import open_cpu_path

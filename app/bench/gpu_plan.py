@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from texelflow.gpu_delegate.errors import UsageError
-from texelflow.gpu_delegate.wording import meant
+from texelflow.gpu_delegate.base.errors import UsageError
+from texelflow.gpu_delegate.base.wording import meant
 
 from ..models.entries import CATALOGUE
 

@@ -16,7 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
-from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate.targets.gl import opengl
 
 from ..capture.reader import TimeSource
 from ..picture.video_frame import VideoFrame

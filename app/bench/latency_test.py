@@ -3,8 +3,8 @@
 import contextlib
 from typing import Any
 
-from texelflow.gpu_delegate.context import DRAWING
-from texelflow.gpu_delegate.errors import MediaError, UsageError
+from texelflow.gpu_delegate.base.errors import MediaError, UsageError
+from texelflow.gpu_delegate.targets.gl.context import DRAWING
 
 from ..console import Console
 from ..live.sourcing import Waker, open_source

@@ -15,13 +15,13 @@ from typing import Literal, Protocol
 
 import numpy as np
 
+from texelflow.gpu_delegate.base.errors import UsageError
+from texelflow.gpu_delegate.base.wording import meant
 from texelflow.gpu_delegate.cpu.interpreter_module import load_interpreter_module
-from texelflow.gpu_delegate.cpu.writer import write_model
-from texelflow.gpu_delegate.errors import UsageError
-from texelflow.gpu_delegate.graph import Graph
-from texelflow.gpu_delegate.packing import Float32Array
+from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.model.packing import Float32Array
 from texelflow.gpu_delegate.reading.model_file import printable_name
-from texelflow.gpu_delegate.wording import meant
+from texelflow.gpu_delegate.reading.writer import write_model
 
 from .retinaface_layers import from_channel_planes
 

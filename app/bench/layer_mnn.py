@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from texelflow.gpu_delegate.cpu.writer import write_model
-from texelflow.gpu_delegate.errors import DeviceError
-from texelflow.gpu_delegate.graph import Graph
-from texelflow.gpu_delegate.packing import Float32Array
+from texelflow.gpu_delegate.base.errors import DeviceError
+from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.model.packing import Float32Array
+from texelflow.gpu_delegate.reading.writer import write_model
 
 from .layer_contenders import Contender, InputForm, silenced
 

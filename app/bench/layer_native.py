@@ -6,14 +6,14 @@ RGBA bytes is brought into planes by a kernel of the same call.
 
 import numpy as np
 
-from texelflow.gpu_delegate.graph import Graph
-from texelflow.gpu_delegate.llvm.compiler import native_target
-from texelflow.gpu_delegate.llvm.cutting import cut_step, joined_rounds
-from texelflow.gpu_delegate.llvm.frame_steps import FrameKernels, SamplerStep
-from texelflow.gpu_delegate.llvm.planes import planes_of
-from texelflow.gpu_delegate.llvm.runtime import NativeNetwork
-from texelflow.gpu_delegate.llvm.work import WorkTable
-from texelflow.gpu_delegate.packing import Float32Array
+from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.model.packing import Float32Array
+from texelflow.gpu_delegate.targets.llvm.compiler import native_target
+from texelflow.gpu_delegate.targets.llvm.cutting import cut_step, joined_rounds
+from texelflow.gpu_delegate.targets.llvm.frame_steps import FrameKernels, SamplerStep
+from texelflow.gpu_delegate.targets.llvm.native_runtime import NativeNetwork
+from texelflow.gpu_delegate.targets.llvm.planes import planes_of
+from texelflow.gpu_delegate.targets.llvm.work import WorkTable
 
 from ..frame.native_ends import sampled_picture
 from ..picture.picture import rgba_format

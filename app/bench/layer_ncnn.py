@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from texelflow.gpu_delegate.errors import DeviceError
-from texelflow.gpu_delegate.graph import Conv2D, DepthwiseConv2D, Graph, Node
-from texelflow.gpu_delegate.operators import attributes_of
-from texelflow.gpu_delegate.packing import Float32Array
+from texelflow.gpu_delegate.base.errors import DeviceError
+from texelflow.gpu_delegate.model.graph import Conv2D, DepthwiseConv2D, Graph, Node
+from texelflow.gpu_delegate.model.operators import attributes_of
+from texelflow.gpu_delegate.model.packing import Float32Array
 
 from .layer_contenders import Contender, InputForm
 

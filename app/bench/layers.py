@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from texelflow.gpu_delegate.errors import UsageError
-from texelflow.gpu_delegate.graph import Graph
-from texelflow.gpu_delegate.llvm.compiler import available, native_target
-from texelflow.gpu_delegate.llvm.pool import MOST_POOL_THREADS
+from texelflow.gpu_delegate.base.errors import UsageError
+from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.targets.llvm.compiler import available, native_target
+from texelflow.gpu_delegate.targets.llvm.pool import MOST_POOL_THREADS
 
 from ..console import Console
 from ..files import Files, Write, settle

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from texelflow.gpu_delegate.errors import DeviceError, UsageError
+from texelflow.gpu_delegate.base.errors import DeviceError, UsageError
 
 from ..console import Console
 from ..displays import some_display

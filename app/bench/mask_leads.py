@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from texelflow.gpu_delegate.compile_options import CompileOptions
-from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.base.errors import UsageError
+from texelflow.gpu_delegate.plan.compile_options import CompileOptions
 
 from ..console import Console
 from ..files import Files, Read, settle

@@ -9,9 +9,9 @@ from types import MappingProxyType
 
 import numpy as np
 
-from texelflow.gpu_delegate.compile_options import CompileOptions
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.model.layout import Precision
+from texelflow.gpu_delegate.plan.compile_options import CompileOptions
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 from ..console import Console
 from ..frame.backdrop import Backdrop

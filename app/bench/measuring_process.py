@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from texelflow.gpu_delegate.isolated_python import OURS, python_command
+from texelflow.gpu_delegate.base.isolated_python import OURS, python_command
 
 from ..console import one_line
 from ..signals import StopFlag

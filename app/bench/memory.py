@@ -1,7 +1,7 @@
 """Names of networks go in; how much memory each strategy plans for their tensors comes out, and how long that takes.
 
-Strategies are those of gpu_delegate/memory/registry.py. A plan is proven where it takes as much as the lower bound, or
-as the exact planner has proven to be the least.
+Strategies are those of gpu_delegate/plan/memory/registry.py. A plan is proven where it takes as much as the lower
+bound, or as the exact planner has proven to be the least.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -11,10 +11,10 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from texelflow.gpu_delegate.errors import DeviceError
-from texelflow.gpu_delegate.memory.options import ARENA
-from texelflow.gpu_delegate.memory.plan import MemoryPlan
-from texelflow.gpu_delegate.memory.registry import BOUNDS, STRATEGIES, Strategy
+from texelflow.gpu_delegate.base.errors import DeviceError
+from texelflow.gpu_delegate.plan.memory.memory_options import ARENA
+from texelflow.gpu_delegate.plan.memory.memory_plan import MemoryPlan
+from texelflow.gpu_delegate.plan.memory.registry import BOUNDS, STRATEGIES, Strategy
 
 from ..console import Console
 from ..files import Files, Write, settle

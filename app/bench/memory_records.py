@@ -10,18 +10,18 @@ from typing import Literal
 
 import numpy as np
 
-from texelflow.gpu_delegate.compile_options import CompileOptions
-from texelflow.gpu_delegate.compiled_partitions import compile_partitions
-from texelflow.gpu_delegate.device import SOFTWARE
-from texelflow.gpu_delegate.errors import CatalogueError, DeviceError, UnsupportedError
-from texelflow.gpu_delegate.graph import Graph
-from texelflow.gpu_delegate.llvm.compiler import native_target
-from texelflow.gpu_delegate.llvm.program import compile_native
-from texelflow.gpu_delegate.memory.op_graph import op_records
-from texelflow.gpu_delegate.memory.options import REWRITTEN
-from texelflow.gpu_delegate.memory.records import UsageRecord
-from texelflow.gpu_delegate.program import compile_graph
+from texelflow.gpu_delegate.base.errors import CatalogueError, DeviceError, UnsupportedError
+from texelflow.gpu_delegate.device.device import SOFTWARE
+from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.plan.compile_options import CompileOptions
+from texelflow.gpu_delegate.plan.memory.memory_options import REWRITTEN
+from texelflow.gpu_delegate.plan.memory.op_graph import op_records
+from texelflow.gpu_delegate.plan.memory.records import UsageRecord
 from texelflow.gpu_delegate.reading.reader import load_model
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
+from texelflow.gpu_delegate.targets.glsl.compiled_partitions import compile_partitions
+from texelflow.gpu_delegate.targets.llvm.compiler import native_target
+from texelflow.gpu_delegate.targets.llvm.native_program import compile_native
 
 from ..models.catalogue import CATALOGUE, Progress, resolve
 from ..models.networks import ALL_NETWORKS, drawn

@@ -5,7 +5,7 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Any
 
-from texelflow.gpu_delegate.memory.options import MemoryMode, MemoryOptions
+from texelflow.gpu_delegate.plan.memory.memory_options import MemoryMode, MemoryOptions
 
 from ..console import Console
 from .model_table import markdown_lines

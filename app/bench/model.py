@@ -9,11 +9,11 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
-from texelflow.gpu_delegate.context import open_context
+from texelflow.gpu_delegate.base.errors import UnsupportedError
 from texelflow.gpu_delegate.cpu.delegation import Delegation
-from texelflow.gpu_delegate.dispatch_times import time_dispatches
-from texelflow.gpu_delegate.errors import UnsupportedError
-from texelflow.gpu_delegate.graph import Graph
+from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.targets.gl.context import open_context
+from texelflow.gpu_delegate.targets.gl.dispatch_times import time_dispatches
 
 from ..console import Console
 from ..files import Files, Read, Write, settle

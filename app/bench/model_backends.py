@@ -9,15 +9,15 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from texelflow.gpu_delegate.context import Context, open_context
 from texelflow.gpu_delegate.cpu.delegation import Delegation
 from texelflow.gpu_delegate.cpu.reference import Reference
-from texelflow.gpu_delegate.graph import Graph, Shape
-from texelflow.gpu_delegate.kernel import compile_s
-from texelflow.gpu_delegate.llvm.compiler import native_target
-from texelflow.gpu_delegate.llvm.runtime import NativeNetwork
-from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
-from texelflow.gpu_delegate.runtime import Program
+from texelflow.gpu_delegate.model.graph import Graph, Shape
+from texelflow.gpu_delegate.targets.gl.context import Context, open_context
+from texelflow.gpu_delegate.targets.gl.runtime import Program
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph, compile_graph
+from texelflow.gpu_delegate.targets.glsl.glsl_kernel import compile_s
+from texelflow.gpu_delegate.targets.llvm.compiler import native_target
+from texelflow.gpu_delegate.targets.llvm.native_runtime import NativeNetwork
 from texelflow.gpu_delegate.tuning.store import tuned_device
 
 from ..console import Console

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from texelflow.gpu_delegate.dispatch_times import DispatchTimes
-from texelflow.gpu_delegate.program import CompiledGraph
-from texelflow.gpu_delegate.roofline import Cost, Peaks, cost_of
+from texelflow.gpu_delegate.targets.gl.dispatch_times import DispatchTimes
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph
+from texelflow.gpu_delegate.targets.glsl.roofline import Cost, Peaks, cost_of
 
 from ..frame.stats import summarize
 from ..process_usage import ProcessUsage

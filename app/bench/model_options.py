@@ -7,12 +7,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-from texelflow.gpu_delegate.compile_options import COMPILE_DEFAULTS, CompileOptions
-from texelflow.gpu_delegate.device import COMPILE_BUDGET_S
-from texelflow.gpu_delegate.errors import UsageError
-from texelflow.gpu_delegate.llvm.pool import MOST_POOL_THREADS
+from texelflow.gpu_delegate.base.errors import UsageError
+from texelflow.gpu_delegate.base.wording import meant
+from texelflow.gpu_delegate.device.device import COMPILE_BUDGET_S
+from texelflow.gpu_delegate.plan.compile_options import COMPILE_DEFAULTS, CompileOptions
 from texelflow.gpu_delegate.reading.model_file import printable_name
-from texelflow.gpu_delegate.wording import meant
+from texelflow.gpu_delegate.targets.llvm.pool import MOST_POOL_THREADS
 
 from ..verbs.precision import checked_budget, parse_memory, parse_precision
 from .model_aliases import ALIASES, MOST_SECONDS, Alias

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from texelflow.gpu_delegate.errors import CatalogueError, UsageError
+from texelflow.gpu_delegate.base.errors import CatalogueError, UsageError
 
 from ..console import Console, counted
 from ..models.catalogue import CATALOGUE, resolve

@@ -11,24 +11,24 @@ from functools import partial
 from statistics import median
 from typing import Any
 
+from texelflow.gpu_delegate.base.errors import DeviceError, ModelError, UnsupportedError, UsageError
+from texelflow.gpu_delegate.base.wording import meant
 from texelflow.gpu_delegate.cases.case_group import CaseGroup
 from texelflow.gpu_delegate.cases.op_case import CaseArray
 from texelflow.gpu_delegate.cases.table import cases_of
-from texelflow.gpu_delegate.context import Context, open_context
 from texelflow.gpu_delegate.cpu.interpreter_module import load_interpreter_module
 from texelflow.gpu_delegate.cpu.reference import Reference
-from texelflow.gpu_delegate.cpu.writer import write_model
-from texelflow.gpu_delegate.errors import DeviceError, ModelError, UnsupportedError, UsageError
-from texelflow.gpu_delegate.graph import Graph
-from texelflow.gpu_delegate.llvm.compiler import available
-from texelflow.gpu_delegate.llvm.pool import MOST_POOL_THREADS
-from texelflow.gpu_delegate.llvm.runtime import NativeNetwork
+from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.ops.registry import OPS, SUPPORTED_OPS
-from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.reading.model_file import printable_name
-from texelflow.gpu_delegate.runtime import Program
+from texelflow.gpu_delegate.reading.writer import write_model
+from texelflow.gpu_delegate.targets.gl.context import Context, open_context
+from texelflow.gpu_delegate.targets.gl.runtime import Program
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
+from texelflow.gpu_delegate.targets.llvm.compiler import available
+from texelflow.gpu_delegate.targets.llvm.native_runtime import NativeNetwork
+from texelflow.gpu_delegate.targets.llvm.pool import MOST_POOL_THREADS
 from texelflow.gpu_delegate.tuning.store import tuned_device
-from texelflow.gpu_delegate.wording import meant
 
 from ..console import Console, counted
 from ..signals import StopFlag, exit_code, stop_flag

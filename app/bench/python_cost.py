@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 from statistics import quantiles
 from typing import Any
 
-from texelflow.gpu_delegate.calls import Calls
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.opengl import Uint, entry_point
+from texelflow.gpu_delegate.targets.gl.calls import Calls
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.gl.opengl import Uint, entry_point
 
 from ..frame.pipeline import Pipeline, Stage
 from ..overlay.gui import load_imgui

@@ -16,8 +16,8 @@ import cv2
 import numpy as np
 
 from texelflow.assets import make_clip
-from texelflow.gpu_delegate.errors import MediaError, UsageError
-from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.base.errors import MediaError, UsageError
+from texelflow.gpu_delegate.model.layout import Precision
 
 from ..console import Console
 from ..files import Files, Read, settle

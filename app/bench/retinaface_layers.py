@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
 
-from texelflow.gpu_delegate.errors import UsageError
-from texelflow.gpu_delegate.graph import Conv2D, DepthwiseConv2D, Graph, Node, Tensor, Transpose
-from texelflow.gpu_delegate.operators import attributes_of
-from texelflow.gpu_delegate.roofline import Cost
+from texelflow.gpu_delegate.base.errors import UsageError
+from texelflow.gpu_delegate.model.graph import Conv2D, DepthwiseConv2D, Graph, Node, Tensor, Transpose
+from texelflow.gpu_delegate.model.operators import attributes_of
+from texelflow.gpu_delegate.targets.glsl.roofline import Cost
 
 from ..models.drawing import Network
 

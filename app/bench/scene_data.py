@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from texelflow.gpu_delegate.errors import MediaError, UsageError
+from texelflow.gpu_delegate.base.errors import MediaError, UsageError
 
 from ..picture.preprocess import ImageSize
 

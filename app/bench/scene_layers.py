@@ -11,7 +11,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 from ..picture.preprocess import Floats, ImageSize
 from .scene_data import Background, Levels, Person

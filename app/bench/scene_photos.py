@@ -16,8 +16,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from texelflow.gpu_delegate.cache_folder import cache_folder
-from texelflow.gpu_delegate.errors import CatalogueError, MediaError
+from texelflow.gpu_delegate.base.cache_folder import cache_folder
+from texelflow.gpu_delegate.base.errors import CatalogueError, MediaError
 
 from ..models.download import DownloadProgress, download_source
 from ..models.temp_folder import store_whole, temp_folder

@@ -10,8 +10,8 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from texelflow.gpu_delegate.errors import CatalogueError, UsageError
-from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.base.errors import CatalogueError, UsageError
+from texelflow.gpu_delegate.model.layout import Precision
 
 from ..console import Console, Report
 from ..files import Files, Read, Write, settle

@@ -8,13 +8,13 @@ from typing import Any, get_args
 
 import numpy as np
 
-from texelflow.gpu_delegate.context import open_context
-from texelflow.gpu_delegate.delegate.border import ProgramBorder
+from texelflow.gpu_delegate.base.errors import UsageError
+from texelflow.gpu_delegate.delegate.io_binding import ProgramBorder
 from texelflow.gpu_delegate.delegate.repacking import RepackingPrograms
 from texelflow.gpu_delegate.delegate.synchronization import WaitType
-from texelflow.gpu_delegate.errors import UsageError
-from texelflow.gpu_delegate.program import compile_graph
-from texelflow.gpu_delegate.runtime import Program
+from texelflow.gpu_delegate.targets.gl.context import open_context
+from texelflow.gpu_delegate.targets.gl.runtime import Program
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
 from texelflow.gpu_delegate.tuning.store import tuned_device
 
 from ..console import Console

@@ -11,9 +11,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from texelflow.gpu_delegate.errors import UsageError
-from texelflow.gpu_delegate.isolated_python import OURS, python_command
-from texelflow.gpu_delegate.wording import counted, meant
+from texelflow.gpu_delegate.base.errors import UsageError
+from texelflow.gpu_delegate.base.isolated_python import OURS, python_command
+from texelflow.gpu_delegate.base.wording import counted, meant
 
 from ..console import Console
 from ..files import Files, Write, settle

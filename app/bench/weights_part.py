@@ -14,16 +14,16 @@ from time import perf_counter
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from texelflow.gpu_delegate.context import open_context
-from texelflow.gpu_delegate.errors import DeviceError, TexelflowError
-from texelflow.gpu_delegate.graph import Graph
-from texelflow.gpu_delegate.llvm.planes import FLOAT_BYTES
-from texelflow.gpu_delegate.llvm.runtime import NativeNetwork
-from texelflow.gpu_delegate.program import compile_graph
+from texelflow.gpu_delegate.base.errors import DeviceError, TexelflowError
+from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.programs.weights_cache import WeightsCache
 from texelflow.gpu_delegate.reading.reader import model_file_bytes, read_model
-from texelflow.gpu_delegate.runtime import Program
+from texelflow.gpu_delegate.targets.gl.context import open_context
+from texelflow.gpu_delegate.targets.gl.runtime import Program
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
+from texelflow.gpu_delegate.targets.llvm.native_runtime import NativeNetwork
+from texelflow.gpu_delegate.targets.llvm.planes import FLOAT_BYTES
 from texelflow.gpu_delegate.tuning.store import tuned_device
-from texelflow.gpu_delegate.weights_cache import WeightsCache
 
 from ..process_usage import process_usage
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from time import perf_counter_ns
 
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 from ..media.sound_blocks import SoundBlock
 from ..media.sources import FileSource

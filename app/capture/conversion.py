@@ -8,7 +8,7 @@ from dataclasses import replace
 import av
 import numpy as np
 
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 from ..picture.convert import Rgba
 from ..picture.picture import ImageSize, Matrix, Orientation, Picture, PictureFormat, rgba_picture

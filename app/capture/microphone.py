@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterator
 from time import perf_counter_ns
 from typing import TypeAlias
 
-from texelflow.gpu_delegate.errors import TexelflowError
+from texelflow.gpu_delegate.base.errors import TexelflowError
 
 from ..media.sound_blocks import SoundBlock, SoundHistory
 from .source import SourceError

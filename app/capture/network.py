@@ -8,7 +8,7 @@ from typing import Any
 import av
 from av.codec.context import Flags
 
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 from ..media.sources import MAX_PIXELS, MAX_SIDE, pick_stream
 from ..picture.video_frame import FrameMaker, orientation_of, picture_format

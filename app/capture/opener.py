@@ -4,7 +4,7 @@ import os
 import re
 from functools import partial
 
-from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.base.errors import UsageError
 
 from .camera import open_camera
 from .clip import open_clip

@@ -15,7 +15,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 from ..media.sources import MAX_PIXELS, MAX_SIDE
 from ..picture.convert import Rgba, ToRgba

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import TypeAlias
 
-from texelflow.gpu_delegate.errors import TexelflowError
+from texelflow.gpu_delegate.base.errors import TexelflowError
 
 from .source import CapturedFrame, Opener, Source
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import av
 
-from texelflow.gpu_delegate.wording import meant
+from texelflow.gpu_delegate.base.wording import meant
 
 from ..console import one_line
 from ..media.sound_blocks import RATE_HZ, BlockDecoder, SoundBlock, duration_ns

@@ -6,8 +6,8 @@ Times are measured in backend_times.py, which is loaded only where they are need
 import os
 from typing import TYPE_CHECKING
 
-from texelflow.gpu_delegate.errors import UsageError
-from texelflow.gpu_delegate.wording import meant
+from texelflow.gpu_delegate.base.errors import UsageError
+from texelflow.gpu_delegate.base.wording import meant
 
 if TYPE_CHECKING:
     from .backend_times import BackendTimes

@@ -6,9 +6,9 @@ pictures are the same in every run.
 
 from pathlib import Path
 
-from texelflow.gpu_delegate import opengl
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.errors import TexelflowError
+from texelflow.gpu_delegate.base.errors import TexelflowError
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 from ..picture.picture import Picture, PictureFormat
 from ..picture.preprocess import ImageSize, sampling

@@ -14,14 +14,14 @@ from time import perf_counter
 
 import numpy as np
 
-from texelflow.gpu_delegate import debug
-from texelflow.gpu_delegate.compile_options import CompileOptions
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.disk_cache import DiskCache
-from texelflow.gpu_delegate.errors import DeviceError, UnsupportedError
-from texelflow.gpu_delegate.llvm.compiler import available, llvm_version, native_target
-from texelflow.gpu_delegate.llvm.loading import compiling_files
-from texelflow.gpu_delegate.signature import graph_signature
+from texelflow.gpu_delegate.base import debug
+from texelflow.gpu_delegate.base.disk_cache import DiskCache
+from texelflow.gpu_delegate.base.errors import DeviceError, UnsupportedError
+from texelflow.gpu_delegate.plan.compile_options import CompileOptions
+from texelflow.gpu_delegate.plan.signature import graph_signature
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.llvm.compiler import available, llvm_version, native_target
+from texelflow.gpu_delegate.targets.llvm.loading import compiling_files
 from texelflow.gpu_delegate.tuning.store import device_key, is_tuned
 
 from ..models.loading import FrameModel

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from texelflow.gpu_delegate.compile_options import CompileOptions
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.layout import Precision
-from texelflow.gpu_delegate.weights_cache import WeightsCache
+from texelflow.gpu_delegate.model.layout import Precision
+from texelflow.gpu_delegate.plan.compile_options import CompileOptions
+from texelflow.gpu_delegate.programs.weights_cache import WeightsCache
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 Backend = Literal["gl", "cpu"]
 CpuEngine = Literal["auto", "native", "tflite"]

@@ -7,8 +7,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from texelflow.gpu_delegate.errors import MediaError
-from texelflow.gpu_delegate.wording import meant
+from texelflow.gpu_delegate.base.errors import MediaError
+from texelflow.gpu_delegate.base.wording import meant
 
 from ..media.image_file import image_kind, read_image_file
 from ..picture.convert import ToRgba

@@ -1,7 +1,7 @@
 """A frame and its mask on the device go in, its blurred background comes out, small and without the person.
 
-The definition, which tests/pictures.py has in NumPy. The background is the frame weighted by (1 - mask) cubed, so that
-nothing of the person spreads into it, and little of pixels that are in part person, as at hair:
+The definition, which tests/helpers/pictures.py has in NumPy. The background is the frame weighted by (1 - mask) cubed,
+so that nothing of the person spreads into it, and little of pixels that are in part person, as at hair:
 
     shrink  cells of factor x factor pixels become their means of (red, green, blue, 1) * weight, as 4 x 4 of
             them tell that are evenly spread, or all 3 x 3; beyond its edges the frame repeats its last row and column
@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, exp
 
-from texelflow.gpu_delegate import opengl
-from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 from ..picture.preprocess import ImageSize
 from .drawing import Drawing

@@ -1,9 +1,9 @@
 """A number of bytes goes in, a buffer on the device for a mask comes out."""
 
-from texelflow.gpu_delegate import opengl
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.errors import DeviceError
-from texelflow.gpu_delegate.opengl import BufferRange
+from texelflow.gpu_delegate.base.errors import DeviceError
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.gl.opengl import BufferRange
 
 from ..picture.preprocess import ImageSize
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Protocol
 
-from texelflow.gpu_delegate import opengl
-from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 from ..media.sources import VideoFrame
 from ..picture.preprocess import Fit, ImageSize

@@ -8,9 +8,9 @@ frame's where the network never saw it. Colors are those of PASCAL VOC's develop
 
 from typing import Any
 
-from texelflow.gpu_delegate import opengl
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.layout import ceil_div
+from texelflow.gpu_delegate.model.layout import ceil_div
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 from ..picture.preprocess import Fit, ImageSize, sampling
 from .drawing import FRAME_SAMPLERS, Drawing

@@ -7,9 +7,9 @@ such code, it takes a GPU that is none of software.
 import contextlib
 from collections.abc import Callable, Iterator
 
-from texelflow.gpu_delegate import debug
-from texelflow.gpu_delegate.context import DRAWING, Context, open_context, too_old
-from texelflow.gpu_delegate.errors import DeviceError, UsageError
+from texelflow.gpu_delegate.base import debug
+from texelflow.gpu_delegate.base.errors import DeviceError, UsageError
+from texelflow.gpu_delegate.targets.gl.context import DRAWING, Context, open_context, too_old
 
 from ..console import Console
 from ..models.loading import FrameModel

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from texelflow.gpu_delegate.errors import DeviceError, UnsupportedError
+from texelflow.gpu_delegate.base.errors import DeviceError, UnsupportedError
 
 from ..models.loading import FrameModel
 from ..picture.picture import PictureFormat

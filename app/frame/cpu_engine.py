@@ -5,9 +5,9 @@
 
 from typing import Protocol
 
-from texelflow.gpu_delegate import debug
+from texelflow.gpu_delegate.base import debug
+from texelflow.gpu_delegate.base.errors import DeviceError, UnsupportedError
 from texelflow.gpu_delegate.cpu.delegation import Delegation
-from texelflow.gpu_delegate.errors import DeviceError, UnsupportedError
 
 from ..models.loading import FrameModel
 from ..picture.picture import Picture, PictureFormat

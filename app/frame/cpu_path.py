@@ -16,9 +16,9 @@ import numpy as np
 from texelflow.gpu_delegate.cpu.delegation import Delegation
 from texelflow.gpu_delegate.cpu.reference import Reference, is_apart
 from texelflow.gpu_delegate.cpu.rewriting import rewritten
-from texelflow.gpu_delegate.packing import Float32Array, in_file_type
-from texelflow.gpu_delegate.quantization import dequantized
-from texelflow.gpu_delegate.weights_cache import WeightsCache
+from texelflow.gpu_delegate.model.packing import Float32Array, in_file_type
+from texelflow.gpu_delegate.model.quantization import dequantized
+from texelflow.gpu_delegate.programs.weights_cache import WeightsCache
 
 from ..models.loading import FrameModel, input_values, preprocessing_for
 from ..models.spec import ModelSpec, PictureSpec

@@ -3,9 +3,9 @@
 import ctypes
 from collections.abc import Mapping, Sequence
 
-from texelflow.gpu_delegate import opengl
-from texelflow.gpu_delegate.context import Context, compile_program
-from texelflow.gpu_delegate.shader import ParameterValue, load
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.context import Context, compile_program
+from texelflow.gpu_delegate.targets.glsl.shader import ParameterValue, load
 
 from ..picture.preprocess import ImageSize
 

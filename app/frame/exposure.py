@@ -5,10 +5,10 @@ app/picture/exposure.py is the other implementation of what app/picture/preproce
 
 import numpy as np
 
-from texelflow.gpu_delegate import opengl, program_log
-from texelflow.gpu_delegate.context import Context, compile_compute
-from texelflow.gpu_delegate.roofline import Cost
-from texelflow.gpu_delegate.shader import ParameterValue, load
+from texelflow.gpu_delegate.targets.gl import opengl, program_log
+from texelflow.gpu_delegate.targets.gl.context import Context, compile_compute
+from texelflow.gpu_delegate.targets.glsl.roofline import Cost
+from texelflow.gpu_delegate.targets.glsl.shader import ParameterValue, load
 
 from ..picture import exposure
 from ..picture.planes import Indices

@@ -3,8 +3,8 @@
 Where the mask is between 0 and 1 a pixel is a mixture of both, and over another background a fringe of the old one is
 seen. The share of the background is taken out by the local means of both colors, as blur fusion does in one pass
 (M. Forte, "Approximate Fast Foreground Color Estimation", ICIP 2021), but for one thing: of the means only their
-difference counts, which leaves the pixel's own detail. The definition, which tests/pictures.py has in NumPy, with the
-frame's color c, the mask a with the look's curve, and the mask m that is drawn, which may have another edge:
+difference counts, which leaves the pixel's own detail. The definition, which tests/helpers/pictures.py has in NumPy,
+with the frame's color c, the mask a with the look's curve, and the mask m that is drawn, which may have another edge:
 
     cells   squares of `side` pixels, a share of the frame's height: c and a of the pixel in the middle, in bytes, a not
             softened; in the last row and column, the middle is in the frame at least
@@ -20,8 +20,8 @@ The side, the power and the 0.0004 were chosen on photographs of one man over se
 and with refined masks.
 """
 
-from texelflow.gpu_delegate import opengl
-from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 from ..picture.preprocess import ImageSize
 from .blur import cell_counts

@@ -6,13 +6,13 @@ Of a network that puts out a picture that comes out, with four channels.
 import contextlib
 from typing import Protocol
 
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.errors import UnsupportedError
-from texelflow.gpu_delegate.gl_buffers import read_buffer
-from texelflow.gpu_delegate.opengl import BufferRange
-from texelflow.gpu_delegate.packing import in_file_type
-from texelflow.gpu_delegate.quantization import dequantized
-from texelflow.gpu_delegate.runtime import CompileProgress
+from texelflow.gpu_delegate.base.errors import UnsupportedError
+from texelflow.gpu_delegate.model.packing import in_file_type
+from texelflow.gpu_delegate.model.quantization import dequantized
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.gl.gl_buffers import read_buffer
+from texelflow.gpu_delegate.targets.gl.opengl import BufferRange
+from texelflow.gpu_delegate.targets.gl.runtime import CompileProgress
 
 from ..models.loading import FrameModel, PictureModel, SegmentationModel
 from ..picture.picture import Picture, PictureFormat

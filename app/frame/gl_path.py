@@ -4,10 +4,10 @@ import contextlib
 from collections.abc import Generator, Iterator
 from typing import Any
 
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.runtime import CompileProgress, Program, TensorRange
+from texelflow.gpu_delegate.programs.weights_cache import graph_compiler
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.gl.runtime import CompileProgress, Program, TensorRange
 from texelflow.gpu_delegate.tuning.store import tuned_device
-from texelflow.gpu_delegate.weights_cache import graph_compiler
 
 from ..models.loading import FrameModel, PictureModel, input_values, output_scale, preprocessing_for
 from ..picture.picture import Picture, PictureFormat

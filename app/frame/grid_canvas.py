@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from texelflow.gpu_delegate import opengl
-from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 from ..picture.grid import CellPlace, PictureGrid
 from ..picture.preprocess import ImageSize

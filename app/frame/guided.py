@@ -41,9 +41,9 @@ Coefficients are interpolated by the device's own filter, since nothing on the C
 picture shows.
 """
 
-from texelflow.gpu_delegate import opengl
-from texelflow.gpu_delegate.calls import CallCache
-from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.calls import CallCache
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 from ..picture.preprocess import Fit, ImageSize, SampledAxis, Sampling, sampling
 from .drawing import FRAME_SAMPLERS, Drawing

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Generator
 from dataclasses import dataclass, field
 
-from texelflow.gpu_delegate.errors import DeviceError
+from texelflow.gpu_delegate.base.errors import DeviceError
 
 from ..models.loading import FrameModel
 from ..picture.picture import PictureFormat

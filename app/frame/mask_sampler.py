@@ -4,8 +4,8 @@ are apart comes out.
 
 from dataclasses import replace
 
-from texelflow.gpu_delegate.errors import DeviceError, ModelError
-from texelflow.gpu_delegate.quantization import dequantized
+from texelflow.gpu_delegate.base.errors import DeviceError, ModelError
+from texelflow.gpu_delegate.model.quantization import dequantized
 
 from ..models.loading import FrameModel
 from ..picture.picture import PictureFormat

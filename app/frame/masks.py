@@ -12,8 +12,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from texelflow.gpu_delegate.compare import errors
-from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.cpu.compare import errors
+from texelflow.gpu_delegate.model.layout import Precision
 
 from ..media.recorder import write_png
 from ..picture.convert import Rgba

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from texelflow.gpu_delegate.llvm.mask_resize import ResizedMask
-from texelflow.gpu_delegate.llvm.sampler import SampledChannel, SampledPicture, SampledPlane
+from texelflow.gpu_delegate.targets.llvm.mask_resize import ResizedMask
+from texelflow.gpu_delegate.targets.llvm.sampler import SampledChannel, SampledPicture, SampledPlane
 
 from ..picture.picture import ImageSize, PictureFormat
 from ..picture.sampling import Fit, SampledAxis, Sampling, sampling

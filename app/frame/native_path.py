@@ -11,16 +11,22 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
+from texelflow.gpu_delegate.base.wording import counted
 from texelflow.gpu_delegate.cpu.delegation import Delegation
-from texelflow.gpu_delegate.graph import Attributes, Graph, Node, Softmax, Tensor
-from texelflow.gpu_delegate.llvm.compiler import native_target
-from texelflow.gpu_delegate.llvm.frame_steps import FrameKernels, FrameMaskStep, SamplerStep, frame_table, step_table
-from texelflow.gpu_delegate.llvm.planes import planes_of
-from texelflow.gpu_delegate.llvm.runtime import NativeNetwork
-from texelflow.gpu_delegate.packing import in_file_type
-from texelflow.gpu_delegate.quantization import dequantized, is_quantized
-from texelflow.gpu_delegate.weights_cache import WeightsCache
-from texelflow.gpu_delegate.wording import counted
+from texelflow.gpu_delegate.model.graph import Attributes, Graph, Node, Softmax, Tensor
+from texelflow.gpu_delegate.model.packing import in_file_type
+from texelflow.gpu_delegate.model.quantization import dequantized, is_quantized
+from texelflow.gpu_delegate.programs.weights_cache import WeightsCache
+from texelflow.gpu_delegate.targets.llvm.compiler import native_target
+from texelflow.gpu_delegate.targets.llvm.frame_steps import (
+    FrameKernels,
+    FrameMaskStep,
+    SamplerStep,
+    frame_table,
+    step_table,
+)
+from texelflow.gpu_delegate.targets.llvm.native_runtime import NativeNetwork
+from texelflow.gpu_delegate.targets.llvm.planes import planes_of
 
 from ..models.loading import FrameModel, PictureModel, input_values, preprocessing_for
 from ..picture.exposure import Exposure

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from texelflow.gpu_delegate.compile_options import COMPILE_DEFAULTS, CompileOptions
-from texelflow.gpu_delegate.weights_cache import WeightsCache
+from texelflow.gpu_delegate.plan.compile_options import COMPILE_DEFAULTS, CompileOptions
+from texelflow.gpu_delegate.programs.weights_cache import WeightsCache
 
 from ..picture.preprocess import Fit, Preprocessing
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from texelflow.gpu_delegate.opengl import BufferSpan
-from texelflow.gpu_delegate.shader import ParameterValue
+from texelflow.gpu_delegate.targets.gl.opengl import BufferSpan
+from texelflow.gpu_delegate.targets.glsl.shader import ParameterValue
 
 from ..picture.preprocess import ImageSize
 from .effects import Effect, picture_effects

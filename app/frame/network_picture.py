@@ -11,9 +11,9 @@ the network never saw it, alpha 0. With strength s and the frame's color f the e
     mask                     c.a
 """
 
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.opengl import BufferSpan
-from texelflow.gpu_delegate.shader import ParameterValue
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.gl.opengl import BufferSpan
+from texelflow.gpu_delegate.targets.glsl.shader import ParameterValue
 
 from ..picture.preprocess import Fit, ImageSize, sampling
 from .backdrop import Backdrop

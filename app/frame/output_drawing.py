@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 from ..picture.preprocess import Fit, ImageSize
 from .backdrop import Backdrop

@@ -4,10 +4,10 @@ import contextlib
 
 import numpy as np
 
-from texelflow.gpu_delegate import opengl
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.packing import in_file_type
-from texelflow.gpu_delegate.quantization import dequantized
+from texelflow.gpu_delegate.model.packing import in_file_type
+from texelflow.gpu_delegate.model.quantization import dequantized
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 from ..models.loading import PictureModel
 from ..picture.picture import Picture, PictureFormat

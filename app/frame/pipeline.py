@@ -6,7 +6,7 @@ most of its work in the call) the pipeline waits for the device after each stage
 finished work.
 
 Stages that call nothing but OpenGL are gathered: what several in a row call is made together, by one call of native
-code (gpu_delegate/calls.py), and they are timed by clocks that are read in between.
+code (gpu_delegate/targets/gl/calls.py), and they are timed by clocks that are read in between.
 """
 
 import dataclasses
@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import Any, Literal, NamedTuple
 
-from texelflow.gpu_delegate import opengl
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.errors import DeviceError
-from texelflow.gpu_delegate.gpu_timer import Borders, GpuClock, GpuTimer, timer_health
+from texelflow.gpu_delegate.base.errors import DeviceError
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.gl.gpu_timer import Borders, GpuClock, GpuTimer, timer_health
 
 from ..media.sources import VideoFrame
 from .stage_marks import StageMarks

@@ -14,9 +14,9 @@ between its neighbors, if the newest frame has one.
 
 from dataclasses import dataclass
 
-from texelflow.gpu_delegate import opengl
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.shader import ParameterValue
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.glsl.shader import ParameterValue
 
 from ..picture.preprocess import Fit
 from .guided import GuidedFilter

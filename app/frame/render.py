@@ -3,10 +3,10 @@
 from dataclasses import dataclass, replace
 from types import TracebackType
 
-from texelflow.gpu_delegate.calls import CallCache
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.opengl import BufferSpan
-from texelflow.gpu_delegate.shader import ParameterValue
+from texelflow.gpu_delegate.targets.gl.calls import CallCache
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.gl.opengl import BufferSpan
+from texelflow.gpu_delegate.targets.glsl.shader import ParameterValue
 
 from ..picture.preprocess import Fit, ImageSize, sampling
 from .backdrop import Backdrop

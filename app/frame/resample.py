@@ -9,16 +9,16 @@ from typing import Literal
 
 import numpy as np
 
-from texelflow.gpu_delegate import opengl, program_log
-from texelflow.gpu_delegate.calls import CallCache
-from texelflow.gpu_delegate.context import Context, compile_compute
-from texelflow.gpu_delegate.errors import TexelflowError
-from texelflow.gpu_delegate.graph import Steps
-from texelflow.gpu_delegate.layout import ceil_div
-from texelflow.gpu_delegate.limits import Limits
-from texelflow.gpu_delegate.opengl import BufferSpan
-from texelflow.gpu_delegate.roofline import Cost
-from texelflow.gpu_delegate.shader import ParameterValue, load
+from texelflow.gpu_delegate.base.errors import TexelflowError
+from texelflow.gpu_delegate.device.limits import Limits
+from texelflow.gpu_delegate.model.graph import Steps
+from texelflow.gpu_delegate.model.layout import ceil_div
+from texelflow.gpu_delegate.targets.gl import opengl, program_log
+from texelflow.gpu_delegate.targets.gl.calls import CallCache
+from texelflow.gpu_delegate.targets.gl.context import Context, compile_compute
+from texelflow.gpu_delegate.targets.gl.opengl import BufferSpan
+from texelflow.gpu_delegate.targets.glsl.roofline import Cost
+from texelflow.gpu_delegate.targets.glsl.shader import ParameterValue, load
 
 from ..picture.preprocess import Fit, ImageSize, Preprocessing, SampledAxis, Sampling, sampling
 from .exposure import ExposurePass

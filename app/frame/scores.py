@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from texelflow.gpu_delegate import opengl
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.opengl import BufferRange
-from texelflow.gpu_delegate.packing import Float32Array, phwc4
+from texelflow.gpu_delegate.model.packing import Float32Array, phwc4
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.gl.opengl import BufferRange
 
 from ..picture.preprocess import ImageSize
 from .buffers import mask_buffer

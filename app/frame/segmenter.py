@@ -10,11 +10,12 @@ from typing import ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
-from texelflow.gpu_delegate import debug, opengl
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.errors import UnsupportedError
-from texelflow.gpu_delegate.layout import Precision
-from texelflow.gpu_delegate.opengl import BufferRange, BufferSpan
+from texelflow.gpu_delegate.base import debug
+from texelflow.gpu_delegate.base.errors import UnsupportedError
+from texelflow.gpu_delegate.model.layout import Precision
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.gl.opengl import BufferRange, BufferSpan
 
 from ..console import Console
 from ..media.sources import VideoFrame

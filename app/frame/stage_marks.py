@@ -6,8 +6,8 @@ For stages whose calls are gathered, and made together with those of others: wha
 import ctypes
 from collections.abc import Sequence
 
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.native_clock import CLOCK, NativeClock
+from texelflow.gpu_delegate.base.native_clock import CLOCK, NativeClock
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 _SECOND_NS = 1_000_000_000
 _WORDS = 5  # of each stage: start and end, seconds and nanoseconds each, and what glGetError gave; all rows together

@@ -27,10 +27,10 @@ passed is how much of the time between the two masks had passed when the picture
 
 from math import ceil, log, log1p
 
-from texelflow.gpu_delegate import opengl
-from texelflow.gpu_delegate.calls import CallCache
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.opengl import BufferSpan
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.calls import CallCache
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.gl.opengl import BufferSpan
 
 from .drawing import Drawing
 from .resample import MaskLayout

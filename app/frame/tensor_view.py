@@ -4,11 +4,11 @@ OpenGL has buffer textures, OpenGL ES 3.1 need not have them, and some devices s
 declared in shaders/texels.glsl.
 """
 
-from texelflow.gpu_delegate import opengl
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.errors import DeviceError
-from texelflow.gpu_delegate.opengl import BufferSpan
-from texelflow.gpu_delegate.shader import ParameterValue
+from texelflow.gpu_delegate.base.errors import DeviceError
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.gl.opengl import BufferSpan
+from texelflow.gpu_delegate.targets.glsl.shader import ParameterValue
 
 _BINDING = 3  # of texels.glsl: OpenGL ES 3.1 promises 0 to 3
 

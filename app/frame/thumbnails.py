@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 import platformdirs
 
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 from ..files import ENDINGS
 from ..media.image_file import IMAGE_ENDINGS, read_image_file

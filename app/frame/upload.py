@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from texelflow.gpu_delegate import opengl
-from texelflow.gpu_delegate.call_list import ChangingAddress
-from texelflow.gpu_delegate.calls import CallCache
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.errors import DeviceError
-from texelflow.gpu_delegate.shader import ParameterValue
+from texelflow.gpu_delegate.base.errors import DeviceError
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.call_list import ChangingAddress
+from texelflow.gpu_delegate.targets.gl.calls import CallCache
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.glsl.shader import ParameterValue
 
 from ..picture.picture import Layout, Picture, PictureFormat, Plane
 

@@ -11,8 +11,8 @@ from time import perf_counter
 
 import numpy as np
 
-from texelflow.gpu_delegate import debug
-from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.base import debug
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 from ..picture.picture import Picture, PictureFormat
 from .upload import DIRECT, ORPHANED, RING, FrameTextures, UploadPath

@@ -7,9 +7,9 @@ nearest, halves up. Pictures of odd sizes repeat their last row and column.
 
 import numpy as np
 
-from texelflow.gpu_delegate import opengl
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.shader import ParameterValue
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.glsl.shader import ParameterValue
 
 from ..picture.picture import Layout, Matrix, Picture, PictureFormat
 from ..picture.preprocess import ImageSize

@@ -10,8 +10,8 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 
-from texelflow.gpu_delegate import debug
-from texelflow.gpu_delegate.isolated_python import OURS, python_command
+from texelflow.gpu_delegate.base import debug
+from texelflow.gpu_delegate.base.isolated_python import OURS, python_command
 from texelflow.gpu_delegate.tuning.store import device_key, is_worth_tuning
 
 from ..frame.backends import ComputeBackend

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, get_args
 
-from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.base.errors import UsageError
 
 Codec = Literal["auto", "h264", "vp9", "prores", "ffv1"]
 CODECS: tuple[Codec, ...] = get_args(Codec)

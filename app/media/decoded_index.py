@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 from .packet_index import MOST_FRAMES
 from .sources import FileSource, VideoFrame

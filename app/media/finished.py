@@ -11,7 +11,7 @@ import stat
 import struct
 import zlib
 
-from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.base.errors import UsageError
 
 MOST_CHARACTERS = 200  # of what made a file
 

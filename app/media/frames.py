@@ -7,7 +7,7 @@ from importlib import resources
 import cv2
 import numpy as np
 
-from texelflow.gpu_delegate.errors import MediaError, UsageError
+from texelflow.gpu_delegate.base.errors import MediaError, UsageError
 
 from ..picture.convert import Rgba
 from ..picture.preprocess import ImageSize

@@ -14,7 +14,7 @@ from typing import Literal, cast
 
 import av
 
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 from ..picture.convert import ToRgba
 from ..picture.picture import Orientation

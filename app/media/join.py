@@ -12,7 +12,7 @@ from pathlib import Path
 
 import av
 
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 from .finished import last_picture, numbered_pictures
 from .piece_file import PieceError as PieceError

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import takewhile
 
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 from .frame_decoder import FrameDecoder
 from .packet_index import PacketTimes, read_packet_times

@@ -13,7 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 from ..names import as_written, scheme_of
 from .image_file import IMAGE_ENDINGS, IMAGE_FORMATS, image_kind

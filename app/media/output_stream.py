@@ -3,7 +3,7 @@
 import sys
 from typing import BinaryIO
 
-from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.base.errors import UsageError
 
 from ..streams import named_failures
 

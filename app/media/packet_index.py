@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import av
 import numpy as np
 
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 from .key_packets import KeyPackets
 from .sources import open_recording, pick_stream

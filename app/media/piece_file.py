@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 
 import av
 
-from texelflow.gpu_delegate.errors import MediaError, UsageError
+from texelflow.gpu_delegate.base.errors import MediaError, UsageError
 
 from ..files import check_output
 from .video_encoder import SEGMENT_FRAMES, EncodedPicture, VideoEncoder, VideoForm, begins_anew

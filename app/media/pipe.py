@@ -15,7 +15,7 @@ from functools import partial
 
 import av
 
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 from .container import ContainerLayout, PassingBytes, index_is_last, is_mp4
 from .image_file import MOST_BYTES, decode_image

@@ -16,7 +16,7 @@ import av
 import numpy as np
 import numpy.typing as npt
 
-from texelflow.gpu_delegate.errors import MediaError, OutputError
+from texelflow.gpu_delegate.base.errors import MediaError, OutputError
 
 from ..picture.convert import Rgba
 from .codecs import Codec

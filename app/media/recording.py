@@ -15,7 +15,7 @@ from typing import TypeAlias, TypeVar
 
 import av
 
-from texelflow.gpu_delegate.errors import MediaError, UsageError
+from texelflow.gpu_delegate.base.errors import MediaError, UsageError
 
 from ..picture.picture import PictureFormat
 from ..picture.video_frame import FrameMaker, VideoFrame

@@ -18,7 +18,7 @@ from dataclasses import replace
 from fractions import Fraction
 from types import TracebackType
 
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 from .decoded_index import DecodedIndex
 from .frame_decoder import DecodedRun, FrameDecoder

@@ -12,7 +12,7 @@ from itertools import chain
 
 import av
 
-from texelflow.gpu_delegate.errors import MediaError, UsageError
+from texelflow.gpu_delegate.base.errors import MediaError, UsageError
 
 from ..picture.convert import describe_color
 from ..picture.video_frame import FrameMaker

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from av.container import OutputContainer
 
-from texelflow.gpu_delegate.errors import MediaError, UsageError
+from texelflow.gpu_delegate.base.errors import MediaError, UsageError
 
 from ..picture.convert import FromRgba, Rgba
 from .codecs import Codec, Encoding, choose_encoding

@@ -13,7 +13,7 @@ from typing import TypeAlias, cast
 import av
 from av.packet import PacketSideData, packet_sidedata_type_from_literal
 
-from texelflow.gpu_delegate.errors import MediaError, OutputError
+from texelflow.gpu_delegate.base.errors import MediaError, OutputError
 
 from ..files import check_output
 from .finished import payload

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from texelflow.gpu_delegate.cache_folder import cache_folder
-from texelflow.gpu_delegate.errors import CatalogueError
+from texelflow.gpu_delegate.base.cache_folder import cache_folder
+from texelflow.gpu_delegate.base.errors import CatalogueError
 
 from .archive import ArchiveError, Bounds, open_archive, read_start
 from .download import DISK_FULL, download_wheel

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from texelflow.gpu_delegate.graph import Attributes, Graph, Node, Shape, Tensor
+from texelflow.gpu_delegate.model.graph import Attributes, Graph, Node, Shape, Tensor
 from texelflow.gpu_delegate.ops.cast import Cast
 
 MOST_MAPPED = 256  # classes that such a network is taken to have where its labels do not say how many

@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Sequence
 
-from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.reading.reader import printable_name
 
 _MOST_NAMED = 8  # labels in a line of text

@@ -7,8 +7,8 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from texelflow.gpu_delegate.errors import CatalogueError
-from texelflow.gpu_delegate.isolated_python import python_command
+from texelflow.gpu_delegate.base.errors import CatalogueError
+from texelflow.gpu_delegate.base.isolated_python import python_command
 
 __all__ = ["DISK_FULL", "DownloadProgress", "download_source", "download_wheel"]
 

@@ -10,7 +10,7 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from texelflow.gpu_delegate.graph import (
+from texelflow.gpu_delegate.model.graph import (
     ABSENT,
     Activated,
     Attributes,

@@ -3,11 +3,11 @@
 import logging
 from dataclasses import dataclass, field, replace
 
-from texelflow.gpu_delegate.errors import CatalogueError, ModelError, UnsupportedError, UsageError
-from texelflow.gpu_delegate.graph import Graph, Steps
-from texelflow.gpu_delegate.quantization import byte_steps, real_range, step_size
+from texelflow.gpu_delegate.base.errors import CatalogueError, ModelError, UnsupportedError, UsageError
+from texelflow.gpu_delegate.base.wording import counted
+from texelflow.gpu_delegate.model.graph import Graph, Steps
+from texelflow.gpu_delegate.model.quantization import byte_steps, real_range, step_size
 from texelflow.gpu_delegate.reading.reader import MAX_FILE_BYTES, ReadModel, printable_name, read_model
-from texelflow.gpu_delegate.wording import counted
 
 from ..picture.preprocess import ImageSize, Preprocessing
 from .catalogue import CATALOGUE, Progress, resolve

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from texelflow.gpu_delegate.errors import ModelError
+from texelflow.gpu_delegate.base.errors import ModelError
 from texelflow.gpu_delegate.reading.reader import printable_name
 
 from .archive import ArchiveError, Bounds, open_archive, read_start

@@ -6,7 +6,7 @@ head, between slices and PACK: BATCH_MATMUL came later. Scales and biases right 
 One thing differs: kinds of segments are looked up by GATHER, where that code multiplies ONE_HOT by the same table.
 """
 
-from texelflow.gpu_delegate.graph import Activated, Axis, Pad, Softmax
+from texelflow.gpu_delegate.model.graph import Activated, Axis, Pad, Softmax
 from texelflow.gpu_delegate.ops.cast import Cast
 
 from .drawing import Network

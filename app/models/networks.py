@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from texelflow.gpu_delegate.cpu.writer import write_model
-from texelflow.gpu_delegate.graph import Shape, Size2
+from texelflow.gpu_delegate.model.graph import Shape, Size2
+from texelflow.gpu_delegate.reading.writer import write_model
 
 from .drawing import CLASSES, Network
 from .mobilebert import WORDS, mobilebert

@@ -7,7 +7,7 @@ import contextlib
 import io
 from pathlib import Path
 
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 
 class AppendSafeFile:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Protocol
 
-from texelflow.gpu_delegate.errors import ContextLostError, DeviceError, TexelflowError
+from texelflow.gpu_delegate.base.errors import ContextLostError, DeviceError, TexelflowError
 
 from ..frame.readback import ReadBytes
 from ..picture.video_frame import VideoFrame

@@ -9,8 +9,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Literal
 
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.errors import TexelflowError
+from texelflow.gpu_delegate.base.errors import TexelflowError
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 from ..console import counted
 from ..files import check_output

@@ -8,8 +8,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.errors import DeviceError
+from texelflow.gpu_delegate.base.errors import DeviceError
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 from ..frame.effects import Effect
 from ..frame.mask_edge import edged

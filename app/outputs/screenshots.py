@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 from ..console import one_line
 from ..frame.readback import ReadbackRing, ReadBytes

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from texelflow.gpu_delegate.errors import DeviceError, UsageError
+from texelflow.gpu_delegate.base.errors import DeviceError, UsageError
 
 from ..console import counted, one_line
 from ..frame.readback import ReadBytes

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 from ..frame.effects import DEFAULT_BACKGROUND, LEAST_RADIUS, Effect
 from ..frame.looks import parse_color

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 from ..frame.figures import OVERLAY, Figures
 from ..frame.pipeline import Stage

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from texelflow.gpu_delegate import opengl
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.errors import TexelflowError
+from texelflow.gpu_delegate.base.errors import TexelflowError
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 from ..frame.background import Image
 from ..frame.thumbnails import THUMBNAIL_SIZE, Candidate, backgrounds_in, built_in_candidates, candidate_of, thumbnail

@@ -62,8 +62,8 @@ from typing import Literal
 import cv2
 import numpy as np
 
-from texelflow.gpu_delegate.graph import Steps
-from texelflow.gpu_delegate.quantization import nearest_whole
+from texelflow.gpu_delegate.model.graph import Steps
+from texelflow.gpu_delegate.model.quantization import nearest_whole
 
 from .exposure import Exposure
 from .picture import ImageSize as ImageSize

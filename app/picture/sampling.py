@@ -10,8 +10,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from texelflow.gpu_delegate.errors import UsageError
-from texelflow.gpu_delegate.llvm.sampling_tables import Neighbors
+from texelflow.gpu_delegate.base.errors import UsageError
+from texelflow.gpu_delegate.targets.llvm.sampling_tables import Neighbors
 
 from .picture import ImageSize, PictureFormat
 from .planes import Indices, Taps

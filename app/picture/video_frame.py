@@ -18,7 +18,7 @@ import numpy as np
 from av.sidedata.sidedata import SideDataContainer
 from av.sidedata.sidedata import Type as SideDataType
 
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 from .convert import Rgba, ToLike, ToRgba, color_matrix, is_full_range, matrix_name
 from .picture import ImageSize, Layout, Orientation, Picture, PictureFormat, Plane, Siting, rgba_format, rgba_picture

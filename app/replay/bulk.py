@@ -10,7 +10,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from texelflow.gpu_delegate.errors import OutputError, TexelflowError, UsageError
+from texelflow.gpu_delegate.base.errors import OutputError, TexelflowError, UsageError
 
 from ..console import Console, Report, counted
 from ..files import Files, settle

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.errors import DeviceError
+from texelflow.gpu_delegate.base.errors import DeviceError
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 from ..console import Console
 from ..frame.backends import ComputeChoice

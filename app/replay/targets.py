@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from texelflow.gpu_delegate.errors import UsageError
-from texelflow.gpu_delegate.wording import meant
+from texelflow.gpu_delegate.base.errors import UsageError
+from texelflow.gpu_delegate.base.wording import meant
 
 from ..files import refuse_name
 from ..media.media_inputs import MediaInput

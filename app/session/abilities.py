@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.base.errors import UsageError
 
 from ..frame.effects import Effect, mask_effects, nearest_effect, picture_effects, shows_room
 from ..frame.network_output import MOST_CLASSES, shows_classes

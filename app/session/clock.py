@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from texelflow.gpu_delegate.errors import MediaError, TexelflowError
+from texelflow.gpu_delegate.base.errors import MediaError, TexelflowError
 
 from ..capture.capture import Capture
 from ..capture.supervise import CaptureState

@@ -11,7 +11,7 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import Any
 
-from texelflow.gpu_delegate.errors import TexelflowError, UsageError
+from texelflow.gpu_delegate.base.errors import TexelflowError, UsageError
 
 from ..frame.effects import Effect, effect_by_number, shows_room
 from ..models.loading import FrameModel

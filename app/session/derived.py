@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from texelflow.gpu_delegate.compile_options import CompileOptions
-from texelflow.gpu_delegate.errors import UsageError
-from texelflow.gpu_delegate.memory.options import MemoryOptions
+from texelflow.gpu_delegate.base.errors import UsageError
+from texelflow.gpu_delegate.plan.compile_options import CompileOptions
+from texelflow.gpu_delegate.plan.memory.memory_options import MemoryOptions
 
 from ..capture.source import CaptureRequest
 from ..files import ENDINGS, FileKind, Read, Write

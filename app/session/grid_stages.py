@@ -8,7 +8,7 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from texelflow.gpu_delegate.weights_cache import WeightsCache
+from texelflow.gpu_delegate.programs.weights_cache import WeightsCache
 
 from ..frame.grid_canvas import DrawnCamera, GridCanvas
 from ..frame.looks import ChosenLook

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
 
-from texelflow.gpu_delegate.errors import TexelflowError
+from texelflow.gpu_delegate.base.errors import TexelflowError
 
 from ..frame.backdrop import Backdrop
 from ..frame.backends import ComputeBackend

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from texelflow.gpu_delegate.errors import TexelflowError
+from texelflow.gpu_delegate.base.errors import TexelflowError
 
 from ..models.loading import FrameModel
 from ..models.spec import SpecOptions

@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from time import sleep
 
-from texelflow.gpu_delegate.context import DRAWING, REQUIRED, Context, open_context
-from texelflow.gpu_delegate.errors import ContextLostError, DeviceError
-from texelflow.gpu_delegate.native import chosen_device
+from texelflow.gpu_delegate.base.errors import ContextLostError, DeviceError
+from texelflow.gpu_delegate.targets.gl.context import DRAWING, REQUIRED, Context, open_context
+from texelflow.gpu_delegate.targets.gl.native_context import chosen_device
 
 from ..console import Console
 from ..frame.backdrop import Backdrop

@@ -6,7 +6,7 @@ the screen, or with nothing to say. After a seek `lead` frames before the one th
 
 from dataclasses import replace
 
-from texelflow.gpu_delegate.errors import TexelflowError
+from texelflow.gpu_delegate.base.errors import TexelflowError
 
 from ..media.feed import Feed
 from ..media.seeking import SeekableSource

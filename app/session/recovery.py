@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable
 from time import perf_counter
 
-from texelflow.gpu_delegate.errors import ContextLostError
+from texelflow.gpu_delegate.base.errors import ContextLostError
 
 from .clock import Due
 

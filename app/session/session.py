@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from time import perf_counter_ns
 
-from texelflow.gpu_delegate.errors import ContextLostError, MediaError, TexelflowError
+from texelflow.gpu_delegate.base.errors import ContextLostError, MediaError, TexelflowError
 
 from ..capture.supervise import CapturePhase, CaptureState
 from ..frame.effects import nearest_effect

@@ -14,8 +14,8 @@ from typing import Any
 
 import platformdirs
 
-from texelflow.gpu_delegate.errors import UsageError
-from texelflow.gpu_delegate.wording import meant
+from texelflow.gpu_delegate.base.errors import UsageError
+from texelflow.gpu_delegate.base.wording import meant
 
 from ..names import as_written
 from .settings import Settings, SettingValue, Spec, as_text, meaning, setting_meant, specs, with_values

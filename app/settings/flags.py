@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.base.errors import UsageError
 
 from .settings import SettingKind, Spec, Verb, meaning, specs
 

@@ -11,8 +11,8 @@ from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from texelflow.gpu_delegate.errors import UsageError
-from texelflow.gpu_delegate.wording import meant
+from texelflow.gpu_delegate.base.errors import UsageError
+from texelflow.gpu_delegate.base.wording import meant
 
 from ..frame.effects import (
     BUILT_IN_BACKGROUNDS,
@@ -31,8 +31,8 @@ from ..names import local_name
 from ..picture.size import parse_size
 
 if TYPE_CHECKING:  # help comes at once without them
-    from texelflow.gpu_delegate.layout import Precision
-    from texelflow.gpu_delegate.memory.options import MemoryMode
+    from texelflow.gpu_delegate.model.layout import Precision
+    from texelflow.gpu_delegate.plan.memory.memory_options import MemoryMode
 
     from ..frame.backends import CpuEngine
     from ..picture.preprocess import Fit, Preprocessing

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from texelflow.gpu_delegate.graph import Graph
-from texelflow.gpu_delegate.wording import counted, number_ranges, sized
+from texelflow.gpu_delegate.base.wording import counted, number_ranges, sized
+from texelflow.gpu_delegate.model.graph import Graph
 
 from ..advice.advice import Advice
 from ..advice.cost import RunCost

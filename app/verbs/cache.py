@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from texelflow.gpu_delegate.cache_folder import cache_folder
-from texelflow.gpu_delegate.disk_cache import KINDS, CacheEntry, DiskCache
-from texelflow.gpu_delegate.errors import UsageError
-from texelflow.gpu_delegate.saving.program_cache import BINARIES
-from texelflow.gpu_delegate.wording import meant, sized
+from texelflow.gpu_delegate.base.cache_folder import cache_folder
+from texelflow.gpu_delegate.base.disk_cache import KINDS, CacheEntry, DiskCache
+from texelflow.gpu_delegate.base.errors import UsageError
+from texelflow.gpu_delegate.base.wording import meant, sized
+from texelflow.gpu_delegate.targets.gl.program_cache import BINARIES
 
 from ..console import Console, counted
 

@@ -5,9 +5,9 @@ import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from texelflow.gpu_delegate.compile_options import COMPILE_DEFAULTS, CompileOptions
-from texelflow.gpu_delegate.errors import UnsupportedError, UsageError
-from texelflow.gpu_delegate.wording import meant
+from texelflow.gpu_delegate.base.errors import UnsupportedError, UsageError
+from texelflow.gpu_delegate.base.wording import meant
+from texelflow.gpu_delegate.plan.compile_options import COMPILE_DEFAULTS, CompileOptions
 
 from ..console import Console
 from ..files import Files, Read, Write, own_name, settle

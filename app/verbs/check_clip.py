@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from texelflow.gpu_delegate.compare import TOLERANCE, errors, first_divergence
-from texelflow.gpu_delegate.context import open_context
-from texelflow.gpu_delegate.layout import Precision
-from texelflow.gpu_delegate.llvm.compiler import native_target
-from texelflow.gpu_delegate.packing import in_file_type
-from texelflow.gpu_delegate.quantization import has_quantized
+from texelflow.gpu_delegate.cpu.compare import TOLERANCE, errors, first_divergence
+from texelflow.gpu_delegate.model.layout import Precision
+from texelflow.gpu_delegate.model.packing import in_file_type
+from texelflow.gpu_delegate.model.quantization import has_quantized
+from texelflow.gpu_delegate.targets.gl.context import open_context
+from texelflow.gpu_delegate.targets.llvm.compiler import native_target
 
 from ..console import Console
 from ..frame.cpu_path import CpuPath

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from texelflow.gpu_delegate.compile_options import COMPILE_DEFAULTS, CompileOptions
+from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.cpu.delegation import Delegation
 from texelflow.gpu_delegate.cpu.reference import Reference
-from texelflow.gpu_delegate.errors import UsageError
-from texelflow.gpu_delegate.graph import Graph
-from texelflow.gpu_delegate.layout import Precision
-from texelflow.gpu_delegate.quantization import dequantized, has_quantized, with_real_weights
+from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.model.layout import Precision
+from texelflow.gpu_delegate.model.quantization import dequantized, has_quantized, with_real_weights
+from texelflow.gpu_delegate.plan.compile_options import COMPILE_DEFAULTS, CompileOptions
 
 from ..console import Console, counted
 from ..frame.backends import delegate_options

@@ -12,7 +12,8 @@ import numpy.typing as npt
 from rich.table import Table
 from rich.text import Text
 
-from texelflow.gpu_delegate.compare import (
+from texelflow.gpu_delegate.base.errors import UnsupportedError, UsageError
+from texelflow.gpu_delegate.cpu.compare import (
     HALF_ERROR,
     TOLERANCE,
     ComparedProgram,
@@ -21,19 +22,18 @@ from texelflow.gpu_delegate.compare import (
     describe_operator,
     first_divergence,
 )
-from texelflow.gpu_delegate.compile_options import COMPILE_DEFAULTS, CompileOptions
-from texelflow.gpu_delegate.context import Context, open_context
 from texelflow.gpu_delegate.cpu.reference import Reference
-from texelflow.gpu_delegate.errors import UnsupportedError, UsageError
-from texelflow.gpu_delegate.graph import Graph, Tensor
-from texelflow.gpu_delegate.layout import Precision
-from texelflow.gpu_delegate.llvm.compiler import compile_module, native_target
-from texelflow.gpu_delegate.llvm.machine import CpuTarget
-from texelflow.gpu_delegate.llvm.program import compile_native
-from texelflow.gpu_delegate.llvm.runtime import CheckedNetwork
-from texelflow.gpu_delegate.program import compile_graph
-from texelflow.gpu_delegate.quantization import quantized, real_range, with_real_weights
-from texelflow.gpu_delegate.runtime import Program
+from texelflow.gpu_delegate.model.graph import Graph, Tensor
+from texelflow.gpu_delegate.model.layout import Precision
+from texelflow.gpu_delegate.model.quantization import quantized, real_range, with_real_weights
+from texelflow.gpu_delegate.plan.compile_options import COMPILE_DEFAULTS, CompileOptions
+from texelflow.gpu_delegate.targets.gl.context import Context, open_context
+from texelflow.gpu_delegate.targets.gl.runtime import Program
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
+from texelflow.gpu_delegate.targets.llvm.compiler import compile_module, native_target
+from texelflow.gpu_delegate.targets.llvm.machine import CpuTarget
+from texelflow.gpu_delegate.targets.llvm.native_program import compile_native
+from texelflow.gpu_delegate.targets.llvm.native_runtime import CheckedNetwork
 from texelflow.gpu_delegate.tuning.store import tuned_device
 
 from ..console import Console

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from texelflow.gpu_delegate.compiled_partitions import CompiledPartitions
-from texelflow.gpu_delegate.graph import Graph, Opaque, Shape
-from texelflow.gpu_delegate.partition import border_bytes
-from texelflow.gpu_delegate.wording import counted, number_ranges
+from texelflow.gpu_delegate.base.wording import counted, number_ranges
+from texelflow.gpu_delegate.model.graph import Graph, Opaque, Shape
+from texelflow.gpu_delegate.model.partition import border_bytes
+from texelflow.gpu_delegate.targets.glsl.compiled_partitions import CompiledPartitions
 
 _MOST_GROUPS = 4  # of operators, in a line
 

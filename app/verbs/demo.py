@@ -11,8 +11,8 @@ from typing import Any
 import cv2
 import numpy as np
 
-from texelflow.gpu_delegate.context import open_context
-from texelflow.gpu_delegate.errors import DeviceError
+from texelflow.gpu_delegate.base.errors import DeviceError
+from texelflow.gpu_delegate.targets.gl.context import open_context
 
 from ..console import Console
 from ..files import Files, Read, Write, settle

@@ -14,7 +14,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from texelflow.gpu_delegate.isolated_python import OURS, python_command
+from texelflow.gpu_delegate.base.isolated_python import OURS, python_command
 
 from ..console import Console, one_line
 from . import doctor_findings as findings

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from texelflow.gpu_delegate.llvm.machine import usable_cores
-from texelflow.gpu_delegate.wording import counted
+from texelflow.gpu_delegate.base.wording import counted
+from texelflow.gpu_delegate.targets.llvm.machine import usable_cores
 
 State = Literal["ok", "warn", "missing"]
 
@@ -86,7 +86,7 @@ def opengl(found: Mapping[str, Any]) -> list[Finding]:
 
 
 def _limits(limits: Mapping[str, Any], api: str) -> list[Finding]:
-    from texelflow.gpu_delegate.limits import needed_limits
+    from texelflow.gpu_delegate.device.limits import needed_limits
 
     return [
         _judged(
@@ -274,7 +274,7 @@ def virtual_camera(system: Path = Path("/sys")) -> list[Finding]:
 
 def models() -> list[Finding]:
     """The catalogue's models, and the folder in which they are kept."""
-    from texelflow.gpu_delegate.cache_folder import cache_folder
+    from texelflow.gpu_delegate.base.cache_folder import cache_folder
 
     from ..models.catalogue import list_models
     from ..models.entries import SEGMENTATION

@@ -12,13 +12,13 @@ from time import perf_counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from texelflow.gpu_delegate import opengl
-from texelflow.gpu_delegate.egl import Egl
-from texelflow.gpu_delegate.errors import DeviceError, TexelflowError, UsageError
+from texelflow.gpu_delegate.base.errors import DeviceError, TexelflowError, UsageError
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.egl import Egl
 
 if TYPE_CHECKING:
-    from texelflow.gpu_delegate.context import Context
-    from texelflow.gpu_delegate.native import TriedDevice
+    from texelflow.gpu_delegate.targets.gl.context import Context
+    from texelflow.gpu_delegate.targets.gl.native_context import TriedDevice
 
 Found = dict[str, Any]
 
@@ -28,7 +28,7 @@ _FENCE_WAIT_NS = 2_000_000_000
 
 def probe_opengl() -> Found:
     """The context that the program would get: who renders, limits, what of newer OpenGL is there, timer and fence."""
-    from texelflow.gpu_delegate.context import DRAWING, open_context
+    from texelflow.gpu_delegate.targets.gl.context import DRAWING, open_context
 
     try:
         context, error = open_context(), ""
@@ -43,7 +43,7 @@ def probe_opengl() -> Found:
 
 def describe_context(context: "Context") -> Found:
     """An open context in plain values."""
-    from texelflow.gpu_delegate.gpu_timer import timer_health
+    from texelflow.gpu_delegate.targets.gl.gpu_timer import timer_health
 
     return {
         "vendor": context.vendor,
@@ -68,8 +68,8 @@ def probe_egl() -> Found:
 
 def probe_device(number: str) -> Found:
     """One of them: what renders there, or why nothing does."""
-    from texelflow.gpu_delegate.context import REQUIRED
-    from texelflow.gpu_delegate.native import try_device, wanted_apis
+    from texelflow.gpu_delegate.targets.gl.context import REQUIRED
+    from texelflow.gpu_delegate.targets.gl.native_context import try_device, wanted_apis
 
     egl = Egl()
     found, context = try_device(egl, egl.devices()[int(number)], REQUIRED, wanted_apis())
@@ -123,8 +123,8 @@ def probe_cpu() -> Found:
 
 
 def _native_code() -> Found:
-    from texelflow.gpu_delegate.llvm.compiler import llvm_version, native_target
-    from texelflow.gpu_delegate.llvm.pool import default_threads
+    from texelflow.gpu_delegate.targets.llvm.compiler import llvm_version, native_target
+    from texelflow.gpu_delegate.targets.llvm.pool import default_threads
 
     try:
         target = native_target()
@@ -138,7 +138,7 @@ def _native_code() -> Found:
 
 def probe_auto() -> Found:
     """What --backend auto takes, and by which times, which are measured where none are kept."""
-    from texelflow.gpu_delegate.context import open_context
+    from texelflow.gpu_delegate.targets.gl.context import open_context
 
     from ..frame.auto_choice import auto_backend, chosen_by_hand
     from ..models.catalogue import list_models

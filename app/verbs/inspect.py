@@ -8,19 +8,19 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from texelflow.gpu_delegate.compile_options import COMPILE_DEFAULTS, CompileOptions
-from texelflow.gpu_delegate.compiled_partitions import CompiledPartitions, Select, compile_partitions
-from texelflow.gpu_delegate.context import open_context
+from texelflow.gpu_delegate.base.errors import DeviceError, UsageError
+from texelflow.gpu_delegate.base.wording import meant
 from texelflow.gpu_delegate.delegate.report import op_lines
 from texelflow.gpu_delegate.delegate.selection import DelegationRates, rates_of, selection
-from texelflow.gpu_delegate.device import SOFTWARE, Device
-from texelflow.gpu_delegate.errors import DeviceError, UsageError
-from texelflow.gpu_delegate.families import TUNINGS, device_like
-from texelflow.gpu_delegate.graph import Graph
-from texelflow.gpu_delegate.memory.options import MemoryOptions
-from texelflow.gpu_delegate.roofline import Peaks
+from texelflow.gpu_delegate.device.device import SOFTWARE, Device
+from texelflow.gpu_delegate.device.families import TUNINGS, device_like
+from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.plan.compile_options import COMPILE_DEFAULTS, CompileOptions
+from texelflow.gpu_delegate.plan.memory.memory_options import MemoryOptions
+from texelflow.gpu_delegate.targets.gl.context import open_context
+from texelflow.gpu_delegate.targets.glsl.compiled_partitions import CompiledPartitions, Select, compile_partitions
+from texelflow.gpu_delegate.targets.glsl.roofline import Peaks
 from texelflow.gpu_delegate.tuning.store import tuned_device
-from texelflow.gpu_delegate.wording import meant
 
 from ..advice.advice import advise
 from ..advice.cost import RunRates

@@ -4,12 +4,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from texelflow.gpu_delegate.graph import Graph
-from texelflow.gpu_delegate.llvm.compiler import native_target
-from texelflow.gpu_delegate.llvm.planes import FLOAT_BYTES, LINE_FLOATS
-from texelflow.gpu_delegate.llvm.program import NativeProgram, compile_native
-from texelflow.gpu_delegate.memory.options import ARENA
-from texelflow.gpu_delegate.packing import Float32Array
+from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.model.packing import Float32Array
+from texelflow.gpu_delegate.plan.memory.memory_options import ARENA
+from texelflow.gpu_delegate.targets.llvm.compiler import native_target
+from texelflow.gpu_delegate.targets.llvm.native_program import NativeProgram, compile_native
+from texelflow.gpu_delegate.targets.llvm.planes import FLOAT_BYTES, LINE_FLOATS
 
 from ..console import Console
 from .inspect_tables import memory_table

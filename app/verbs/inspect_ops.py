@@ -7,11 +7,11 @@ from typing import Any
 
 from rich.text import Text
 
+from texelflow.gpu_delegate.base.wording import counted
 from texelflow.gpu_delegate.cases.table import cases_of
-from texelflow.gpu_delegate.graph import Graph
+from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.ops.registry import OPS, SUPPORTED_OPS
-from texelflow.gpu_delegate.support import native_reason, types_taken, unsupported_reason
-from texelflow.gpu_delegate.wording import counted
+from texelflow.gpu_delegate.programs.support import native_reason, types_taken, unsupported_reason
 
 from ..console import Console
 from .inspect_tables import plain_table

@@ -6,13 +6,13 @@ from rich.columns import Columns
 from rich.table import Table
 from rich.text import Text
 
-from texelflow.gpu_delegate.compiled_partitions import CompiledPartitions
+from texelflow.gpu_delegate.base.wording import number_ranges
 from texelflow.gpu_delegate.delegate.report import OpLine, op_lines
-from texelflow.gpu_delegate.graph import Graph, Shape, Tensor
-from texelflow.gpu_delegate.program import CompiledGraph
-from texelflow.gpu_delegate.quantization import is_quantized, quantization_of, step_size, zero_point_of
-from texelflow.gpu_delegate.roofline import Peaks
-from texelflow.gpu_delegate.wording import number_ranges
+from texelflow.gpu_delegate.model.graph import Graph, Shape, Tensor
+from texelflow.gpu_delegate.model.quantization import is_quantized, quantization_of, step_size, zero_point_of
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph
+from texelflow.gpu_delegate.targets.glsl.compiled_partitions import CompiledPartitions
+from texelflow.gpu_delegate.targets.glsl.roofline import Peaks
 
 from ..advice.moves import WAYS
 from ..console import Console

@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from texelflow.gpu_delegate.device import Device
-from texelflow.gpu_delegate.graph import Graph
-from texelflow.gpu_delegate.kernel import Kernel, compile_s
-from texelflow.gpu_delegate.layout import Precision
-from texelflow.gpu_delegate.program import CompiledGraph
-from texelflow.gpu_delegate.roofline import Peaks, cost_of
-from texelflow.gpu_delegate.tile import Tile
+from texelflow.gpu_delegate.device.device import Device
+from texelflow.gpu_delegate.device.tile import Tile
+from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.model.layout import Precision
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph
+from texelflow.gpu_delegate.targets.glsl.glsl_kernel import Kernel, compile_s
+from texelflow.gpu_delegate.targets.glsl.roofline import Peaks, cost_of
 
 from ..advice.moves import MoveLine, moves_of
 from .memory_lines import Memory, memory_on_gpu

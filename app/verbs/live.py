@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from texelflow.gpu_delegate.errors import TexelflowError, UsageError
+from texelflow.gpu_delegate.base.errors import TexelflowError, UsageError
 
 from ..capture.opener import is_camera
 from ..console import Console

@@ -4,21 +4,21 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from texelflow.gpu_delegate.compile_options import CompileOptions
-from texelflow.gpu_delegate.device import Device
-from texelflow.gpu_delegate.errors import DeviceError, UnsupportedError
-from texelflow.gpu_delegate.graph import Graph
-from texelflow.gpu_delegate.layout import shape_of
-from texelflow.gpu_delegate.llvm.compiler import native_target
-from texelflow.gpu_delegate.llvm.planes import FLOAT_BYTES, LINE_FLOATS
-from texelflow.gpu_delegate.llvm.program import NativeProgram, compile_native, native_records
-from texelflow.gpu_delegate.memory.offsets import naive
-from texelflow.gpu_delegate.memory.options import ARENA, MemoryOptions
-from texelflow.gpu_delegate.memory.records import UsageRecord
-from texelflow.gpu_delegate.memory.registry import BOUNDS
-from texelflow.gpu_delegate.placement import OuterLifetime, usage_records
-from texelflow.gpu_delegate.program import CompiledGraph, compile_graph, reordered_bytes
-from texelflow.gpu_delegate.storages import storage_inside
+from texelflow.gpu_delegate.base.errors import DeviceError, UnsupportedError
+from texelflow.gpu_delegate.device.device import Device
+from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.model.layout import shape_of
+from texelflow.gpu_delegate.plan.compile_options import CompileOptions
+from texelflow.gpu_delegate.plan.memory.memory_options import ARENA, MemoryOptions
+from texelflow.gpu_delegate.plan.memory.offsets import naive
+from texelflow.gpu_delegate.plan.memory.records import UsageRecord
+from texelflow.gpu_delegate.plan.memory.registry import BOUNDS
+from texelflow.gpu_delegate.plan.placement import OuterLifetime, usage_records
+from texelflow.gpu_delegate.plan.storages import storage_inside
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph, compile_graph, reordered_bytes
+from texelflow.gpu_delegate.targets.llvm.compiler import native_target
+from texelflow.gpu_delegate.targets.llvm.native_program import NativeProgram, compile_native, native_records
+from texelflow.gpu_delegate.targets.llvm.planes import FLOAT_BYTES, LINE_FLOATS
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,16 @@ from functools import cached_property
 
 import numpy as np
 
-from texelflow.gpu_delegate.errors import DeviceError
-from texelflow.gpu_delegate.graph import Graph
-from texelflow.gpu_delegate.llvm.program import NativeProgram
-from texelflow.gpu_delegate.memory.offsets import naive
-from texelflow.gpu_delegate.memory.op_graph import op_records
-from texelflow.gpu_delegate.memory.plan import MemoryPlan
-from texelflow.gpu_delegate.memory.records import UsageRecord
-from texelflow.gpu_delegate.memory.registry import BOUNDS, END_TO_END, STRATEGIES, PlanKind, Strategy
-from texelflow.gpu_delegate.program import CompiledGraph
-from texelflow.gpu_delegate.wording import counted
+from texelflow.gpu_delegate.base.errors import DeviceError
+from texelflow.gpu_delegate.base.wording import counted
+from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.plan.memory.memory_plan import MemoryPlan
+from texelflow.gpu_delegate.plan.memory.offsets import naive
+from texelflow.gpu_delegate.plan.memory.op_graph import op_records
+from texelflow.gpu_delegate.plan.memory.records import UsageRecord
+from texelflow.gpu_delegate.plan.memory.registry import BOUNDS, END_TO_END, STRATEGIES, PlanKind, Strategy
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph
+from texelflow.gpu_delegate.targets.llvm.native_program import NativeProgram
 
 COLORS = 7  # of blocks: neighbors differ
 OUTER = -1  # in place of a color: an input or output, whose place is the caller's

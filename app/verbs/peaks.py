@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from texelflow.gpu_delegate import opengl
-from texelflow.gpu_delegate.context import Context, compile_compute
-from texelflow.gpu_delegate.gl_buffers import device_buffer
-from texelflow.gpu_delegate.layout import TEXEL_BYTES
-from texelflow.gpu_delegate.opengl import GL
-from texelflow.gpu_delegate.roofline import Peaks
-from texelflow.gpu_delegate.shader import load
-from texelflow.gpu_delegate.span_clock import SpanClock, mean_seconds
+from texelflow.gpu_delegate.model.layout import TEXEL_BYTES
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.context import Context, compile_compute
+from texelflow.gpu_delegate.targets.gl.gl_buffers import device_buffer
+from texelflow.gpu_delegate.targets.gl.opengl import GL
+from texelflow.gpu_delegate.targets.gl.span_clock import SpanClock, mean_seconds
+from texelflow.gpu_delegate.targets.glsl.roofline import Peaks
+from texelflow.gpu_delegate.targets.glsl.shader import load
 
 _GROUP = 64  # threads of a work-group
 _ROUND_MACS = 48  # of one thread in peak_macs.comp: 4 steps of 3 vectors of 4

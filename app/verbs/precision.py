@@ -4,10 +4,10 @@ in; what is meant by them comes out.
 
 from typing import get_args
 
-from texelflow.gpu_delegate.errors import UsageError
-from texelflow.gpu_delegate.layout import Precision
-from texelflow.gpu_delegate.memory.options import MemoryOptions
-from texelflow.gpu_delegate.wording import meant
+from texelflow.gpu_delegate.base.errors import UsageError
+from texelflow.gpu_delegate.base.wording import meant
+from texelflow.gpu_delegate.model.layout import Precision
+from texelflow.gpu_delegate.plan.memory.memory_options import MemoryOptions
 
 from ..frame.backends import CpuChoice
 from ..picture.preprocess import Preprocessing

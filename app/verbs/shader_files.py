@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from texelflow.gpu_delegate.debug import safe_name
-from texelflow.gpu_delegate.errors import MediaError
-from texelflow.gpu_delegate.program import CompiledGraph
+from texelflow.gpu_delegate.base.debug import safe_name
+from texelflow.gpu_delegate.base.errors import MediaError
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph
 
 
 def write_shaders(folder: Path, compiled: Sequence[CompiledGraph]) -> tuple[Path, ...]:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from texelflow.gpu_delegate.graph import Graph
+from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.reading.reader import load_model
 
 from ..console import Console

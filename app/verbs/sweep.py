@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from types import MappingProxyType
 
-from texelflow.gpu_delegate.context import open_context
-from texelflow.gpu_delegate.runtime import device_of
+from texelflow.gpu_delegate.targets.gl.context import open_context
+from texelflow.gpu_delegate.targets.gl.runtime import device_of
 from texelflow.gpu_delegate.tuning.adreno_groups import ADRENO_GROUPS, COLUMNS, GroupSides
 from texelflow.gpu_delegate.tuning.halving import Budget
 from texelflow.gpu_delegate.tuning.kernel_timer import KernelTimer

@@ -1,8 +1,8 @@
 """A kernel's tile, and what it was chosen by, go in; a few words for people come out."""
 
-from texelflow.gpu_delegate.choices import Choice, Choices
-from texelflow.gpu_delegate.kernel import Kernel
-from texelflow.gpu_delegate.tile import Tile
+from texelflow.gpu_delegate.device.choices import Choice, Choices
+from texelflow.gpu_delegate.device.tile import Tile
+from texelflow.gpu_delegate.targets.glsl.glsl_kernel import Kernel
 
 from ..console import counted
 

@@ -8,15 +8,15 @@ from dataclasses import asdict, dataclass, replace
 from time import perf_counter, sleep
 from typing import Any
 
-from texelflow.gpu_delegate.choices import UNMEASURED, Choices
-from texelflow.gpu_delegate.compile_options import CompileOptions
-from texelflow.gpu_delegate.compiled_partitions import compile_partitions
-from texelflow.gpu_delegate.context import Context, open_context
-from texelflow.gpu_delegate.device import Device
-from texelflow.gpu_delegate.errors import UnsupportedError, UsageError
-from texelflow.gpu_delegate.graph import Graph
-from texelflow.gpu_delegate.layout import Precision
-from texelflow.gpu_delegate.runtime import device_of
+from texelflow.gpu_delegate.base.errors import UnsupportedError, UsageError
+from texelflow.gpu_delegate.device.choices import UNMEASURED, Choices
+from texelflow.gpu_delegate.device.device import Device
+from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.model.layout import Precision
+from texelflow.gpu_delegate.plan.compile_options import CompileOptions
+from texelflow.gpu_delegate.targets.gl.context import Context, open_context
+from texelflow.gpu_delegate.targets.gl.runtime import device_of
+from texelflow.gpu_delegate.targets.glsl.compiled_partitions import compile_partitions
 from texelflow.gpu_delegate.tuning.halving import Budget
 from texelflow.gpu_delegate.tuning.kernel_timer import KernelTimer
 from texelflow.gpu_delegate.tuning.store import device_key, is_worth_tuning, keep_choices, load_choices, mark_tuned

@@ -3,8 +3,8 @@
 from fractions import Fraction
 from functools import lru_cache
 
-from texelflow.gpu_delegate import opengl
-from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 from ..frame.targets import OffscreenTarget
 from ..picture.preprocess import ImageSize

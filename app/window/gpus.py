@@ -14,8 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from texelflow.gpu_delegate.families import family_of
-from texelflow.gpu_delegate.native import TriedDevice
+from texelflow.gpu_delegate.device.families import family_of
+from texelflow.gpu_delegate.targets.gl.native_context import TriedDevice
 
 WEAK, STRONG = 1, 2
 _OWN_MEMORY_BYTES = 3 << 30  # GPUs in a processor have less of their own

@@ -8,9 +8,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from texelflow.gpu_delegate import opengl
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.errors import TexelflowError
+from texelflow.gpu_delegate.base.errors import TexelflowError
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 from ..frame.targets import OffscreenTarget
 from ..media.sources import VideoFrame

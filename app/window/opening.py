@@ -2,10 +2,10 @@
 
 from fractions import Fraction
 
-from texelflow.gpu_delegate.context import DRAWING, REQUIRED
-from texelflow.gpu_delegate.egl import Api
-from texelflow.gpu_delegate.errors import DeviceError
-from texelflow.gpu_delegate.native import wanted_apis
+from texelflow.gpu_delegate.base.errors import DeviceError
+from texelflow.gpu_delegate.targets.gl.context import DRAWING, REQUIRED
+from texelflow.gpu_delegate.targets.gl.egl import Api
+from texelflow.gpu_delegate.targets.gl.native_context import wanted_apis
 
 from ..picture.picture import ImageSize
 from .window import Window

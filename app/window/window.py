@@ -8,14 +8,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from texelflow.gpu_delegate import debug, opengl
-from texelflow.gpu_delegate.call_list import SWAP, CallList
-from texelflow.gpu_delegate.calls import CallCache
-from texelflow.gpu_delegate.context import DRAWING, REQUIRED, Context
-from texelflow.gpu_delegate.device_failures import version_text
-from texelflow.gpu_delegate.egl import LEAST_ES, Api
-from texelflow.gpu_delegate.errors import DeviceError
-from texelflow.gpu_delegate.library import load_library
+from texelflow.gpu_delegate.base import debug
+from texelflow.gpu_delegate.base.errors import DeviceError
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.call_list import SWAP, CallList
+from texelflow.gpu_delegate.targets.gl.calls import CallCache
+from texelflow.gpu_delegate.targets.gl.context import DRAWING, REQUIRED, Context
+from texelflow.gpu_delegate.targets.gl.device_failures import version_text
+from texelflow.gpu_delegate.targets.gl.egl import LEAST_ES, Api
+from texelflow.gpu_delegate.targets.gl.library import load_library
 
 from ..console import one_line
 from ..glfw_library import load_glfw

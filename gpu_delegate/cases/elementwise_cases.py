@@ -5,7 +5,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from ..graph import Activated, Alpha, Attributes, Shape
+from ..model.graph import Activated, Alpha, Attributes, Shape
 from ..ops.cast import Cast
 from ..ops.elementwise import Gelu
 from ..ops.fake_quant import FakeQuant

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
-from ..graph import Axis, Reduce, Shape
+from ..model.graph import Axis, Reduce, Shape
 from ..ops.lookup import ReverseSequence, UpdateSlice
 from .op_case import BATCHES, CHANNELS, LARGE, MAPS, OpCase, case_of, size_text
 

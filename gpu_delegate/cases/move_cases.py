@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from ..graph import (
+from ..model.graph import (
     Axes,
     Axis,
     BatchToSpace,

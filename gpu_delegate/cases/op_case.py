@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..graph import ABSENT, Attributes, Graph, Node, Shape, Tensor
+from ..model.graph import ABSENT, Attributes, Graph, Node, Shape, Tensor
 from ..ops.record import Example
 from ..ops.registry import OPS
-from ..support import example_graph
+from ..programs.support import example_graph
 
 PLAIN = Attributes()
 CHANNELS = (1, 3, 4, 5, 13)  # all but 4 leave lanes of a texel empty

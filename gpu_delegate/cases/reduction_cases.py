@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from types import MappingProxyType
 
-from ..graph import Attributes, Reduce, Shape, Softmax
+from ..model.graph import Attributes, Reduce, Shape, Softmax
 from ..ops.normalization import LocalResponse
 from ..ops.running_sum import RunningSum
 from ..ops.top import Top

@@ -5,17 +5,7 @@ from dataclasses import dataclass
 from itertools import product
 from types import MappingProxyType
 
-from ..graph import (
-    Activated,
-    Conv2D,
-    DepthwiseConv2D,
-    Padding,
-    Pool2D,
-    Resize,
-    Shape,
-    Size2,
-    TransposeConv2D,
-)
+from ..model.graph import Activated, Conv2D, DepthwiseConv2D, Padding, Pool2D, Resize, Shape, Size2, TransposeConv2D
 from ..ops.matrix_product import MatrixProduct
 from .op_case import CHANNELS, LARGE, MAPS, OpCase, case_of, size_text
 

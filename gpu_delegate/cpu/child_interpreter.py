@@ -15,9 +15,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from .. import errors
-from ..errors import ModelError, TexelflowError
-from ..isolated_python import OURS, python_command
+from ..base import errors
+from ..base.errors import ModelError, TexelflowError
+from ..base.isolated_python import OURS, python_command
 from .array_pipe import AnyArray, receive, send
 from .delegation import Delegation
 from .footprint import MOST_BYTES, MOST_SECONDS

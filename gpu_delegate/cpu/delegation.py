@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..reasons import CONSTANT_OF_CPU
-from ..wording import counted
+from ..base.wording import counted
+from ..model.reasons import CONSTANT_OF_CPU
 
 
 class _Taken(Protocol):

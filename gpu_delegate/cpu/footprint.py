@@ -9,8 +9,8 @@ import math
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from ..errors import UnsupportedError
-from ..graph import (
+from ..base.errors import UnsupportedError
+from ..model.graph import (
     ABSENT,
     Conv2D,
     DepthwiseConv2D,
@@ -25,8 +25,8 @@ from ..graph import (
     TransposeConv2D,
     constant_location,
 )
-from ..layout import ceil_div
-from ..memory.records import aligned
+from ..model.layout import ceil_div
+from ..plan.memory.records import aligned
 
 MOST_BYTES = 2 << 30
 MOST_SECONDS = 15.0  # for one run; many times as long as a frame may take on any machine

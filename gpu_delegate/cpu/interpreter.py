@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..base.errors import ModelError, TexelflowError, UsageError
 from ..delegate.runtime_check import package_of
-from ..errors import ModelError, TexelflowError, UsageError
-from ..graph import Shape
+from ..model.graph import Shape
 from ..reading.model_file import printable_name
 from .array_pipe import AnyArray
 from .delegation import AppliedDelegate, Delegation, delegation_of

@@ -11,12 +11,12 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from ..errors import DeviceError, TexelflowError
+from ..base.errors import DeviceError, TexelflowError
 from .array_pipe import AnyArray, receive, send
 from .interpreter import InterpreterOptions, LocalInterpreter
 
 if TYPE_CHECKING:
-    from ..context import Context
+    from ..targets.gl.context import Context
 
 
 def serve() -> None:
@@ -37,7 +37,7 @@ def serve() -> None:
 
 def _opened_context() -> "Context | None":
     """None where there is no OpenGL, of which the delegate tells."""
-    from ..context import open_context
+    from ..targets.gl.context import open_context
 
     with contextlib.suppress(DeviceError):
         return open_context()

@@ -4,7 +4,7 @@ import contextlib
 import importlib
 from typing import Any
 
-from ..errors import DeviceError
+from ..base.errors import DeviceError
 
 OLDER, NEWER = "tflite_runtime.interpreter", "ai_edge_litert.interpreter"
 

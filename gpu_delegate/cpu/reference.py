@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from ..base.errors import UsageError
 from ..delegate.delegate import GpuDelegate
-from ..errors import UsageError
-from ..graph import Graph
-from ..llvm.machine import usable_cores
-from ..quantization import has_quantized
-from ..weights_cache import WeightsCache
+from ..model.graph import Graph
+from ..model.quantization import has_quantized
+from ..programs.weights_cache import WeightsCache
+from ..reading.writer import write_model, written_indices
+from ..targets.llvm.machine import usable_cores
 from .array_pipe import AnyArray
 from .child_interpreter import ChildInterpreter
 from .delegation import Delegation
@@ -23,7 +24,6 @@ from .footprint import check_footprint
 from .interpreter import AnyInterpreter, InterpreterOptions, LocalInterpreter
 from .interpreter_module import load_interpreter_module
 from .shared_interpreter import shared_interpreter
-from .writer import write_model, written_indices
 
 __all__ = ["Reference", "load_interpreter_module"]
 

@@ -7,10 +7,10 @@ import hashlib
 from contextlib import ExitStack
 from typing import Any
 
-from ..errors import ModelError
-from ..graph import Graph
-from ..shared_models import CacheState
-from ..weights_cache import WeightsCache
+from ..base.errors import ModelError
+from ..model.graph import Graph
+from ..programs.shared_models import CacheState
+from ..programs.weights_cache import WeightsCache
 from .interpreter import InterpreterOptions, LocalInterpreter
 from .interpreter_module import load_interpreter_module
 from .xnnpack import XnnpackCache, XnnpackLibrary, why_not_shared

@@ -12,8 +12,8 @@ from functools import lru_cache
 from threading import RLock
 from typing import Any
 
+from ..base.errors import DeviceError
 from ..delegate.runtime_check import package_of, trial_of
-from ..errors import DeviceError
 from .interpreter_module import OLDER
 
 _PROGRAM = f"from {__package__}.xnnpack_probe import main; main()"

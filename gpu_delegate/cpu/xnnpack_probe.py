@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Activated, Graph, Node, Tensor
-from .writer import write_model
+from ..model.graph import Activated, Graph, Node, Tensor
+from ..reading.writer import write_model
 from .xnnpack import XnnpackCache, XnnpackLibrary
 
 

@@ -4,17 +4,17 @@ import contextlib
 import ctypes
 import sys
 
-from ..errors import TexelflowError, UsageError
+from ..base.errors import TexelflowError, UsageError
+from ..programs.weights_cache import WeightsCache, facts_of_device
 from ..reading.reader import read_model
-from ..weights_cache import WeightsCache, facts_of_device
 from .bound_tensors import TensorBinding
 from .callbacks import Replace
 from .census import OtherOperators
 from .context_model import called_subgraphs
+from .delegate_options import GpuDelegateOptions
 from .delegated_subgraph import DelegatedSubgraph
 from .engine import DelegateEngine
 from .model_finder import FoundModel, find_model
-from .options import GpuDelegateOptions
 from .planning import DelegatedModel, plan_model
 from .report import report_lines, summary_line
 from .selection import rates_of

@@ -3,8 +3,8 @@
 import operator
 from dataclasses import dataclass
 
-from ..errors import UsageError
-from ..graph import Shape
+from ..base.errors import UsageError
+from ..model.graph import Shape
 from .gl_objects import BufferLayout, GlObject
 from .planning import DelegatedModel
 

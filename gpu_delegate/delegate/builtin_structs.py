@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ..graph import OptionValue, OptionVector
+from ..model.graph import OptionValue, OptionVector
 
 MOST_INTEGERS = 8  # of a list in a struct, behind which stands how many there are
 _FORMATS = MappingProxyType({"i": "i", "f": "f", "b": "?", "e": "i", "t": "i", "l": f"{MOST_INTEGERS + 1}i"})

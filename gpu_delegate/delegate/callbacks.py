@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol
 
-from ..errors import DeviceError, TexelflowError, UsageError
+from ..base.errors import DeviceError, TexelflowError, UsageError
 from .interruption import GuardedFunction, postponed_signals
 from .native_operators import execution_plan, operator_at
 from .structs import (

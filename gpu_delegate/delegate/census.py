@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..graph import Graph, Node
+from ..model.graph import Graph, Node
 from .native_tensors import tensor_at
 from .structs import DYNAMIC, TfLiteContext
 

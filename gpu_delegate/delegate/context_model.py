@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 import tflite
 
-from ..cpu.writer import write_model
-from ..errors import ModelError
-from ..graph import Graph, Node, Opaque, Quantization, Tensor
+from ..base.errors import ModelError
+from ..model.graph import Graph, Node, Opaque, Quantization, Tensor
 from ..reading.file_tensors import MAX_DENSE_BYTES
 from ..reading.model_file import printable_name
 from ..reading.reader import BUILTINS, CUSTOM
 from ..reading.sparsity import Integers, SparseLayout, SparseLevel, dense_constant
+from ..reading.writer import write_model
 from .builtin_structs import CALLS, STRUCTS
 from .native_operators import execution_plan, operator_at, outputs_of
 from .structs import (

@@ -10,14 +10,14 @@ from types import MappingProxyType, TracebackType
 
 import moderngl
 
-from ..device import COMPILE_BUDGET_S
-from ..errors import TexelflowError, UsageError
-from ..weights_cache import WeightsCache, checked_cache
+from ..base.errors import TexelflowError, UsageError
+from ..device.device import COMPILE_BUDGET_S
+from ..programs.weights_cache import WeightsCache, checked_cache
 from .application import Application
 from .bound_tensors import TensorBinding, tensor_number
 from .callbacks import NativeDelegate
+from .delegate_options import ExperimentalFlag, GpuDelegateOptions, InferencePreference, InferencePriority
 from .gl_objects import BufferLayout, GlObject
-from .options import ExperimentalFlag, GpuDelegateOptions, InferencePreference, InferencePriority
 from .planning import DelegatedPartition
 from .runtime_check import check_runtimes
 from .synchronization import WaitType

@@ -6,12 +6,12 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ..errors import UsageError
-from ..graph import Graph, Shape, Tensor
+from ..base.errors import UsageError
+from ..model.graph import Graph, Shape, Tensor
 from ..reading.resizing import read_resized
-from .border import ProgramBorder, array_at
 from .bound_tensors import TensorBinding
 from .engine import DelegateEngine, LoadedPartition
+from .io_binding import ProgramBorder, array_at
 from .live_constants import with_constants_of
 from .native_tensors import memory_of, reshape, shape_at, tensor_at
 from .planning import KernelPlan

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from ..errors import UsageError
+from ..base.errors import UsageError
 from .bound_tensors import TensorBinding, check_bindable
 from .census import OtherOperators, count_others
 from .delegate_kernel import DelegateKernel

@@ -5,19 +5,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from ..compile_options import CompileOptions
-from ..context import Context
-from ..device import Device
-from ..errors import DeviceError, UsageError
-from ..graph import Graph
-from ..layout import Precision
-from ..program import CompiledGraph
-from ..runtime import Program
+from ..base.errors import DeviceError, UsageError
+from ..device.device import Device
+from ..model.graph import Graph
+from ..model.layout import Precision
+from ..plan.compile_options import CompileOptions
+from ..programs.weights_cache import WeightsCache, graph_compiler, in_turns
 from ..saving.kept_graph import code_version, kept_graph
-from ..saving.program_cache import ProgramCache
+from ..targets.gl.context import Context
+from ..targets.gl.program_cache import ProgramCache
+from ..targets.gl.runtime import Program
+from ..targets.glsl.compiled_graph import CompiledGraph
 from ..tuning.store import tuned_device
-from ..weights_cache import WeightsCache, graph_compiler, in_turns
-from .border import ProgramBorder
+from .io_binding import ProgramBorder
 from .repacking import RepackingPrograms
 from .serialization import Serialization, SerializedFile
 from .synchronization import WaitType

@@ -13,13 +13,13 @@ from typing import Literal
 import moderngl
 import numpy as np
 
-from .. import opengl
-from ..context import Context
-from ..errors import UsageError
-from ..graph import Tensor
-from ..layout import PHWC4, PLAIN, MapShape, shape_of
-from ..opengl import BufferRange
-from ..quantization import BYTE_DTYPES
+from ..base.errors import UsageError
+from ..model.graph import Tensor
+from ..model.layout import PHWC4, PLAIN, MapShape, shape_of
+from ..model.quantization import BYTE_DTYPES
+from ..targets.gl import opengl
+from ..targets.gl.context import Context
+from ..targets.gl.opengl import BufferRange
 from .repacking import array_bytes
 
 GlObject = moderngl.Texture | moderngl.Buffer | tuple[int, int]  # (name of a buffer, offset in bytes)

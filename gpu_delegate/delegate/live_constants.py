@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import UnsupportedError
-from ..graph import ABSENT
+from ..base.errors import UnsupportedError
+from ..model.graph import ABSENT
 from ..reading.model_file import ModelFile
 from .context_model import constant_of
 from .structs import TfLiteContext

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import ModelError
-from ..graph import Graph, Node, Opaque, Tensor
+from ..base.errors import ModelError
+from ..model.graph import Graph, Node, Opaque, Tensor
 from ..reading.reader import ReadModel, model_file_bytes, printable_name, read_model
 from .context_model import model_of
 from .live_constants import as_bytes, same_bytes

@@ -2,7 +2,7 @@
 
 import ctypes
 
-from ..errors import DeviceError
+from ..base.errors import DeviceError
 from .structs import (
     OK,
     TfLiteContext,

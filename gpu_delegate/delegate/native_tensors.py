@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DeviceError, UsageError
-from ..graph import Shape, Tensor
+from ..base.errors import DeviceError, UsageError
+from ..model.graph import Shape, Tensor
 from .structs import OK, TYPES, TfLiteContext, TfLiteTensor, int_array, integers_at
 
 

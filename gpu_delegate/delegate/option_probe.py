@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import tflite
 
-from ..cpu.writer import write_model
-from ..graph import Graph, Node, Opaque, OptionValue, OptionVector, Quantization, Tensor
+from ..model.graph import Graph, Node, Opaque, OptionValue, OptionVector, Quantization, Tensor
+from ..reading.writer import write_model
 from .builtin_structs import CALLS, MOST_INTEGERS, STRUCTS, StructOptions
 from .context_model import scales_of
 from .native_operators import operator_at

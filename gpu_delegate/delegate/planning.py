@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass
 
-from ..compiled_partitions import CompiledPartitions, CompileGraph, compile_partitions
-from ..device import Device
-from ..errors import UnsupportedError
-from ..graph import Graph
-from ..partition import Partition, subgraph
-from ..program import CompiledGraph, compile_graph
+from ..base.errors import UnsupportedError
+from ..device.device import Device
+from ..model.graph import Graph
+from ..model.partition import Partition, subgraph
+from ..targets.glsl.compiled_graph import CompiledGraph, compile_graph
+from ..targets.glsl.compiled_partitions import CompiledPartitions, CompileGraph, compile_partitions
+from .delegate_options import GpuDelegateOptions
 from .live_constants import ConstantPlace, constant_places
 from .model_finder import FoundModel
-from .options import GpuDelegateOptions
 from .selection import DelegationRates, selection
 
 

@@ -3,20 +3,20 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .. import opengl, program_log
-from ..bindings import FIRST_INPUT_UNIT, KernelInput, KernelOutput, declare
-from ..context import Context
-from ..errors import DeviceError
-from ..gl_store import GlLease, GlStore
-from ..graph import Tensor
-from ..kernel import Sides
-from ..layout import PHWC4, PLAIN, TEXEL_BYTES, MapShape, Storage, ceil_div
-from ..limits import Limits
-from ..opengl import BufferSpan
-from ..quantization import BYTE_DTYPES, zero_point_of
-from ..roofline import Cost
-from ..runtime import TensorRange
-from ..shader import ParameterValue, fill, lines_of, load
+from ..base.errors import DeviceError
+from ..device.limits import Limits
+from ..model.graph import Tensor
+from ..model.layout import PHWC4, PLAIN, TEXEL_BYTES, MapShape, Storage, ceil_div
+from ..model.quantization import BYTE_DTYPES, zero_point_of
+from ..targets.gl import opengl, program_log
+from ..targets.gl.context import Context
+from ..targets.gl.gl_store import GlLease, GlStore
+from ..targets.gl.opengl import BufferSpan
+from ..targets.gl.runtime import TensorRange
+from ..targets.glsl.bindings import FIRST_INPUT_UNIT, KernelInput, KernelOutput, declare
+from ..targets.glsl.glsl_kernel import Sides
+from ..targets.glsl.roofline import Cost
+from ..targets.glsl.shader import ParameterValue, fill, lines_of, load
 
 _MOST_THREADS = 256  # of a work-group, measured on llvmpipe; 64 are 5 % slower there
 PIXELS_OF_THREAD = 4  # of pack_bhwc.comp and texture_to_tensor.comp

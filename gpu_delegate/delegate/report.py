@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..compiled_partitions import CompiledPartitions
-from ..wording import counted, number_ranges
+from ..base.wording import counted, number_ranges
+from ..targets.glsl.compiled_partitions import CompiledPartitions
 from .selection import COSTS_MORE
 
 _MOST_LINES = 40  # of reasons

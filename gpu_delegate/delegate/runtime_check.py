@@ -18,9 +18,9 @@ from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 
-from ..disk_cache import DiskCache
-from ..errors import UnsupportedError
-from ..isolated_python import OURS, python_command
+from ..base.disk_cache import DiskCache
+from ..base.errors import UnsupportedError
+from ..base.isolated_python import OURS, python_command
 from . import structs
 from .builtin_structs import CALLS, STRUCTS, BuiltinStruct
 

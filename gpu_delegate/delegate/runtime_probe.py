@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from ..cpu.writer import write_model
-from ..graph import Activated, Graph, Node, Shape, Tensor
+from ..model.graph import Activated, Graph, Node, Shape, Tensor
 from ..reading.reader import read_model
+from ..reading.writer import write_model
 from .model_finder import differences, find_model
 from .native_operators import execution_plan, groups_of, operator_at
 from .native_tensors import reshape

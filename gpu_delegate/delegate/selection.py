@@ -14,12 +14,12 @@ CPU cut the rest anew. Each answer leaves more operators behind, so this ends.
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 
-from ..compiled_partitions import CompiledPartitions, Select
-from ..graph import ABSENT, Graph, Node
-from ..nodes import record_of
-from ..partition import Partition, border_bytes
-from ..program import CompiledGraph
-from ..wording import counted, sized
+from ..base.wording import counted, sized
+from ..model.graph import ABSENT, Graph, Node
+from ..model.partition import Partition, border_bytes
+from ..ops.nodes import record_of
+from ..targets.glsl.compiled_graph import CompiledGraph
+from ..targets.glsl.compiled_partitions import CompiledPartitions, Select
 
 COSTS_MORE = "its partition costs more than the work that it takes over: "  # begins the reason of what does not pay
 

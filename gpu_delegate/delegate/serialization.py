@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..disk_cache import as_entry, file_lock, parse_entry, read_whole, write_whole
-from .options import GpuDelegateOptions
+from ..base.disk_cache import as_entry, file_lock, parse_entry, read_whole, write_whole
+from .delegate_options import GpuDelegateOptions
 
 MOST_FILE_BYTES = 256 << 20
 

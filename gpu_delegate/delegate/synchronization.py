@@ -11,9 +11,9 @@ aggressive   as active. In Metal it gives the GPU work between runs, too, so tha
 
 from typing import Literal
 
-from .. import opengl
-from ..context import Context
-from ..errors import DeviceError
+from ..base.errors import DeviceError
+from ..targets.gl import opengl
+from ..targets.gl.context import Context
 
 WaitType = Literal["passive", "active", "do-not-wait", "aggressive"]
 

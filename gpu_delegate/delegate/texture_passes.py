@@ -1,13 +1,13 @@
 """A texture goes in, a tensor of its size in a buffer comes out, and the other way: one dispatch each."""
 
-from .. import opengl
-from ..bindings import FIRST_INPUT_UNIT, KernelInput, KernelOutput, declare
-from ..context import Context
-from ..layout import PHWC4, PLAIN, MapShape, Storage, ceil_div
-from ..opengl import BufferSpan
-from ..roofline import Cost
-from ..runtime import TensorRange
-from ..shader import ParameterValue, fill, load
+from ..model.layout import PHWC4, PLAIN, MapShape, Storage, ceil_div
+from ..targets.gl import opengl
+from ..targets.gl.context import Context
+from ..targets.gl.opengl import BufferSpan
+from ..targets.gl.runtime import TensorRange
+from ..targets.glsl.bindings import FIRST_INPUT_UNIT, KernelInput, KernelOutput, declare
+from ..targets.glsl.roofline import Cost
+from ..targets.glsl.shader import ParameterValue, fill, load
 from .repacking import PIXELS_OF_THREAD, ByteFormat, RepackingPrograms, dispatch_threads
 
 _IMAGE_UNIT = 0

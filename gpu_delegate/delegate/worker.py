@@ -14,11 +14,11 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import moderngl
 
-from ..context import Context, open_context
-from ..context_mark import ContextMark
-from ..errors import DeviceError, TexelflowError, UsageError
-from ..library import CurrentContext, release_thread
-from ..weights_cache import WeightsCache
+from ..base.errors import DeviceError, TexelflowError, UsageError
+from ..programs.weights_cache import WeightsCache
+from ..targets.gl.context import Context, open_context
+from ..targets.gl.context_mark import ContextMark
+from ..targets.gl.library import CurrentContext, release_thread
 
 _Result = TypeVar("_Result")
 _Opener = Callable[[], contextlib.AbstractContextManager[Context]]

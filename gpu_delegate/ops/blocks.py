@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from ..graph import Attributes, BatchToSpace, Graph, Node, Padding, Size2, SpaceToBatch
-from ..indices import Index
-from ..operators import MAX_STRIDE, EncodedOperator, Operator, attributes_of, integers
+from ..code.indices import Index
+from ..model.graph import Attributes, BatchToSpace, Graph, Node, Padding, Size2, SpaceToBatch
+from ..model.operators import MAX_STRIDE, EncodedOperator, Operator, attributes_of, integers
 from .movement import MOVE, of_any_type, shape_in, shape_out, within
 from .record import Coordinates, Example, FileForm, Movement, OpRecord, Origin, always
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import tflite
 
-from ..graph import Attributes, Graph, Node
-from ..operators import EncodedOperator, Operator, attributes_of
+from ..model.graph import Attributes, Graph, Node
+from ..model.operators import EncodedOperator, Operator, attributes_of
 from .elementwise import elementwise
 from .record import Example, FileForm
 

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from ..graph import Attributes
-from ..operators import Operator
+from ..model.graph import Attributes
+from ..model.operators import Operator
 from .elementwise import NUMBERS, elementwise, read_broadcasting, read_plain, write_plain
 from .record import ONE_SCALE, ByteRules, Example, FileForm, OpRecord
 

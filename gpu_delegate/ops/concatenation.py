@@ -1,7 +1,7 @@
 """CONCATENATION and PACK: how files say them, and where their values come from; passes turn PACK into CONCATENATION."""
 
-from ..graph import Attributes, Axis, Concatenation, Graph, Node
-from ..operators import ACTIVATION_CODES, MAX_OPERANDS, EncodedOperator, Operator, attributes_of
+from ..model.graph import Attributes, Axis, Concatenation, Graph, Node
+from ..model.operators import ACTIVATION_CODES, MAX_OPERANDS, EncodedOperator, Operator, attributes_of
 from .movement import MOVE, of_any_type, shape_in
 from .record import NO_RULES, Coordinates, Example, FileForm, Movement, OpRecord, Origin
 

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 import tflite
 
-from ..code import X0, Z0, AddTo, Declare, Lane, Name, Value, combined
-from ..expressions import Slice
-from ..graph import ABSENT, Attributes, Conv2D, Graph, Node, Padding, Size2, TransposeConv2D
-from ..layout import aligned_channels, shape_of
-from ..operators import EncodedOperator, Operator, attributes_of, integers
-from ..packing import bias_of, convolution_blocks
-from ..rewrite import float_data
-from ..window_taps import TapIndex, axis_at, strided_axis_at, taps_of
+from ..code.expressions import Slice
+from ..code.vocabulary import X0, Z0, AddTo, Declare, Lane, Name, Value, combined
+from ..code.window_taps import TapIndex, axis_at, strided_axis_at, taps_of
+from ..model.graph import ABSENT, Attributes, Conv2D, Graph, Node, Padding, Size2, TransposeConv2D
+from ..model.layout import aligned_channels, shape_of
+from ..model.operators import EncodedOperator, Operator, attributes_of, integers
+from ..model.packing import bias_of, convolution_blocks
+from ..model.rewrite import float_data
 from .record import ByteRules, Emission, Example, FileForm, OpRecord
 from .sliding import dilated_options, positive, read_dilation, read_stride, slide, window_options, written_taps
 
 if TYPE_CHECKING:
-    from ..emit import Emitter
+    from ..kernels.emit import Emitter
 
 SLICES_AT_ONCE = 8  # of a convolution's outputs: each tap is written out for each of them
 

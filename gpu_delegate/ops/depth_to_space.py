@@ -2,16 +2,16 @@
 
 from typing import TYPE_CHECKING
 
-from ..code import Lane, Operand, StoreTo, Vector
-from ..expressions import Slice
-from ..graph import Attributes, Graph, Node
-from ..layout import shape_of
-from ..operators import EncodedOperator, Operator
-from ..thread_pixels import row_and_column
+from ..code.expressions import Slice
+from ..code.thread_pixels import row_and_column
+from ..code.vocabulary import Lane, Operand, StoreTo, Vector
+from ..model.graph import Attributes, Graph, Node
+from ..model.layout import shape_of
+from ..model.operators import EncodedOperator, Operator
 from .record import Emission, Example, FileForm, OpRecord
 
 if TYPE_CHECKING:
-    from ..emit import Emitter
+    from ..kernels.emit import Emitter
 
 
 def read_depth_to_space(operator: Operator) -> Attributes:

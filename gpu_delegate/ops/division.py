@@ -7,8 +7,8 @@ TensorFlow Lite stops, counts as one there.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ..graph import Activated, Attributes, Node
-from ..operators import Operator
+from ..model.graph import Activated, Attributes, Node
+from ..model.operators import Operator
 from .elementwise import ARITHMETIC, BROADCAST, PAIR, elementwise, read_arithmetic, read_broadcasting
 from .record import FileForm, OpRecord
 

@@ -1,7 +1,7 @@
 """Elementwise ops: options and constants of an operator go in, its GLSL on vec4 operands comes out; a row for each op.
 
 The GLSL functions they call are in shaders/elementwise.glsl, or in the file that the row names. To add an op: a row
-here, a function there if no built-in fits, and a row in tests/arithmetic_cases.py.
+here, a function there if no built-in fits, and a row in tests/tables/arithmetic_cases.py.
 """
 
 import math
@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..graph import Activated, Alpha, Attributes, Graph, Node, Shape
-from ..layout import aligned_channels, shape_of
-from ..operators import ACTIVATION_CODES, MAX_OPERANDS, EncodedOperator, Operator, attributes_of
+from ..model.graph import Activated, Alpha, Attributes, Graph, Node, Shape
+from ..model.layout import aligned_channels, shape_of
+from ..model.operators import ACTIVATION_CODES, MAX_OPERANDS, EncodedOperator, Operator, attributes_of
 from .record import NO_RULES, ONE_SCALE, ByteRules, ConstantTexels, Example, FileForm, OpRecord, no_texels
 
 MOST_BROADCAST = 4  # dimensions; TensorFlow Lite aborts the process where it broadcasts in 5 or 6, depending on the op
@@ -139,7 +139,7 @@ def operand_bytes(graph: Graph, node: Node) -> int:
 
 
 def with_integers(form: FileForm) -> FileForm:
-    """The form of an op that computes integers, too, wherever float32 has them all (gpu_delegate/exact_integers.py)."""
+    """The form of an op that computes integers, too, wherever float32 has them all (passes/exact_integers.py)."""
     return replace(form, dtypes=NUMBERS, out_dtypes=NUMBERS, keeps_type=True)
 
 

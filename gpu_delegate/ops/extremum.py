@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import tflite
 
-from ..code import (
+from ..code.expressions import Slice
+from ..code.vocabulary import (
     ZEROS,
     AcrossLanes,
     Arithmetic,
@@ -27,15 +28,14 @@ from ..code import (
     Vector,
     to_float,
 )
-from ..expressions import Slice
-from ..graph import Attributes, Graph, Node, Reduce
-from ..operators import EncodedOperator, Operator, attributes_of, integers
+from ..model.graph import Attributes, Graph, Node, Reduce
+from ..model.operators import EncodedOperator, Operator, attributes_of, integers
 from .elementwise import NUMBERS
 from .record import Emission, Example, FileForm, OpRecord
 from .reduce import loops_over_pixels, reduces_channels, reduces_pixels
 
 if TYPE_CHECKING:
-    from ..emit import Emitter
+    from ..kernels.emit import Emitter
 
 POSITION_TYPES = ("int32", "int64")
 

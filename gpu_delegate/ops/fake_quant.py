@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..graph import Attributes, Graph, Node
-from ..operators import EncodedOperator, Operator, attributes_of
+from ..model.graph import Attributes, Graph, Node
+from ..model.operators import EncodedOperator, Operator, attributes_of
 from .elementwise import elementwise
 from .record import Example, FileForm
 

@@ -4,8 +4,8 @@ import math
 
 import tflite
 
-from ..graph import Activated, Attributes, Graph, Node
-from ..operators import ACTIVATION_CODES, EncodedOperator, Operator, attributes_of
+from ..model.graph import Activated, Attributes, Graph, Node
+from ..model.operators import ACTIVATION_CODES, EncodedOperator, Operator, attributes_of
 from .convolution import convolution_macs, dense_weight_bytes
 from .record import ByteRules, Example, FileForm, OpRecord
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..graph import Attributes, Axis, Graph, Node
-from ..operators import EncodedOperator, Operator, attributes_of, integers
+from ..model.graph import Attributes, Axis, Graph, Node
+from ..model.operators import EncodedOperator, Operator, attributes_of, integers
 from .movement import MOVE, MOVED_TYPES, of_any_type
 from .record import Coordinates, Example, FileForm, Movement, OpRecord, Origin
 

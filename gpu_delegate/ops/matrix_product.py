@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..code import ZEROS, AddTo, Declare, Lane, Name, Operand, Value, Vector, combined
-from ..expressions import Slice
-from ..graph import Attributes, Conv2D, DepthwiseConv2D, Graph, Node, Shape, TransposeConv2D
-from ..indices import Index
-from ..layout import ceil_div, shape_of
-from ..operators import EncodedOperator, Operator, attributes_of
-from ..window_taps import taps_of
+from ..code.expressions import Slice
+from ..code.indices import Index
+from ..code.vocabulary import ZEROS, AddTo, Declare, Lane, Name, Operand, Value, Vector, combined
+from ..code.window_taps import taps_of
+from ..model.graph import Attributes, Conv2D, DepthwiseConv2D, Graph, Node, Shape, TransposeConv2D
+from ..model.layout import ceil_div, shape_of
+from ..model.operators import EncodedOperator, Operator, attributes_of
 from .convolution import (
     SLICES_AT_ONCE,
     convolution_macs,
@@ -29,8 +29,8 @@ from .record import Emission, Example, FileForm, OpRecord, always
 from .window import computed_depthwise
 
 if TYPE_CHECKING:
-    from ..emit import Emitter
-    from ..moves import Place
+    from ..kernels.emit import Emitter
+    from ..plan.moves import Place
 
 
 @dataclass(frozen=True)

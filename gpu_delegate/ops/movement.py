@@ -1,21 +1,21 @@
 """Moves of data: a node and a position of its output go in, where the value there comes from comes out.
 
 Every op's map of coordinates is in its record (record.Movement). Where slices of four channels stay together a texel is
-read as it is, else lane by lane. A map may read through further maps, see gpu_delegate/reads.py.
+read as it is, else lane by lane. A map may read through further maps, see gpu_delegate/plan/reads.py.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..code import Value
-from ..expressions import Slice
-from ..graph import Graph, Node, Shape
-from ..indices import Index, both
+from ..code.expressions import Slice
+from ..code.indices import Index, both
+from ..code.vocabulary import Value
+from ..model.graph import Graph, Node, Shape
 from .record import Coordinates, Emission, FileForm, Origin
 
 if TYPE_CHECKING:
-    from ..emit import Emitter
+    from ..kernels.emit import Emitter
 
 
 def move(emitter: "Emitter", node: Node, at: Slice) -> Sequence[Value]:

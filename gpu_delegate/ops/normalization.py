@@ -7,8 +7,8 @@ passes make it where a layer is normalized.
 import math
 from dataclasses import dataclass
 
-from ..graph import Attributes, Graph, Node, Softmax
-from ..operators import EncodedOperator, Operator, attributes_of
+from ..model.graph import Attributes, Graph, Node, Softmax
+from ..model.operators import EncodedOperator, Operator, attributes_of
 from .elementwise import read_plain, write_plain
 from .record import ByteRules, Example, FileForm, OpRecord
 

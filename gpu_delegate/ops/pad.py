@@ -3,8 +3,8 @@
 import numpy as np
 import tflite
 
-from ..graph import Attributes, Graph, MirrorPad, Node, Pad, Shape
-from ..operators import MAX_STRIDE, EncodedOperator, Operator, attributes_of
+from ..model.graph import Attributes, Graph, MirrorPad, Node, Pad, Shape
+from ..model.operators import MAX_STRIDE, EncodedOperator, Operator, attributes_of
 from .movement import MOVE, of_any_type, shape_in, within
 from .record import Coordinates, Example, FileForm, Movement, OpRecord, Origin
 

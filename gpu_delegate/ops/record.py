@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from ..code import Value
-from ..expressions import Slice
-from ..graph import Attributes, Graph, Node, Shape
-from ..indices import Index, Validity
-from ..operators import EncodedOperator, Operator
+from ..code.expressions import Slice
+from ..code.indices import Index, Validity
+from ..code.vocabulary import Value
+from ..model.graph import Attributes, Graph, Node, Shape
+from ..model.operators import EncodedOperator, Operator
 
 if TYPE_CHECKING:
-    from ..emit import Emitter
+    from ..kernels.emit import Emitter
 
 # elementwise   each output value depends on the input values at the same position
 # window        each output value depends on a window of the input, for each channel separately

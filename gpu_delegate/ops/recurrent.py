@@ -5,9 +5,9 @@ import math
 
 import tflite
 
-from ..graph import Attributes, Graph, Node
-from ..layout import aligned_channels
-from ..operators import ACTIVATION_CODES, EncodedOperator, Operator
+from ..model.graph import Attributes, Graph, Node
+from ..model.layout import aligned_channels
+from ..model.operators import ACTIVATION_CODES, EncodedOperator, Operator
 from .record import Example, FileForm, OpRecord
 
 GATES = 4  # in the order of the weights' rows: of the input, the new value, of forgetting, of the output

@@ -2,7 +2,7 @@
 
 One over channels is a loop over slices, so what it reduces is computed on the way, and what reads it follows in the
 same kernel. One over rows, columns or a batch is a loop over pixels in memory; where it leaves one pixel of all, as in
-squeeze and excite, gpu_delegate/reduction.py has a work-group share the loop.
+squeeze and excite, gpu_delegate/kernels/reduction.py has a work-group share the loop.
 """
 
 import math
@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ..code import (
+from ..code.expressions import Slice
+from ..code.indices import Index, Validity
+from ..code.vocabulary import (
     PART,
     PIXEL,
     THREAD,
@@ -32,17 +34,15 @@ from ..code import (
     Vector,
     combined,
 )
-from ..expressions import Slice
-from ..graph import Attributes, Graph, Node, Reduce
-from ..indices import Index, Validity
-from ..layout import ceil_div
-from ..operators import EncodedOperator, Operator, attributes_of, integers
-from ..sum_parts import ARRAY
+from ..model.graph import Attributes, Graph, Node, Reduce
+from ..model.layout import ceil_div
+from ..model.operators import EncodedOperator, Operator, attributes_of, integers
+from ..plan.sum_parts import ARRAY
 from .elementwise import with_integers
 from .record import NO_RULES, ONE_SCALE, Emission, Example, FileForm, OpRecord
 
 if TYPE_CHECKING:
-    from ..emit import Emitter
+    from ..kernels.emit import Emitter
 
 CHANNELS = 3  # the dimension of BHWC tensors
 MOST_FOLD_PARTS = 64  # threads that share a loop: the third side of a work-group, as all devices have it

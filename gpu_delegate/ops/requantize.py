@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from ..graph import Attributes, Node, Steps
-from ..operators import attributes_of
+from ..model.graph import Attributes, Node, Steps
+from ..model.operators import attributes_of
 from .elementwise import elementwise
 from .record import ConstantTexels, Example
 

@@ -2,8 +2,8 @@
 
 import math
 
-from ..graph import Attributes, Graph, Node, Shape
-from ..operators import MAX_OPERANDS, EncodedOperator, Operator, integers
+from ..model.graph import Attributes, Graph, Node, Shape
+from ..model.operators import MAX_OPERANDS, EncodedOperator, Operator, integers
 from .movement import MOVE, flattened, of_any_type, same_channels, shape_in, shape_out, unflattened
 from .record import Coordinates, Example, FileForm, Movement, OpRecord, Origin
 

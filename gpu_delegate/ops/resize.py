@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..code import X0, Name, Operand, Operation, Value, clamp, to_float, to_int
-from ..expressions import Slice
-from ..graph import Attributes, Graph, Node, Resize
-from ..interpolation import first_position, scale_of
-from ..operators import EncodedOperator, Operator, attributes_of, integers
+from ..code.expressions import Slice
+from ..code.vocabulary import X0, Name, Operand, Operation, Value, clamp, to_float, to_int
+from ..model.graph import Attributes, Graph, Node, Resize
+from ..model.interpolation import first_position, scale_of
+from ..model.operators import EncodedOperator, Operator, attributes_of, integers
 from .record import ONE_SCALE, Emission, Example, FileForm, OpRecord
 
 if TYPE_CHECKING:
-    from ..emit import Emitter
+    from ..kernels.emit import Emitter
 
 
 Between = tuple[Name, Name, Operand]  # two source coordinates, and the second one's weight

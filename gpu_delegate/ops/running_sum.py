@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from ..graph import Attributes, Graph, Node
-from ..operators import EncodedOperator, Operator, attributes_of, integers
+from ..model.graph import Attributes, Graph, Node
+from ..model.operators import EncodedOperator, Operator, attributes_of, integers
 from .elementwise import with_integers
 from .record import Example, FileForm, OpRecord
 

@@ -4,8 +4,8 @@ import math
 
 import tflite
 
-from ..graph import Attributes, Graph, Node
-from ..operators import EncodedOperator, Operator, integers
+from ..model.graph import Attributes, Graph, Node
+from ..model.operators import EncodedOperator, Operator, integers
 from .elementwise import read_plain, with_integers, write_plain
 from .movement import MOVED_TYPES
 from .record import Example, FileForm, OpRecord

@@ -4,9 +4,9 @@ from typing import Any
 
 import tflite
 
-from ..graph import Conv2D, Padding, Pool2D, Size2, TransposeConv2D
-from ..operators import ACTIVATION_CODES, MAX_STRIDE, Operator
-from ..tile import WRITTEN_TAPS
+from ..device.tile import WRITTEN_TAPS
+from ..model.graph import Conv2D, Padding, Pool2D, Size2, TransposeConv2D
+from ..model.operators import ACTIVATION_CODES, MAX_STRIDE, Operator
 
 
 def is_long(taps: int) -> bool:

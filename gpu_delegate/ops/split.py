@@ -1,7 +1,7 @@
 """SPLIT, SPLIT_V and UNPACK: how files say them; passes turn them into slices, one for each output."""
 
-from ..graph import Attributes, Axis, Graph, Node, Split
-from ..operators import MAX_OPERANDS, EncodedOperator, Operator, attributes_of, integers
+from ..model.graph import Attributes, Axis, Graph, Node, Split
+from ..model.operators import MAX_OPERANDS, EncodedOperator, Operator, attributes_of, integers
 from .movement import of_any_type
 from .record import Example, FileForm, OpRecord
 

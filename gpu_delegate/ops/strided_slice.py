@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from ..graph import Attributes, Axes, Graph, Node, Shape, StridedSlice
-from ..operators import EncodedOperator, Operator, attributes_of, integers
+from ..model.graph import Attributes, Axes, Graph, Node, Shape, StridedSlice
+from ..model.operators import EncodedOperator, Operator, attributes_of, integers
 from .movement import MOVE, of_any_type, shape_in
 from .record import Coordinates, Example, FileForm, Movement, OpRecord, Origin
 

@@ -9,16 +9,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..code import ZEROS, Assign, ChooseLanes, Declare, Lane, Name, Operation, Splat, Value, Vector, to_float
-from ..expressions import Slice
-from ..graph import Attributes, Graph, Node
-from ..layout import ceil_div, shape_of
-from ..operators import EncodedOperator, Operator, attributes_of, integers
+from ..code.expressions import Slice
+from ..code.vocabulary import ZEROS, Assign, ChooseLanes, Declare, Lane, Name, Operation, Splat, Value, Vector, to_float
+from ..model.graph import Attributes, Graph, Node
+from ..model.layout import ceil_div, shape_of
+from ..model.operators import EncodedOperator, Operator, attributes_of, integers
 from .elementwise import NUMBERS
 from .record import ONE_SCALE, Emission, Example, FileForm, OpRecord, always
 
 if TYPE_CHECKING:
-    from ..emit import Emitter
+    from ..kernels.emit import Emitter
 
 MOST_TOP = 64  # values that a list in registers may have
 LEAST_FLOAT = Splat(-3.4028234663852886e38)

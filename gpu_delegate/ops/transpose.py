@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from ..graph import Attributes, Graph, Node, Repeat, Transpose
-from ..indices import Index
-from ..operators import EncodedOperator, Operator, attributes_of, integers
+from ..code.indices import Index
+from ..model.graph import Attributes, Graph, Node, Repeat, Transpose
+from ..model.operators import EncodedOperator, Operator, attributes_of, integers
 from .movement import MOVE, of_any_type, shape_in
 from .record import Coordinates, Example, FileForm, Movement, OpRecord, Origin
 

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 
 import tflite
 
-from ..code import ZEROS, Assign, ChooseLanes, Splat, Value, Vector, to_float
-from ..expressions import Slice
-from ..graph import Attributes, Graph, Node, Padding, Pool2D, Size2, Unpool2D
-from ..operators import ACTIVATION_CODES, ACTIVATIONS, EncodedOperator, Operator, attributes_of
+from ..code.expressions import Slice
+from ..code.vocabulary import ZEROS, Assign, ChooseLanes, Splat, Value, Vector, to_float
+from ..model.graph import Attributes, Graph, Node, Padding, Pool2D, Size2, Unpool2D
+from ..model.operators import ACTIVATION_CODES, ACTIVATIONS, EncodedOperator, Operator, attributes_of
 from .record import Emission, Example, FileForm, OpRecord
 from .sliding import positive, slide
 from .window import LOWEST, SlidingWindow, pool_taps, tap_number, window_values, written_pool_taps
 
 if TYPE_CHECKING:
-    from ..emit import Emitter
+    from ..kernels.emit import Emitter
 
 _PARAMETERS = struct.Struct("<6i")
 _IN_PIXELS = bytes(4 * 4)  # the padding, as zeros

@@ -4,7 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..code import (
+from ..code.expressions import Slice
+from ..code.indices import Index
+from ..code.vocabulary import (
     X0,
     ZEROS,
     AddTo,
@@ -19,20 +21,18 @@ from ..code import (
     combined,
     to_float,
 )
-from ..expressions import Slice
-from ..graph import Attributes, DepthwiseConv2D, Graph, Node, Padding, Pool2D, Size2
-from ..indices import Index
-from ..layout import aligned_channels
-from ..operators import EncodedOperator, Operator, attributes_of
-from ..packing import bias_of, depthwise_taps
-from ..rewrite import float_data
-from ..window_taps import TapIndex, axis_at, taps_of
+from ..code.window_taps import TapIndex, axis_at, taps_of
+from ..model.graph import Attributes, DepthwiseConv2D, Graph, Node, Padding, Pool2D, Size2
+from ..model.layout import aligned_channels
+from ..model.operators import EncodedOperator, Operator, attributes_of
+from ..model.packing import bias_of, depthwise_taps
+from ..model.rewrite import float_data
 from .convolution import convolution_macs, window_taps, written_window_taps
 from .record import ONE_SCALE, ByteRules, Emission, Example, FileForm, OpRecord
 from .sliding import dilated_options, positive, read_dilation, read_stride, slide, window_options, written_taps
 
 if TYPE_CHECKING:
-    from ..emit import Emitter
+    from ..kernels.emit import Emitter
 
 LOWEST = Splat(-3.402823466e38)
 

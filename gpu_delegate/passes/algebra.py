@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..graph import ABSENT, Activated, Graph, Node, Resize, Tensor
-from ..interpolation import interpolation_matrix
+from ..model.graph import ABSENT, Activated, Graph, Node, Resize, Tensor
+from ..model.interpolation import interpolation_matrix
+from ..model.rewrite import Outcome, Rewriter
 from ..ops.convolution import is_pointwise_convolution
 from ..ops.reduce import is_spatial_mean
-from ..rewrite import Outcome, Rewriter
 
 MOST_MATRIX_VALUES = 1 << 22  # of an interpolation matrix that is examined; those of pictures are far smaller
 

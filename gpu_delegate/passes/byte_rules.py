@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..graph import ABSENT, Graph, Node, Tensor
+from ..model.graph import ABSENT, Graph, Node, Tensor
+from ..model.quantization import is_quantized, quantization_of
 from ..ops.record import ByteRules
 from ..ops.registry import OPS
-from ..quantization import is_quantized, quantization_of
 
 LEAST_SCALE, MOST_SCALE = 2.0**-40, 2.0**40  # kernels multiply and divide three of them in float32
 UINT8_OFFSET = 128  # of zero points, which the specification gives for int8

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..errors import UnsupportedError
-from ..graph import (
+from ..base.errors import UnsupportedError
+from ..model.graph import (
     ABSENT,
     Activated,
     Conv2D,
@@ -18,9 +18,9 @@ from ..graph import (
     Reduce,
     TransposeConv2D,
 )
-from ..layout import aligned_shape, shape_of
-from ..nodes import is_elementwise
-from ..rewrite import Outcome, Rewriter, float_data
+from ..model.layout import aligned_shape, shape_of
+from ..model.rewrite import Outcome, Rewriter, float_data
+from ..ops.nodes import is_elementwise
 from .grouped import MOST_DENSE_WEIGHTS
 
 MOST_STORED_SLICES = 16  # of one pixel: as many as any device's kernels hold of several values

@@ -7,10 +7,10 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import UnsupportedError
-from ..graph import Graph, Node, Pool2D, Unpool2D
-from ..operators import attributes_of
-from ..rewrite import END_OF_INTEGERS, Outcome, Rewriter
+from ..base.errors import UnsupportedError
+from ..model.graph import Graph, Node, Pool2D, Unpool2D
+from ..model.operators import attributes_of
+from ..model.rewrite import END_OF_INTEGERS, Outcome, Rewriter
 from .node_chain import NodeChain
 
 _Places = npt.NDArray[np.int64]

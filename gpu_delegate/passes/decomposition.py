@@ -14,7 +14,8 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from ..graph import (
+from ..device.limits import Limits
+from ..model.graph import (
     Activated,
     Attributes,
     Axis,
@@ -30,13 +31,12 @@ from ..graph import (
     StridedSlice,
     Tensor,
 )
-from ..layout import ceil_div
-from ..limits import Limits
-from ..operators import attributes_of
+from ..model.layout import ceil_div
+from ..model.operators import attributes_of
+from ..model.rewrite import Outcome, Rewriter
 from ..ops.normalization import LocalResponse, MeanStddev
 from ..ops.reduce import CHANNELS
 from ..ops.top import INDICES, VALUES
-from ..rewrite import Outcome, Rewriter
 
 L2_EPSILON = 1e-6  # of TensorFlow Lite: the smallest norm that is divided by
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..graph import (
+from ..model.graph import (
     Activated,
     Alpha,
     Attributes,
@@ -29,7 +29,7 @@ from ..graph import (
     Tensor,
     Transpose,
 )
-from ..operators import attributes_of
+from ..model.operators import attributes_of
 from ..ops.lookup import BatchGather
 from ..ops.running_sum import RunningSum
 

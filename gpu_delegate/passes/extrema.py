@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..graph import Attributes, Graph, Node, Reduce, Tensor
-from ..operators import attributes_of
+from ..model.graph import Attributes, Graph, Node, Reduce, Tensor
+from ..model.operators import attributes_of
+from ..model.rewrite import Outcome, Rewriter
 from ..ops.extremum import EXTREMA
 from ..ops.reduce import CHANNELS
-from ..rewrite import Outcome, Rewriter
 
 LEAST_LONG = 64  # places that one thread would go through
 MOST_LEFT = 16  # pixels that are left: as many threads, for each slice

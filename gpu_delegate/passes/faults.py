@@ -12,13 +12,13 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ..exact_integers import with_checked_inputs
-from ..graph import ABSENT, Axis, Concatenation, Faults, Graph, Node, Reduce, Steps, Tensor
-from ..operators import attributes_of
+from ..model.graph import ABSENT, Axis, Concatenation, Faults, Graph, Node, Reduce, Steps, Tensor
+from ..model.operators import attributes_of
+from ..model.quantization import is_quantized, steps_of
+from ..model.rewrite import Outcome, Rewriter
 from ..ops.lookup import ReverseSequence
-from ..quantization import is_quantized, steps_of
-from ..rewrite import Outcome, Rewriter
-from ..whole_numbers import whole_ranges
+from .exact_integers import with_checked_inputs
+from .integer_ranges import whole_ranges
 from .node_chain import NodeChain
 
 _MOST_DIMENSIONS = 4

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..graph import ABSENT, Graph, Node, Tensor, constant_location
-from ..rewrite import Outcome, Rewriter
+from ..model.graph import ABSENT, Graph, Node, Tensor, constant_location
+from ..model.rewrite import Outcome, Rewriter
 from .evaluation import FOLDS, OF_SHAPES, Values, fold_value
 
 MOST_FOLDED_BYTES = 1 << 30  # of all constants that are computed, before those that only others read are dropped

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..errors import UnsupportedError
-from ..graph import Graph, Node, StridedSlice, Tensor
-from ..rewrite import Outcome, Rewriter, float_data
+from ..base.errors import UnsupportedError
+from ..model.graph import Graph, Node, StridedSlice, Tensor
+from ..model.rewrite import Outcome, Rewriter, float_data
 
 MOST_DENSE_WEIGHTS = 1 << 24  # of a convolution that stands for one with fewer weights, zeros included
 

@@ -1,9 +1,9 @@
 """A graph goes in; it comes out as it is, or UnsupportedError where floats would not hold its integers."""
 
-from ..errors import UnsupportedError
-from ..exact_integers import inexact_operators, with_checked_inputs
-from ..graph import Graph
-from ..rewrite import Outcome
+from ..base.errors import UnsupportedError
+from ..model.graph import Graph
+from ..model.rewrite import Outcome
+from .exact_integers import inexact_operators, with_checked_inputs
 
 
 def check_integers(graph: Graph) -> tuple[Graph, Outcome]:

@@ -6,12 +6,12 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ..errors import UnsupportedError
-from ..graph import ABSENT, Attributes, Axis, Graph, Pad, Reduce
-from ..operators import attributes_of
+from ..base.errors import UnsupportedError
+from ..model.graph import ABSENT, Attributes, Axis, Graph, Pad, Reduce
+from ..model.operators import attributes_of
+from ..model.rewrite import END_OF_INTEGERS, Outcome, Rewriter
 from ..ops.lookup import BatchGather, ReverseSequence, UpdateSlice
 from ..ops.matrix_product import MatrixProduct
-from ..rewrite import END_OF_INTEGERS, Outcome, Rewriter
 from .node_chain import NodeChain
 
 MOST_SCATTERED = 1 << 22  # factors of the matrix that says which value goes where

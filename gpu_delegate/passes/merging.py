@@ -11,8 +11,8 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from ..graph import ABSENT, Activated, Conv2D, DepthwiseConv2D, Graph, Node, Padding
-from ..rewrite import Outcome, Rewriter, float_data
+from ..model.graph import ABSENT, Activated, Conv2D, DepthwiseConv2D, Graph, Node, Padding
+from ..model.rewrite import Outcome, Rewriter, float_data
 
 _Doubles = npt.NDArray[np.float64]
 _Floats = npt.NDArray[np.float32]

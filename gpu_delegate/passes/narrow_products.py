@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from ..graph import Graph, Node, Steps
-from ..operators import attributes_of
+from ..model.graph import Graph, Node, Steps
+from ..model.operators import attributes_of
+from ..model.rewrite import Outcome, Rewriter
 from ..ops.requantize import Requantize, is_narrow
-from ..rewrite import Outcome, Rewriter
-from ..whole_numbers import whole_ranges
+from .integer_ranges import whole_ranges
 
 
 def narrow_products(graph: Graph) -> tuple[Graph, Outcome]:

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from ..graph import Activated, Attributes, Axis, Graph, Node, Shape, StridedSlice, Tensor, Transpose
-from ..rewrite import Rewriter
+from ..model.graph import Activated, Attributes, Axis, Graph, Node, Shape, StridedSlice, Tensor, Transpose
+from ..model.rewrite import Rewriter
 
 _ACTIVATED = frozenset({"ADD", "SUB", "MUL", "DIV"})
 

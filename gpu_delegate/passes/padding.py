@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..graph import BatchToSpace, Concatenation, Conv2D, Graph, Node, Pad, Padding, SpaceToBatch
-from ..rewrite import Outcome, Rewriter
+from ..model.graph import BatchToSpace, Concatenation, Conv2D, Graph, Node, Pad, Padding, SpaceToBatch
+from ..model.rewrite import Outcome, Rewriter
 
 
 def pad_from_concatenation(graph: Graph) -> tuple[Graph, Outcome]:

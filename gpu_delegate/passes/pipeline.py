@@ -7,10 +7,10 @@ pass applied and, where it was declined, why.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .. import debug
-from ..errors import ModelError
-from ..graph import Graph
-from ..rewrite import Outcome
+from ..base import debug
+from ..base.errors import ModelError
+from ..model.graph import Graph
+from ..model.rewrite import Outcome
 from .algebra import distribute_mean, hoist_convolution, mean_before_resize
 from .convolutions import (
     connected_to_convolution,

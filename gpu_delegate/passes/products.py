@@ -7,8 +7,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ..errors import UnsupportedError
-from ..graph import (
+from ..base.errors import UnsupportedError
+from ..model.graph import (
     ABSENT,
     Activated,
     Axis,
@@ -20,10 +20,10 @@ from ..graph import (
     Tensor,
     Transpose,
 )
-from ..operators import attributes_of
+from ..model.operators import attributes_of
+from ..model.rewrite import Outcome, Rewriter, float_data
 from ..ops.convolution import channel_groups
 from ..ops.matrix_product import MatrixProduct
-from ..rewrite import Outcome, Rewriter, float_data
 from .grouped import part_along
 
 _COMPUTED = MappingProxyType(

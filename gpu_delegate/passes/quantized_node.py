@@ -14,11 +14,11 @@ from typing import NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import UnsupportedError
-from ..graph import ABSENT, Activated, Attributes, Graph, Node, Shape, Steps, Tensor
+from ..base.errors import UnsupportedError
+from ..model.graph import ABSENT, Activated, Attributes, Graph, Node, Shape, Steps, Tensor
+from ..model.quantization import is_quantized, nearest_whole, quantization_of, steps_of
+from ..model.rewrite import END_OF_INTEGERS, Rewriter
 from ..ops.requantize import MULTIPLIER_BITS, FixedPoint, Requantize, RoundToSteps, fixed_point, in_floats
-from ..quantization import is_quantized, nearest_whole, quantization_of, steps_of
-from ..rewrite import END_OF_INTEGERS, Rewriter
 from .byte_rules import broken_rule
 
 EXACT = Steps(1 - END_OF_INTEGERS, END_OF_INTEGERS - 1)  # limits of whole numbers that are not steps yet

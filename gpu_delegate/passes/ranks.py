@@ -9,8 +9,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from ..errors import UnsupportedError
-from ..graph import (
+from ..base.errors import UnsupportedError
+from ..model.graph import (
     ABSENT,
     Attributes,
     Axes,
@@ -28,10 +28,10 @@ from ..graph import (
     Tensor,
     Transpose,
 )
-from ..layout import RANK, aligned_shape
-from ..nodes import computed_weights, has_weights, is_elementwise, multiplies_rows, place_in_file
+from ..model.layout import RANK, aligned_shape
+from ..model.rewrite import Outcome, Rewriter
+from ..ops.nodes import computed_weights, has_weights, is_elementwise, multiplies_rows, place_in_file
 from ..ops.reduce import is_fold
-from ..rewrite import Outcome, Rewriter
 
 Item = TypeVar("Item")
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..graph import Activated, Attributes, Concatenation, Graph, Node, StridedSlice, Tensor
+from ..model.graph import Activated, Attributes, Concatenation, Graph, Node, StridedSlice, Tensor
+from ..model.rewrite import Outcome, Rewriter, float_data
 from ..ops.recurrent import GATES
-from ..rewrite import Outcome, Rewriter, float_data
 
 
 def express_lstm(graph: Graph) -> tuple[Graph, Outcome]:

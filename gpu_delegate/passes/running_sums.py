@@ -11,10 +11,10 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from ..graph import ABSENT, Activated, Graph, Node, Pad, Shape, StridedSlice, Tensor
-from ..operators import attributes_of
+from ..model.graph import ABSENT, Activated, Graph, Node, Pad, Shape, StridedSlice, Tensor
+from ..model.operators import attributes_of
+from ..model.rewrite import Outcome, Rewriter
 from ..ops.running_sum import RunningSum
-from ..rewrite import Outcome, Rewriter
 
 MOST_TERMS = 8  # of a step: each is a read of the same map
 MOST_MATRIX_ROWS = 256  # of a triangular matrix

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..graph import (
+from ..model.graph import (
     Activated,
     Attributes,
     Axes,
@@ -23,9 +23,9 @@ from ..graph import (
     StridedSlice,
     Transpose,
 )
-from ..operators import attributes_of
+from ..model.operators import attributes_of
+from ..model.rewrite import Outcome, Rewriter
 from ..ops.reduce import is_fold
-from ..rewrite import Outcome, Rewriter
 
 _ALIKE = (
     "RESHAPE",

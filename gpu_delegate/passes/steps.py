@@ -11,9 +11,9 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import NoReturn
 
-from ..graph import Graph
-from ..quantization import is_quantized, steps_of
-from ..rewrite import Outcome, Rewriter
+from ..model.graph import Graph
+from ..model.quantization import is_quantized, steps_of
+from ..model.rewrite import Outcome, Rewriter
 from .quantized_node import Form, QuantizedNode
 from .steps_arithmetic import ARITHMETIC_FORMS
 from .steps_contractions import CONTRACTION_FORMS

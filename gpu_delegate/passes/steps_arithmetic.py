@@ -9,10 +9,10 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ..graph import Alpha, Node
-from ..operators import attributes_of
+from ..model.graph import Alpha, Node
+from ..model.operators import attributes_of
+from ..model.rewrite import END_OF_INTEGERS
 from ..ops.requantize import SUM_BITS, AddSteps, fixed_point
-from ..rewrite import END_OF_INTEGERS
 from .quantized_node import Form, QuantizedNode, activation_of, in_float32
 
 SQUARED_BITS = 7  # by which SQUARED_DIFFERENCE shifts its inputs

@@ -7,11 +7,11 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ..graph import ABSENT, Activated, Node
-from ..operators import attributes_of
+from ..model.graph import ABSENT, Activated, Node
+from ..model.operators import attributes_of
+from ..model.quantization import is_quantized, quantization_of
 from ..ops.matrix_product import MatrixProduct
 from ..ops.registry import OPS
-from ..quantization import is_quantized, quantization_of
 from .quantized_node import Form, QuantizedNode, in_float32
 
 

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ..graph import Node
+from ..model.graph import Node
 from ..ops.requantize import HardSwishSteps
 from .quantized_node import Form, QuantizedNode
 

@@ -6,10 +6,10 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ..graph import Activated, Node, Pad, Resize, Tensor
-from ..operators import attributes_of
+from ..model.graph import Activated, Node, Pad, Resize, Tensor
+from ..model.operators import attributes_of
+from ..model.quantization import is_quantized, quantization_of
 from ..ops.cast import Cast
-from ..quantization import is_quantized, quantization_of
 from .quantized_node import Form, QuantizedNode, activation_of
 from .steps_reductions import rounded_with_zero_point
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from ..graph import Node, Pool2D, Reduce, Steps
-from ..operators import attributes_of
+from ..model.graph import Node, Pool2D, Reduce, Steps
+from ..model.operators import attributes_of
 from .quantized_node import Form, QuantizedNode, activation_of
 
 ABOVE_ONE = 1 + 2**-20  # moves a quotient that should be a half, and is just below it, past it

@@ -9,8 +9,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ..errors import ModelError
-from ..graph import (
+from ..base.errors import ModelError
+from ..model.graph import (
     ABSENT,
     Axis,
     Concatenation,
@@ -27,7 +27,7 @@ from ..graph import (
     Transpose,
     TransposeConv2D,
 )
-from ..operators import attributes_of
+from ..model.operators import attributes_of
 from ..ops.extremum import EXTREMA
 from ..ops.matrix_product import MatrixProduct, shape_of_product
 from .evaluation import OF_SEVERAL, UNARY_FUNCTIONS

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import tflite
 
-from ..errors import UnsupportedError
-from ..graph import OptionValue, OptionVector
+from ..base.errors import UnsupportedError
+from ..model.graph import OptionValue, OptionVector
 from .model_file import ModelFile, names_of
 
 MAX_CUSTOM_BYTES = 1 << 20

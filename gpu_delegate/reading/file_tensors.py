@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import tflite
 
-from ..errors import ModelError, ModelSizeError, UnsupportedError
-from ..graph import Quantization, Shape, Tensor, constant_location
+from ..base.errors import ModelError, ModelSizeError, UnsupportedError
+from ..model.graph import Quantization, Shape, Tensor, constant_location
 from .model_file import ModelFile, names_of, printable_name
 from .sparsity import Integers, SparseLayout, SparseLevel, dense_constant
 

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import tflite
 
-from ..errors import ModelError, ModelSizeError
-from ..graph import constant_location
+from ..base.errors import ModelError, ModelSizeError
+from ..model.graph import constant_location
 
 MAX_OPERATORS = 10_000
 MAX_TENSORS = 100_000

@@ -18,16 +18,16 @@ from typing import Any, Protocol
 
 import tflite
 
-from ..errors import ModelError, ModelSizeError, TexelflowError, UnsupportedError, UsageError
-from ..graph import ABSENT, Attributes, Graph, Node, Opaque, Shape, Tensor
-from ..operators import MAX_OPERANDS, NO_RULE, Operator, ShapeError
+from ..base.errors import ModelError, ModelSizeError, TexelflowError, UnsupportedError, UsageError
+from ..model.graph import ABSENT, Attributes, Graph, Node, Opaque, Shape, Tensor
+from ..model.operators import MAX_OPERANDS, NO_RULE, Operator, ShapeError
+from ..model.quantization import is_quantized
 from ..ops.left_to_cpu import LEFT_TO_CPU
 from ..ops.record import FileForm
 from ..ops.registry import OPS, SUPPORTED_OPS
 from ..passes.evaluation import FOLDS, fold_value
 from ..passes.quantized_node import takes_type
 from ..passes.steps import FORMS
-from ..quantization import is_quantized
 from .file_options import OPTIONS_CLASSES, Options, read_custom_options, read_options
 from .file_tensors import FileTensors
 from .model_file import MAX_OPERATORS, MAX_TENSORS, ModelFile, names_of, printable_name

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from ..errors import ModelError, UnsupportedError
-from ..graph import ABSENT, Graph, Opaque, Shape
+from ..base.errors import ModelError, UnsupportedError
+from ..model.graph import ABSENT, Graph, Opaque, Shape
 from .reader import GraphReader
 
 

@@ -8,8 +8,8 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import UsageError
-from ..wording import meant
+from ..base.errors import UsageError
+from ..base.wording import meant
 from .model_file import ModelFile, printable_name
 
 MAX_SIGNATURES = 1 << 10

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ModelError
-from ..graph import Shape
+from ..base.errors import ModelError
+from ..model.graph import Shape
 
 Integers = npt.NDArray[np.int64]
 

@@ -10,13 +10,13 @@ import os
 from functools import lru_cache
 from pathlib import Path
 
-from .. import debug
-from ..compile_options import COMPILE_DEFAULTS, CompileOptions
-from ..device import Device
-from ..graph import Graph
-from ..graph_digest import graph_digest
-from ..program import CompiledGraph, compile_graph
-from .program_cache import GRAPHS, ProgramCache
+from ..base import debug
+from ..device.device import Device
+from ..model.graph import Graph
+from ..model.graph_digest import graph_digest
+from ..plan.compile_options import COMPILE_DEFAULTS, CompileOptions
+from ..targets.gl.program_cache import GRAPHS, ProgramCache
+from ..targets.glsl.compiled_graph import CompiledGraph, compile_graph
 from .saved_graph import restore_graph, save_graph
 
 MOST_GRAPH_BYTES = 64 << 20  # of one that is kept, so that none drives out all others

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from ..errors import UnsupportedError
-from ..graph import Graph, Tensor
-from ..kernel import Kernel
-from ..layout import PHWC4, TEXEL_BYTES, shape_of
-from ..memory.plan import BufferPlace
-from ..placement import MAX_ARENA_BYTES
-from ..program import CompiledGraph
+from ..base.errors import UnsupportedError
+from ..model.graph import Graph, Tensor
+from ..model.layout import PHWC4, TEXEL_BYTES, shape_of
+from ..plan.memory.memory_plan import BufferPlace
+from ..plan.placement import MAX_ARENA_BYTES
+from ..targets.glsl.compiled_graph import CompiledGraph
+from ..targets.glsl.glsl_kernel import Kernel
 from .typed_values import from_bytes, to_bytes
 
 _NOTHING = Graph("", {}, (), (), ())

@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import get_args
 
-from ..body import Body
-from ..device import Device
-from ..layout import Fetch, ceil_div, shape_of
-from ..pixel_parts import shared_texels_of
-from ..source_size import source_size
-from ..static_model import estimate, held_texels, loop_turns
-from ..tile import Tile
-from ..tiling import is_pixelwise, possible_parts, runs_across, slices_of_group, weight_count
+from ..device.device import Device
+from ..device.tile import Tile
+from ..model.layout import Fetch, ceil_div, shape_of
+from ..plan.body import Body
+from ..plan.pixel_parts import shared_texels_of
+from ..plan.source_size import source_size
+from ..plan.static_model import estimate, held_texels, loop_turns
+from ..plan.tiling import is_pixelwise, possible_parts, runs_across, slices_of_group, weight_count
 
 GROUPS = ((8, 8), (8, 4), (16, 4), (16, 8), (32, 2), (32, 8), (64, 1))  # sides of work-groups, in threads
 FLAT_GROUPS = (32, 64, 128)

@@ -8,15 +8,15 @@ from operator import or_
 import numpy as np
 import numpy.typing as npt
 
-from ..device import Device
-from ..graph import Graph, Tensor
-from ..kernel import Kernel
-from ..layout import shape_of
-from ..lower import Lowered
-from ..memory.offsets import naive
-from ..memory.records import UsageRecord
-from ..program import CompiledGraph, constant_texels
-from ..views import NONE
+from ..device.device import Device
+from ..model.graph import Graph, Tensor
+from ..model.layout import shape_of
+from ..plan.lower import Lowered
+from ..plan.memory.offsets import naive
+from ..plan.memory.records import UsageRecord
+from ..plan.views import NONE
+from ..targets.glsl.compiled_graph import CompiledGraph, constant_texels
+from ..targets.glsl.glsl_kernel import Kernel
 
 MakeAlone = Callable[[Kernel], CompiledGraph]  # a graph of this kernel alone
 

@@ -6,12 +6,12 @@ no time.
 
 from functools import partial
 
-from ..context import Context
-from ..errors import DeviceError
-from ..kernel import Kernel
-from ..program import CompiledGraph
-from ..runtime import Program
-from ..span_clock import SpanClock, mean_seconds
+from ..base.errors import DeviceError
+from ..targets.gl.context import Context
+from ..targets.gl.runtime import Program
+from ..targets.gl.span_clock import SpanClock, mean_seconds
+from ..targets.glsl.compiled_graph import CompiledGraph
+from ..targets.glsl.glsl_kernel import Kernel
 from .candidates import HARDWARE_FACTS, SOFTWARE_FACTS
 from .isolated import MakeAlone, sample
 from .outputs import Results

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..compare import HALF_ERROR, TOLERANCE
+from ..cpu.compare import HALF_ERROR, TOLERANCE
 
 Results = Sequence[npt.NDArray[Any]]
 

@@ -11,14 +11,14 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-from ..choices import UNMEASURED, Choices
-from ..context import Context
-from ..device import Device
-from ..disk_cache import DiskCache
-from ..graph import Graph
-from ..layout import Precision
-from ..runtime import device_of
-from ..signature import graph_signature
+from ..base.disk_cache import DiskCache
+from ..device.choices import UNMEASURED, Choices
+from ..device.device import Device
+from ..model.graph import Graph
+from ..model.layout import Precision
+from ..plan.signature import graph_signature
+from ..targets.gl.context import Context
+from ..targets.gl.runtime import device_of
 from .switch import is_tuning_wanted
 from .table import as_json, parse_choices
 

@@ -14,12 +14,12 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ..choices import Choice, Choices
-from ..device import Device
-from ..graph import Conv2D, DepthwiseConv2D, Graph, Node, Padding, Tensor
-from ..layout import ceil_div
-from ..lower import lower
-from ..program import compile_graph
+from ..device.choices import Choice, Choices
+from ..device.device import Device
+from ..model.graph import Conv2D, DepthwiseConv2D, Graph, Node, Padding, Tensor
+from ..model.layout import ceil_div
+from ..plan.lower import lower
+from ..targets.glsl.compiled_graph import compile_graph
 from .adreno_groups import GroupSides
 from .halving import Budget
 from .isolated import isolated

@@ -7,8 +7,8 @@ from dataclasses import asdict, fields
 from types import MappingProxyType
 from typing import Any, TypeGuard, get_args, get_type_hints
 
-from ..choices import UNMEASURED, Choice, Choices, FusionChoice
-from ..tile import Tile
+from ..device.choices import UNMEASURED, Choice, Choices, FusionChoice
+from ..device.tile import Tile
 
 FUSION_SETTINGS = ("held_slices", "min_fused_threads", "window_repeats", "prologue_loads")  # of Tuning
 

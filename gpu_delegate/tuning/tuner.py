@@ -11,19 +11,19 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
-from ..body import Body
-from ..choices import UNMEASURED, Choice, Choices, FusionChoice
-from ..compile_options import CompileOptions
-from ..device import Device
-from ..families import TUNINGS
-from ..fusion import group_nodes
-from ..graph import Graph
-from ..kernel import Kernel
-from ..layout import Precision
-from ..lower import Lowered, lower
-from ..program import CompiledGraph, compile_graph
-from ..signature import graph_signature, signature_of
-from ..tile import Tile
+from ..device.choices import UNMEASURED, Choice, Choices, FusionChoice
+from ..device.device import Device
+from ..device.families import TUNINGS
+from ..device.tile import Tile
+from ..model.graph import Graph
+from ..model.layout import Precision
+from ..plan.body import Body
+from ..plan.compile_options import CompileOptions
+from ..plan.fusion import group_nodes
+from ..plan.lower import Lowered, lower
+from ..plan.signature import graph_signature, signature_of
+from ..targets.glsl.compiled_graph import CompiledGraph, compile_graph
+from ..targets.glsl.glsl_kernel import Kernel
 from .candidates import DeviceFacts, Search
 from .halving import LEAST_GAIN, Budget, Winner, winners
 from .isolated import MakeAlone, isolated

@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..graph import Shape
-from ..kernel import Kernel
-from ..lower import Lowered
-from ..tile import Tile
+from ..device.tile import Tile
+from ..model.graph import Shape
+from ..plan.lower import Lowered
+from ..targets.glsl.glsl_kernel import Kernel
 
 LowerWith = Callable[[Mapping[str, Tile]], Lowered]  # kernels by signature have these tiles
 KernelKey = tuple[str, tuple[int, int, int]]

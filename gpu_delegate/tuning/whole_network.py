@@ -4,15 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from ..compile_options import CompileOptions
-from ..context import Context
-from ..device import Device
-from ..errors import DeviceError
-from ..graph import Graph
-from ..layout import Precision
-from ..program import compile_graph
-from ..runtime import Program
-from ..span_clock import SpanClock, mean_seconds
+from ..base.errors import DeviceError
+from ..device.device import Device
+from ..model.graph import Graph
+from ..model.layout import Precision
+from ..plan.compile_options import CompileOptions
+from ..targets.gl.context import Context
+from ..targets.gl.runtime import Program
+from ..targets.gl.span_clock import SpanClock, mean_seconds
+from ..targets.glsl.compiled_graph import compile_graph
 from .isolated import sample
 from .outputs import agrees, same_bits
 

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 import typer
 
-from tests.commands import Command
-from tests.running import ROOT
+from tests.helpers.commands import Command
+from tests.helpers.running import ROOT
 from texelflow.app.archive.worker_config import CACHE_BYTES, MOST_FRAME_BYTES
 from texelflow.app.archive_cli import archive_verb
 from texelflow.app.cli import app
 from texelflow.app.completion import completions
 from texelflow.app.replay.held_frames import most_frames
 from texelflow.app.settings.settings import defaults, specs
-from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.base.errors import UsageError
 
 
 @pytest.fixture

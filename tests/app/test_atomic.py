@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from texelflow.app.atomic import publish, sync
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 
 @pytest.fixture

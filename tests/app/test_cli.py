@@ -16,12 +16,12 @@ import av
 import numpy as np
 import pytest
 
-from tests.clips import moving, write_clip
-from tests.commands import Command, Result
-from tests.model_builder import ModelBuilder
+from tests.helpers.clips import moving, write_clip
+from tests.helpers.commands import Command, Result
+from tests.model_files.model_builder import ModelBuilder
 from texelflow import assets
 from texelflow.app.cli import main
-from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 CLIP = Path(assets.__file__).parent / "people.mp4"
 FRAGMENTED = {"movflags": "frag_keyframe+empty_moov"}

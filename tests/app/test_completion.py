@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import Command
+from tests.helpers.commands import Command
 from texelflow.app import completion
 from texelflow.app.frame.effects import EFFECTS
 from texelflow.app.models.entries import CATALOGUE, SEGMENTERS

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.app.models.test_models import index, write_wheel
-from tests.display import Display
-from tests.running import ROOT
+from tests.helpers.display import Display
+from tests.helpers.running import ROOT
 from texelflow import assets
 from texelflow.app.models.catalogue import CATALOGUE
-from texelflow.gpu_delegate.isolated_python import OURS, python_command
+from texelflow.gpu_delegate.base.isolated_python import OURS, python_command
 
 __all__ = ["index"]  # a fixture
 
@@ -104,7 +104,7 @@ def test_a_first_replay_in_a_window(poisoned: Path, real_index: Path, display: D
 def started(program: str, folder: Path, **environment: str) -> str:
     """What a process of this program prints that was started by one in the folder, with PYTHONPATH and such."""
     code = (
-        "import subprocess, sys\nfrom texelflow.gpu_delegate.isolated_python import *\n"
+        "import subprocess, sys\nfrom texelflow.gpu_delegate.base.isolated_python import *\n"
         f"trusted = OURS if sys.argv[1:] else None\n"
         f"print(subprocess.run(python_command({program!r}, trusted=trusted), capture_output=True, text=True).stdout)"
     )

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from texelflow.app.files import ENDINGS, Existing, FileKind, Files, Read, Write, look_at, objections, settle
 from texelflow.app.media.recorder import write_png
 from texelflow.app.names import FileStatus, free_name
-from texelflow.gpu_delegate.errors import MediaError, UsageError
+from texelflow.gpu_delegate.base.errors import MediaError, UsageError
 
 KINDS = sorted(ENDINGS)
 EXISTING: tuple[Existing, ...] = ("kept", "numbered", "renewed")

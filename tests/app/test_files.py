@@ -15,16 +15,16 @@ import cv2
 import numpy as np
 import pytest
 
-from tests.clips import moving, write_clip
-from tests.commands import Command
-from tests.running import times_of
-from tests.waiting import PATIENCE_S
+from tests.helpers.clips import moving, write_clip
+from tests.helpers.commands import Command
+from tests.helpers.running import times_of
+from tests.helpers.waiting import PATIENCE_S
 from texelflow.app.console import Console, Report
 from texelflow.app.files import ENDINGS, Read, own_name
 from texelflow.app.media.video_encoder import CONTAINERS
 from texelflow.app.replay.options import ReplayOptions
 from texelflow.app.replay.replay import replay
-from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.base.errors import UsageError
 
 
 @pytest.fixture

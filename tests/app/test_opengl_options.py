@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import pytest
 
-from tests.commands import Command
+from tests.helpers.commands import Command
 from texelflow import assets
 from texelflow.app.opengl_options import opengl_chosen
 
@@ -56,7 +56,9 @@ def test_another_api_is_refused_in_one_line(run: Command) -> None:
 
 @pytest.mark.gl
 def test_softpipe_has_no_buffer_textures() -> None:
-    program = "from texelflow.gpu_delegate.context import open_context as o; c = o(); print(c.renderer, c.limits)"
+    program = (
+        "from texelflow.gpu_delegate.targets.gl.context import open_context as o; c = o(); print(c.renderer, c.limits)"
+    )
     environment = {**os.environ, "GALLIUM_DRIVER": "softpipe"}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("softpipe Limits(texture_buffer_texels=0,")

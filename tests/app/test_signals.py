@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fake_camera import compiler
-from tests.running import ROOT
+from tests.helpers.fake_camera import compiler
+from tests.helpers.running import ROOT
 from texelflow.app.signals import EndedBySignal, StopFlag, exit_code, postponed, raising, stop_flag
 
 pytestmark = pytest.mark.slow  # starts programs

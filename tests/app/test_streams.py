@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.clips import Recipe, moving, write_clip
-from tests.running import ROOT, times_of
+from tests.helpers.clips import Recipe, moving, write_clip
+from tests.helpers.running import ROOT, times_of
 from texelflow import assets
 from texelflow.app.cli import main
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.waiting import PATIENCE_S
+from tests.helpers.waiting import PATIENCE_S
 from texelflow.app.threads import Worker, ahead
 
 

@@ -20,7 +20,7 @@ from tests.archive_proof.endurance import memory_step
 from tests.archive_proof.proof_step import ProofPlace, ProofReport
 from tests.archive_proof.survival import chaos_step, exact_step, resume_step
 from tests.archive_proof.throughput import throughput_step
-from tests.running import ROOT
+from tests.helpers.running import ROOT
 from texelflow.app.console import Console
 
 

@@ -9,7 +9,7 @@ from time import monotonic, sleep
 from typing import Any
 
 from tests.archive_proof.manifest_records import ArchiveRecords, read_records
-from tests.running import ROOT
+from tests.helpers.running import ROOT
 
 
 class ArchiveProcess:

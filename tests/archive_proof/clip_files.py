@@ -16,7 +16,7 @@ import cv2
 import numpy as np
 
 from tests.archive_proof.recipes import PlannedClip
-from tests.clips import DEMO_CLIP, Recipe, Rgb, set_display_matrix, write_clip
+from tests.helpers.clips import DEMO_CLIP, Recipe, Rgb, set_display_matrix, write_clip
 
 LIST = "clips.json"  # beside the folder's files, no recording itself
 _EDITION = 1  # of how files are made of descriptions

@@ -9,7 +9,7 @@ import numpy as np
 
 from tests.archive_proof.manifest_records import LOCK, MANIFEST, STAGING, Line, files_below, read_records, twice
 from tests.archive_proof.recipes import PlannedClip
-from tests.clips import packets
+from tests.helpers.clips import packets
 
 MOST_TRIES = 2  # of an input that cannot be read
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
 
-from tests.running import ROOT
+from tests.helpers.running import ROOT
 
 HOST = "127.0.0.1"
 STORE_BYTES = 80 << 20  # about the least that Ray takes

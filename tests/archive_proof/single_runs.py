@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
 
-from tests.running import ROOT
+from tests.helpers.running import ROOT
 
 
 @dataclass(frozen=True)

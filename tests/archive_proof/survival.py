@@ -17,7 +17,7 @@ from tests.archive_proof.proof_step import ProofPlace, ProofReport
 from tests.archive_proof.ray_nodes import RayNodes
 from tests.archive_proof.recipes import PlannedClip
 from tests.archive_proof.single_runs import run_singles
-from tests.clips import beginning_of
+from tests.helpers.clips import beginning_of
 
 CPUS = 2  # of each node that works
 _MOST_S = 1500.0

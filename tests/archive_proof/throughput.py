@@ -18,7 +18,7 @@ from tests.archive_proof.proof_step import ProofPlace, ProofReport
 from tests.archive_proof.ray_nodes import RayNodes
 from tests.archive_proof.recipes import PlannedClip
 from tests.archive_proof.survival import add_nodes
-from tests.running import ROOT
+from tests.helpers.running import ROOT
 
 _CLIPS = 12
 _ONE_THREAD = ("--threads", "1")  # of the network, as a worker has it by default

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import pytest
 
-from tests.clips import time_of
+from tests.helpers.clips import time_of
 from texelflow.assets import make_clip
 from texelflow.assets.make_clip import FIGURES, FPS, FRAMES, HEIGHT, WIDTH
 

@@ -25,8 +25,8 @@ from tests.fuzz.models import REFUSED_LATE
 from tests.fuzz.refusals import check_line
 from texelflow.app.console import Console
 from texelflow.app.models.catalogue import resolve
+from texelflow.gpu_delegate.base.errors import TexelflowError
 from texelflow.gpu_delegate.cpu.reference import load_interpreter_module
-from texelflow.gpu_delegate.errors import TexelflowError
 
 FOUND = ("raised", "crashed", "hung", "too large")
 OUTCOMES = ("ran", "refused", REFUSED_LATE, *FOUND)

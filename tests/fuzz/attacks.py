@@ -16,11 +16,11 @@ import numpy as np
 
 from tests.app.archive.test_manifest import MANIFEST
 from tests.app.models.test_metadata import metadata_flatbuffer, model
-from tests.clips import Recipe, moving, write_clip
 from tests.fuzz.byte_mutations import mutated
 from tests.fuzz.false_refusals import judge_refusal
 from tests.fuzz.models import is_taken, mutated_model, noise, opaque_models, run_model, small_models
-from tests.mjpeg_server import HEAD, MjpegServer, jpeg, numbered_picture, part
+from tests.helpers.clips import Recipe, moving, write_clip
+from tests.helpers.mjpeg_server import HEAD, MjpegServer, jpeg, numbered_picture, part
 from texelflow.app.archive.manifest import MANIFEST_NAME
 from texelflow.app.archive.manifest_index import ManifestIndex
 from texelflow.app.archive.verify import verify_archive
@@ -36,15 +36,15 @@ from texelflow.app.media.sources import FileSource
 from texelflow.app.models.metadata import read_metadata
 from texelflow.app.settings.config import dump, read_config
 from texelflow.app.settings.settings import Settings
-from texelflow.gpu_delegate.context import open_context
-from texelflow.gpu_delegate.device import HARDWARE
-from texelflow.gpu_delegate.disk_cache import as_entry, parse_entry
-from texelflow.gpu_delegate.errors import ModelError, UsageError
-from texelflow.gpu_delegate.placement import MAX_ARENA_BYTES
-from texelflow.gpu_delegate.program import compile_graph, rewrite_graph
+from texelflow.gpu_delegate.base.disk_cache import as_entry, parse_entry
+from texelflow.gpu_delegate.base.errors import ModelError, UsageError
+from texelflow.gpu_delegate.device.device import HARDWARE
+from texelflow.gpu_delegate.plan.placement import MAX_ARENA_BYTES
 from texelflow.gpu_delegate.reading.reader import read_model
-from texelflow.gpu_delegate.runtime import Program, device_of
 from texelflow.gpu_delegate.saving.saved_graph import restore_graph, save_graph
+from texelflow.gpu_delegate.targets.gl.context import open_context
+from texelflow.gpu_delegate.targets.gl.runtime import Program, device_of
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph, rewrite_graph
 
 _FRAMES, _READ = 12, 8  # of a clip, and of them read
 _MOST_SHOTS = 6

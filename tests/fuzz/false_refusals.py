@@ -7,7 +7,7 @@ import numpy as np
 
 from tests.fuzz.children import in_child
 from tests.fuzz.refusals import check_line
-from texelflow.gpu_delegate.errors import ModelError, ModelSizeError
+from texelflow.gpu_delegate.base.errors import ModelError, ModelSizeError
 from texelflow.gpu_delegate.reading.reader import read_model
 
 ORACLE = "ai_edge_litert.interpreter"  # which verifies where a file leads to, and does not run what it finds by chance

@@ -21,18 +21,18 @@ from pathlib import Path
 import rich.console
 from rich.progress import track
 
-from tests.checked_graphs import RUNS, CheckedGraph, first_difference, ways_of
 from tests.fuzz.children import in_child
 from tests.fuzz.models import noise
 from tests.fuzz.reduction import reduced
-from tests.model_builder import Array, ModelBuilder
+from tests.generators.random_graphs import described
+from tests.generators.random_steps import random_graph
+from tests.helpers.checked_graphs import RUNS, CheckedGraph, first_difference, ways_of
+from tests.model_files.model_builder import Array, ModelBuilder
 from tests.quantized.quantizer import Scheme, quantized_twin
-from tests.random_graphs import described
-from tests.random_steps import random_graph
-from texelflow.gpu_delegate.context import Context, open_context
+from texelflow.gpu_delegate.base.errors import TexelflowError
 from texelflow.gpu_delegate.cpu.reference import load_interpreter_module
-from texelflow.gpu_delegate.errors import TexelflowError
 from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.targets.gl.context import Context, open_context
 
 AT_A_TIME = 20
 SECONDS_EACH = 20.0

@@ -4,8 +4,9 @@
     python -m tests.fuzz.guards graphs --count 500 --quantized int8
 
 Arena and weights lie between pages that may not be touched, once at the end and once at the beginning of what may be.
-Their margins (llvm/planes.py), which kernels may read and never use, are filled with three patterns. Found is a crash,
-a margin that is written, and a result that depends on the pattern or on a run before. Each part has its own process.
+Their margins (targets/llvm/planes.py), which kernels may read and never use, are filled with three patterns. Found is a
+crash, a margin that is written, and a result that depends on the pattern or on a run before. Each part has its own
+process.
 """
 
 import argparse
@@ -22,22 +23,23 @@ import numpy as np
 
 from tests.fuzz.children import in_child
 from tests.fuzz.graphs import KINDS, made
-from tests.model_builder import Array
-from tests.native import code_of
+from tests.helpers.native import code_of
+from tests.model_files.model_builder import Array
+from texelflow.gpu_delegate.base.errors import UnsupportedError
 from texelflow.gpu_delegate.cases.case_group import CaseGroup
 from texelflow.gpu_delegate.cases.table import cases_of
-from texelflow.gpu_delegate.errors import UnsupportedError
-from texelflow.gpu_delegate.graph import Graph
-from texelflow.gpu_delegate.llvm import planes, runtime
-from texelflow.gpu_delegate.llvm.compiler import native_target
-from texelflow.gpu_delegate.llvm.ir import Module
-from texelflow.gpu_delegate.llvm.planes import FLOAT_BYTES, LINE_FLOATS, MARGIN_FLOATS
-from texelflow.gpu_delegate.llvm.pool import WorkerPool
-from texelflow.gpu_delegate.llvm.program import compile_native
-from texelflow.gpu_delegate.llvm.runtime import CheckedNetwork
+from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.model.packing import Float32Array
 from texelflow.gpu_delegate.ops.registry import SUPPORTED_OPS
-from texelflow.gpu_delegate.packing import Float32Array
 from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.targets.llvm import native_runtime as runtime
+from texelflow.gpu_delegate.targets.llvm import planes
+from texelflow.gpu_delegate.targets.llvm.compiler import native_target
+from texelflow.gpu_delegate.targets.llvm.ir import Module
+from texelflow.gpu_delegate.targets.llvm.native_program import compile_native
+from texelflow.gpu_delegate.targets.llvm.native_runtime import CheckedNetwork
+from texelflow.gpu_delegate.targets.llvm.planes import FLOAT_BYTES, LINE_FLOATS, MARGIN_FLOATS
+from texelflow.gpu_delegate.targets.llvm.pool import WorkerPool
 
 PATTERNS = (0x7FC0DEAD, 0xFF800000, 0x7F7FFFFF)  # NaN, minus infinity, the largest number
 CASES_AT_A_TIME, GRAPHS_AT_A_TIME = 8, 10

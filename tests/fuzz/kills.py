@@ -20,12 +20,12 @@ import av
 import rich.console
 from rich.progress import track
 
-from tests.clips import Recipe, moving, write_clip
-from tests.display import screen_server
-from tests.running import ROOT, times_of
-from tests.waiting import PATIENCE_S
+from tests.helpers.clips import Recipe, moving, write_clip
+from tests.helpers.display import screen_server
+from tests.helpers.running import ROOT, times_of
+from tests.helpers.waiting import PATIENCE_S
 from texelflow.app.console import Console
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 GRACE_S = 0.5  # frames that are younger may be lost
 _LIVE_FPS = (1, 5, 30, 60)

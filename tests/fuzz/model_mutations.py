@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import tflite
 
-from texelflow.gpu_delegate.cpu.writer import write_model
-from texelflow.gpu_delegate.errors import TexelflowError
-from texelflow.gpu_delegate.graph import ABSENT, Graph, Node, OptionVector, Padding, Pool2D, Quantization, Tensor
+from texelflow.gpu_delegate.base.errors import TexelflowError
+from texelflow.gpu_delegate.model.graph import ABSENT, Graph, Node, OptionVector, Padding, Pool2D, Quantization, Tensor
 from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.reading.writer import write_model
 
 Mutation = Callable[[bytes, bytes, Random], bytes]  # of a file; the second is another one, to splice with
 

@@ -10,16 +10,16 @@ import numpy.typing as npt
 
 from tests.fuzz import model_mutations
 from tests.fuzz.refusals import check_line
+from tests.generators.random_networks import random_network
+from tests.generators.random_steps import random_graph
 from tests.gpu_delegate.reading.test_opaque import ORIGINAL, WRITTEN
 from tests.gpu_delegate.reading.test_sparsity import BLOCKS, model, sparse_array
-from tests.model_builder import selfie_like
+from tests.model_files.model_builder import selfie_like
 from tests.quantized.quantizer import Scheme, hybrid_twin, quantized_twin
 from tests.quantized.single_ops import HIGH, LOW, model_of
-from tests.random_networks import random_network
-from tests.random_steps import random_graph
+from texelflow.gpu_delegate.base.errors import TexelflowError
 from texelflow.gpu_delegate.cpu.reference import Reference
-from texelflow.gpu_delegate.errors import TexelflowError
-from texelflow.gpu_delegate.graph import Graph, Tensor
+from texelflow.gpu_delegate.model.graph import Graph, Tensor
 from texelflow.gpu_delegate.reading.reader import read_model
 
 REFUSED_LATE = "refused by CPU"

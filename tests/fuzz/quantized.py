@@ -25,14 +25,14 @@ from tests.fuzz.children import Ending, in_child
 from tests.fuzz.models import noise
 from tests.fuzz.quantized_mutants import Mutant, is_cut_from, mutant, with_all_outputs
 from tests.fuzz.refusals import check_line
-from tests.model_builder import Array
+from tests.model_files.model_builder import Array
 from tests.quantized.op_by_op import first_fault
 from tests.quantized.ours import our_run
 from tests.quantized.runs import TfliteRun, litert
-from texelflow.gpu_delegate.errors import InferenceError, TexelflowError, UnsupportedError
-from texelflow.gpu_delegate.graph import Graph
-from texelflow.gpu_delegate.llvm.compiler import native_target
+from texelflow.gpu_delegate.base.errors import InferenceError, TexelflowError, UnsupportedError
+from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.targets.llvm.compiler import native_target
 
 RUNS = 2  # on other inputs
 GL_EVERY = 16

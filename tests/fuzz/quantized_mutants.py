@@ -18,10 +18,10 @@ from typing import Any
 import flatbuffers
 import numpy as np
 
+from tests.generators.random_steps import random_graph
 from tests.quantized.quantizer import Scheme, quantized_twin
 from tests.quantized.single_ops import HIGH, LOW, SINGLE_OPS, model_of
-from tests.random_steps import random_graph
-from texelflow.gpu_delegate.errors import TexelflowError
+from texelflow.gpu_delegate.base.errors import TexelflowError
 from texelflow.gpu_delegate.reading.reader import read_model
 
 Model = Any  # a ModelT of TensorFlow Lite's schema, as ai-edge-litert has it in Python

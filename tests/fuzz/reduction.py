@@ -6,7 +6,7 @@ Ops are taken away one by one: what they wrote becomes an input, and what nothin
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from tests.model_builder import ModelBuilder
+from tests.model_files.model_builder import ModelBuilder
 
 
 def reduced(model: ModelBuilder, fails: Callable[[ModelBuilder], bool]) -> ModelBuilder:

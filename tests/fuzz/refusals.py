@@ -1,6 +1,6 @@
 """A refusal goes in; AssertionError comes out if a person could not read it as one line."""
 
-from texelflow.gpu_delegate.errors import TexelflowError
+from texelflow.gpu_delegate.base.errors import TexelflowError
 
 
 def check_line(error: TexelflowError) -> None:

@@ -18,9 +18,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import get_args
 
-from texelflow.gpu_delegate.errors import TexelflowError, UsageError
-from texelflow.gpu_delegate.families import TUNINGS
-from texelflow.gpu_delegate.layout import Precision
+from texelflow.gpu_delegate.base.errors import TexelflowError, UsageError
+from texelflow.gpu_delegate.device.families import TUNINGS
+from texelflow.gpu_delegate.model.layout import Precision
 
 from .compilers import PREFIX, Report, kernels_of, measure, prefix_of
 from .document import DOCUMENT, write_document

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from texelflow.gpu_delegate.layout import Precision
-from texelflow.gpu_delegate.limits import Limits
+from texelflow.gpu_delegate.device.limits import Limits
+from texelflow.gpu_delegate.model.layout import Precision
 
 from .fake_device import MARK
 from .figures import Figures, parse

@@ -11,12 +11,12 @@ import time
 from dataclasses import asdict
 from typing import Any
 
-from texelflow.gpu_delegate import opengl
-from texelflow.gpu_delegate.egl import Api, Egl, EglContext
-from texelflow.gpu_delegate.errors import DeviceError
-from texelflow.gpu_delegate.limits import Limits, read_limits
-from texelflow.gpu_delegate.opengl import GL
-from texelflow.gpu_delegate.shader import for_es
+from texelflow.gpu_delegate.base.errors import DeviceError
+from texelflow.gpu_delegate.device.limits import Limits, read_limits
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.egl import Api, Egl, EglContext
+from texelflow.gpu_delegate.targets.gl.opengl import GL
+from texelflow.gpu_delegate.targets.glsl.shader import for_es
 
 MARK = "shader "
 _CALLBACK = ctypes.CFUNCTYPE(

@@ -10,8 +10,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from texelflow.gpu_delegate.kernel import Kernel
-from texelflow.gpu_delegate.shader import for_es
+from texelflow.gpu_delegate.targets.glsl.glsl_kernel import Kernel
+from texelflow.gpu_delegate.targets.glsl.shader import for_es
 
 VALIDATOR = "glslangValidator"
 BindingKind = Literal["texels", "uniform", "storage"]

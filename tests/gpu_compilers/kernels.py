@@ -8,17 +8,17 @@ from pathlib import Path
 
 from texelflow.app.models.catalogue import resolve
 from texelflow.app.models.networks import NETWORKS, write_network
-from texelflow.gpu_delegate.compile_options import CompileOptions
-from texelflow.gpu_delegate.compiled_partitions import compile_partitions
-from texelflow.gpu_delegate.device import Device
-from texelflow.gpu_delegate.errors import UsageError
-from texelflow.gpu_delegate.families import TUNINGS
-from texelflow.gpu_delegate.graph import Graph
-from texelflow.gpu_delegate.kernel import Kernel
-from texelflow.gpu_delegate.layout import Precision, ceil_div
-from texelflow.gpu_delegate.limits import Limits
+from texelflow.gpu_delegate.base.errors import UsageError
+from texelflow.gpu_delegate.device.device import Device
+from texelflow.gpu_delegate.device.families import TUNINGS
+from texelflow.gpu_delegate.device.limits import Limits
+from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.model.layout import Precision, ceil_div
+from texelflow.gpu_delegate.plan.compile_options import CompileOptions
 from texelflow.gpu_delegate.reading.reader import load_model
-from texelflow.gpu_delegate.shader import for_es
+from texelflow.gpu_delegate.targets.glsl.compiled_partitions import compile_partitions
+from texelflow.gpu_delegate.targets.glsl.glsl_kernel import Kernel
+from texelflow.gpu_delegate.targets.glsl.shader import for_es
 
 MODELS = ("selfie", "selfie-landscape", "pose-landmark", "deeplab-v3")
 NETWORK_FOLDER = Path("build", "networks")

@@ -8,7 +8,7 @@ import sys
 import time
 from typing import Any
 
-from texelflow.gpu_delegate.limits import HALF_EXTENSIONS
+from texelflow.gpu_delegate.device.limits import HALF_EXTENSIONS
 
 from .fake_device import tell
 from .glslang import compile_spirv

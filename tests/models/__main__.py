@@ -20,8 +20,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from tests.cliff_networks import cliff_network
 from tests.fuzz.children import in_child
+from tests.generators.cliff_networks import cliff_network
 from tests.models.delegated import DELEGATE_COLUMNS, MOST_ERROR, delegate_row, is_delegated_right, measure_delegated
 from tests.models.measure import ROUND_S, Target, measure
 from tests.models.planned import PLANNED_COLUMNS, is_planned_right, measure_planned, planned_rows

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import texelflow
-from tests.engine import Floats
+from tests.helpers.engine import Floats
 from tests.models.measure import (
     Target,
     input_range,
@@ -25,9 +25,9 @@ from tests.models.measure import (
     rounds_ms,
     worst_error,
 )
+from texelflow.gpu_delegate.base.errors import TexelflowError
 from texelflow.gpu_delegate.cpu.reference import load_interpreter_module
-from texelflow.gpu_delegate.errors import TexelflowError
-from texelflow.gpu_delegate.graph import Graph
+from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.reading.reader import load_model
 
 DELEGATE_COLUMNS = (

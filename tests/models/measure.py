@@ -17,21 +17,21 @@ from typing import Any
 import cv2
 import numpy as np
 
-from tests.engine import Floats, run
+from tests.helpers.engine import Floats, run
 from texelflow.app.media.frames import clip_frames
 from texelflow.app.models.metadata import read_metadata
 from texelflow.app.verbs.peaks import measure_peaks
-from texelflow.gpu_delegate.admission import refusal
-from texelflow.gpu_delegate.context import Context, open_context
+from texelflow.gpu_delegate.base.errors import TexelflowError
 from texelflow.gpu_delegate.cpu.reference import Reference, load_interpreter_module
-from texelflow.gpu_delegate.dispatch_times import time_dispatches
-from texelflow.gpu_delegate.errors import TexelflowError
-from texelflow.gpu_delegate.graph import Graph
-from texelflow.gpu_delegate.nodes import has_role
-from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
+from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.ops.nodes import has_role
+from texelflow.gpu_delegate.plan.admission import refusal
 from texelflow.gpu_delegate.reading.reader import load_model
-from texelflow.gpu_delegate.roofline import cost_of
-from texelflow.gpu_delegate.runtime import Program, device_of
+from texelflow.gpu_delegate.targets.gl.context import Context, open_context
+from texelflow.gpu_delegate.targets.gl.dispatch_times import time_dispatches
+from texelflow.gpu_delegate.targets.gl.runtime import Program, device_of
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph, compile_graph
+from texelflow.gpu_delegate.targets.glsl.roofline import cost_of
 
 REAL, RANDOM = 10, 10  # inputs
 ROUNDS = 5  # the least time of each counts, and of these the median

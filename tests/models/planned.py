@@ -4,16 +4,16 @@ from collections.abc import Mapping
 from time import perf_counter
 from typing import Any
 
+from tests.helpers.sharing import all_plans, outputs_by_plan
 from tests.models.measure import Target
-from tests.sharing import all_plans, outputs_by_plan
-from texelflow.gpu_delegate.compile_options import CompileOptions
-from texelflow.gpu_delegate.compiled_partitions import compile_partitions
-from texelflow.gpu_delegate.context import Context, open_context
-from texelflow.gpu_delegate.device import HARDWARE, Device
-from texelflow.gpu_delegate.memory.options import MemoryOptions
-from texelflow.gpu_delegate.program import planned_anew
+from texelflow.gpu_delegate.device.device import HARDWARE, Device
+from texelflow.gpu_delegate.plan.compile_options import CompileOptions
+from texelflow.gpu_delegate.plan.memory.memory_options import MemoryOptions
 from texelflow.gpu_delegate.reading.reader import load_model
-from texelflow.gpu_delegate.runtime import device_of
+from texelflow.gpu_delegate.targets.gl.context import Context, open_context
+from texelflow.gpu_delegate.targets.gl.runtime import device_of
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import planned_anew
+from texelflow.gpu_delegate.targets.glsl.compiled_partitions import compile_partitions
 
 PLANNED_COLUMNS = ("model", "kernels for", "partitions", "plans", "in place", "naive MiB", "MiB", "differ", "s")
 

@@ -8,16 +8,16 @@ from contextlib import ExitStack
 from time import process_time
 from typing import Any
 
-from tests.counted_work import counted
+from tests.helpers.counted_work import counted
 from tests.models.measure import Target
-from texelflow.gpu_delegate.compile_options import CompileOptions
-from texelflow.gpu_delegate.compiled_partitions import CompiledPartitions, compile_partitions
-from texelflow.gpu_delegate.context import Context, open_context
-from texelflow.gpu_delegate.families import TUNINGS, device_like
-from texelflow.gpu_delegate.graph import Graph
-from texelflow.gpu_delegate.partition import subgraph
+from texelflow.gpu_delegate.device.families import TUNINGS, device_like
+from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.model.partition import subgraph
+from texelflow.gpu_delegate.plan.compile_options import CompileOptions
 from texelflow.gpu_delegate.reading.reader import load_model
-from texelflow.gpu_delegate.runtime import Program, device_of
+from texelflow.gpu_delegate.targets.gl.context import Context, open_context
+from texelflow.gpu_delegate.targets.gl.runtime import Program, device_of
+from texelflow.gpu_delegate.targets.glsl.compiled_partitions import CompiledPartitions, compile_partitions
 
 UNFUSED_COLUMNS = (
     *("model", "dispatches", "unfused", "compile CPU s", "CPU ms", "unfused CPU ms", "ratio"),

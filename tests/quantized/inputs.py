@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from tests.model_builder import Array, Shape
+from tests.model_files.model_builder import Array, Shape
 from texelflow.app.media.sources import FileSource
 
 PICTURES, NOISE = 60, 40

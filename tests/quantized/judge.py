@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.model_builder import Array
+from tests.model_files.model_builder import Array
 
 Run = Callable[[Sequence[Array]], list[Array]]
 Outputs = list[list[Array]]  # of each input

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.sketch import Shape, Sketch
+from tests.model_files.sketch import Shape, Sketch
 
 V2_BLOCKS = ((16, 1, 1), (24, 6, 2), (24, 6, 1), (32, 6, 2), (32, 6, 1), (64, 6, 2))  # channels, expansion, stride
 V3_BLOCKS = ((16, 3, 2, True), (24, 3, 2, False), (24, 5, 1, True), (40, 5, 2, True), (40, 5, 1, True))

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tests.model_builder import Array
-from texelflow.gpu_delegate.graph import Graph, Node
+from tests.model_files.model_builder import Array
+from texelflow.gpu_delegate.model.graph import Graph, Node
 
 _NEAR = "LOGISTIC TANH ELU GELU EXP LOG RSQRT SOFTMAX LOG_SOFTMAX L2_NORMALIZATION RESIZE_BILINEAR DIV QUANTIZE"
 NEAR = frozenset(_NEAR.split())

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tests.model_builder import Shape
+from tests.model_files.model_builder import Shape
 from tests.quantized.ours import our_run
 from tests.quantized.quantizer import Scheme, quantized_twin
 from tests.quantized.runs import TfliteRun

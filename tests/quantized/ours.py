@@ -7,14 +7,14 @@ from contextlib import contextmanager
 import numpy as np
 
 import texelflow
-from tests.model_builder import Array
-from tests.native import native_networks
+from tests.helpers.native import native_networks
+from tests.model_files.model_builder import Array
 from tests.quantized.judge import Run
 from tests.quantized.runs import REFERENCE, TfliteRun
-from texelflow.gpu_delegate.context import open_context
-from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.reading.reader import read_model
-from texelflow.gpu_delegate.runtime import Program, device_of
+from texelflow.gpu_delegate.targets.gl.context import open_context
+from texelflow.gpu_delegate.targets.gl.runtime import Program, device_of
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
 
 WAYS = ("gl", "native", "delegate")
 

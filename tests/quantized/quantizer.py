@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tests.model_builder import Array, ModelBuilder
+from tests.model_files.model_builder import Array, ModelBuilder
 from tests.quantized.runs import every_tensor
 
 Encoding = tuple[float, int]  # scale, zero point

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.model_builder import Array, Shape
+from tests.model_files.model_builder import Array, Shape
 
 REFERENCE, XNNPACK = "BUILTIN_REF", "AUTO"
 

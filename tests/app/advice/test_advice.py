@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.faulty_models import CLEAN, FAULTS, Draw, Faulty, five_channels, picture, swished
-from tests.random_networks import random_network
-from tests.sketch import Sketch
+from tests.generators.random_networks import random_network
+from tests.model_files.faulty_models import CLEAN, FAULTS, Draw, Faulty, five_channels, picture, swished
+from tests.model_files.sketch import Sketch
 from texelflow.app.advice.advice import Advice, advise
 from texelflow.app.advice.cost import RunCost, RunRates, crossing_cost, run_cost
-from texelflow.gpu_delegate.compiled_partitions import CompiledPartitions, compile_partitions
-from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE, Device
-from texelflow.gpu_delegate.graph import Graph
-from texelflow.gpu_delegate.layout import shape_of
+from texelflow.gpu_delegate.device.device import HARDWARE, SOFTWARE, Device
+from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.model.layout import shape_of
 from texelflow.gpu_delegate.reading.reader import read_model
-from texelflow.gpu_delegate.roofline import Peaks, cost_of
+from texelflow.gpu_delegate.targets.glsl.compiled_partitions import CompiledPartitions, compile_partitions
+from texelflow.gpu_delegate.targets.glsl.roofline import Peaks, cost_of
 
 RATES = RunRates(Peaks(macs_per_s=2e10, bytes_per_s=4e9, dispatch_s=2e-5), hand_over_ms=0.25)
 

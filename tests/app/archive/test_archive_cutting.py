@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.clips import DEMO_CLIP
+from tests.helpers.clips import DEMO_CLIP
 from texelflow.app.archive.cutting import (
     check_piece_frames,
     cut_frames,
@@ -21,7 +21,7 @@ from texelflow.app.media.piece_source import FrameIndex
 from texelflow.app.media.video_encoder import SEGMENT_FRAMES
 from texelflow.app.picture.exposure import RENEWED
 from texelflow.app.settings.settings import defaults
-from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.base.errors import UsageError
 
 SETTINGS = defaults("replay")
 TIMES = arrange([], [])

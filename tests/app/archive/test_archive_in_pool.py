@@ -17,8 +17,8 @@ from tests.archive_proof.manifest_records import files_below
 from tests.archive_proof.ray_nodes import NODE_MARK, kill_marked, marked
 from tests.archive_proof.recipes import ClipKind, PlannedClip
 from tests.archive_proof.single_runs import run_each
-from tests.frame_models import class_network
-from tests.waiting import PATIENCE_S, until
+from tests.helpers.waiting import PATIENCE_S, until
+from tests.model_files.frame_models import class_network
 from texelflow.app.archive.verify import verify_archive
 from texelflow.app.console import Console
 

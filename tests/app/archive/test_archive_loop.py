@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.waiting import PATIENCE_S
+from tests.helpers.waiting import PATIENCE_S
 from texelflow.app.archive.archive_loop import ArchiveLoop
 from texelflow.app.archive.cluster import (
     ClusterEnded,

@@ -14,9 +14,9 @@ from pathlib import Path
 import cv2
 import pytest
 
-from tests.clips import Recipe, moving, write_clip
-from tests.commands import Command
-from tests.frame_models import class_network
+from tests.helpers.clips import Recipe, moving, write_clip
+from tests.helpers.commands import Command
+from tests.model_files.frame_models import class_network
 from texelflow.app.archive.cutting import why_apart
 from texelflow.app.archive.failures import failure_of
 from texelflow.app.archive.jobs import (
@@ -37,7 +37,7 @@ from texelflow.app.archive.versions import own_versions
 from texelflow.app.archive.work_folder import job_key
 from texelflow.app.archive.worker import ArchiveWorker
 from texelflow.app.archive.worker_config import WorkerConfig
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 pytestmark = pytest.mark.gl
 

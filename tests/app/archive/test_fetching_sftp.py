@@ -11,7 +11,7 @@ import pytest
 from texelflow.app.archive.failures import MachineError
 from texelflow.app.archive.fetching import InputCache
 from texelflow.app.archive.jobs import ArchiveInput
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 paramiko = pytest.importorskip("paramiko")
 fsspec_config = pytest.importorskip("fsspec.config")

@@ -22,7 +22,7 @@ from texelflow.app.archive.file_patterns import fixed_folder, has_pattern
 from texelflow.app.archive.folder_search import LEADS_OUT
 from texelflow.app.archive.inputs import InputListing
 from texelflow.app.archive.path_lists import MOST_LINE_BYTES
-from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.base.errors import UsageError
 
 
 def make(folder: Path, *names: str) -> None:

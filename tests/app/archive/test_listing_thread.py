@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.archive_jobs import WHOLE, an_input
-from tests.waiting import PATIENCE_S, until
+from tests.helpers.archive_jobs import WHOLE, an_input
+from tests.helpers.waiting import PATIENCE_S, until
 from texelflow.app.archive.archive_inputs import ArchiveInputs
 from texelflow.app.archive.figures import ArchiveFigures
 from texelflow.app.archive.folder_search import FoundFile
@@ -23,7 +23,7 @@ from texelflow.app.archive.options import ArchiveOptions
 from texelflow.app.archive.rendering import StoppedError
 from texelflow.app.archive.scheduler import Scheduler
 from texelflow.app.archive.stores import FolderStore, LocalStore, StoreEntry
-from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.base.errors import UsageError
 
 
 class Reading:

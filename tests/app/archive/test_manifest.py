@@ -23,7 +23,7 @@ from texelflow.app.archive.manifest_lines import (
 )
 from texelflow.app.archive.result_names import NameBook
 from texelflow.app.archive.results import ArchiveResult, DoneResult, FailedResult, PieceResult
-from texelflow.gpu_delegate.errors import MediaError, UsageError
+from texelflow.gpu_delegate.base.errors import MediaError, UsageError
 
 MARK = RunMark("5e77", "selfie", "abcd", {"texelflow": "0.1.0", "ray": "2.45.0", "python": "3.11.2"})
 RUN = RunRecord(MARK, {"effect": "blur", "radius": 12, "look": None}, lead=60, piece_frames=3000)

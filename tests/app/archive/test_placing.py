@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from texelflow.app import atomic
 from texelflow.app.archive.placing import PlaceRules, place_results
 from texelflow.app.archive.result_files import result_digest
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 NAMES = [f"a{number}{kind}.mp4" for number in ("", "-2", "-3") for kind in ("", ".masks")]
 CONTENTS = st.sampled_from([b"new", b"masks", b"old", b"other"])

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.app.archive.clusters import Watched, charge_of, job
-from tests.running import ROOT
-from tests.waiting import until
+from tests.helpers.running import ROOT
+from tests.helpers.waiting import until
 from texelflow.app.archive.cluster import ClusterEnded, JobFinished, WorkerJoined, WorkerLost
 from texelflow.app.archive.jobs import InputDone, JobFailed
 from texelflow.app.archive.pool_cluster import PoolCluster, worker_places

@@ -18,8 +18,8 @@ from texelflow.app.archive.cluster import JobFinished, WorkerJoined, WorkerLost
 from texelflow.app.archive.jobs import InputDone, JobFailed
 from texelflow.app.archive.ray_cluster import RayCluster, RayOptions, check_ray, open_ray, ray_address
 from texelflow.app.archive.ray_worker import RayWorker, device_of_gpu, open_to_others
-from texelflow.gpu_delegate.egl import EglDevice
-from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.base.errors import UsageError
+from texelflow.gpu_delegate.targets.gl.egl import EglDevice
 
 ROOT = Path(__file__).parents[3]
 WAIT_S = 60.0

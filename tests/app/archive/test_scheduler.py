@@ -8,11 +8,11 @@ from itertools import count, pairwise
 
 import pytest
 
-from tests.archive_jobs import PIECE, WHOLE, a_cut, a_piece, an_input
+from tests.helpers.archive_jobs import PIECE, WHOLE, a_cut, a_piece, an_input
 from texelflow.app.archive.jobs import ArchiveInput, Cut, Job, JobFailed, JoinPieces, RenderPiece
 from texelflow.app.archive.results import DoneResult, FailedResult, SkippedInput
 from texelflow.app.archive.scheduler import Scheduler, SchedulerLimits
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 
 def started(inputs: list[ArchiveInput], limits: SchedulerLimits | None = None, workers: str = "ab") -> Scheduler:

@@ -8,7 +8,7 @@ from typing import Literal
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.archive_jobs import WHOLE, a_cut, a_piece, an_input
+from tests.helpers.archive_jobs import WHOLE, a_cut, a_piece, an_input
 from texelflow.app.archive.jobs import Job, JobFailed, JobOutcome, OpenInput, RenderPiece
 from texelflow.app.archive.results import ArchiveResult, DoneResult, FailedResult, SkippedInput
 from texelflow.app.archive.scheduler import Scheduler, SchedulerLimits

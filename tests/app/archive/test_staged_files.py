@@ -6,7 +6,7 @@ import pytest
 
 from texelflow.app.archive.manifest import check_manifest
 from texelflow.app.archive.staged_files import clear_staging
-from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.base.errors import UsageError
 
 
 @pytest.mark.parametrize("name", ["2019/holiday.mp4", "driver.lock/x", "models/m", "work/notes", "pieces/a.mp4"])

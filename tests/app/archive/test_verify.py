@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.app.archive.test_manifest import DONE, GOOD_RUN, LECTURE, MARK, RUN, written
-from tests.commands import Command, Result
+from tests.helpers.commands import Command, Result
 from texelflow.app.archive.jobs import InputDone
 from texelflow.app.archive.manifest import MANIFEST_NAME
 from texelflow.app.archive.manifest_lines import RecordedResult, manifest_line

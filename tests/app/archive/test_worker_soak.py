@@ -8,9 +8,9 @@ import cv2
 import pytest
 
 from tests.app.replay.test_soak import MOST_GROWTH_BYTES, Held, held
-from tests.clips import Recipe, moving, write_clip
-from tests.frame_models import class_network
-from tests.living import living
+from tests.helpers.clips import Recipe, moving, write_clip
+from tests.helpers.living import living
+from tests.model_files.frame_models import class_network
 from texelflow.app.archive.jobs import ArchiveInput, InputDone, OpenInput
 from texelflow.app.archive.options import ArchiveOptions
 from texelflow.app.archive.staging import prepare_staging

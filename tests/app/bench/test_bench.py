@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.commands import Command
+from tests.helpers.commands import Command
 from texelflow.app.frame.cpu_path import CpuPath
 from texelflow.app.frame.frame_job import GlFrameJob
 from texelflow.app.models.loading import load_segmentation
 from texelflow.app.picture.picture import rgba_format, rgba_picture
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.reading.reader import load_model
-from texelflow.gpu_delegate.runtime import device_of
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.gl.runtime import device_of
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
 
 pytestmark = pytest.mark.gl
 

@@ -5,15 +5,15 @@ import os
 
 import pytest
 
-from tests.display import Display
+from tests.helpers.display import Display
 from texelflow.app.bench.live import LiveBench, bench_live, show_bench_live
 from texelflow.app.bench.python_cost import PythonCost, PythonCostMeter, another_thread
 from texelflow.app.console import Console
 from texelflow.app.frame.pipeline import Pipeline, Stage
 from texelflow.app.picture.picture import Picture, PictureFormat
 from texelflow.app.picture.video_frame import VideoFrame
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.errors import DeviceError, UsageError
+from texelflow.gpu_delegate.base.errors import DeviceError, UsageError
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 LIVE_STAGES = (
     "upload", "image_to_tensor", "network", "refine", "composite", "record", "blit", "overlay", "swap",

@@ -9,22 +9,22 @@ from cProfile import Profile
 import numpy as np
 import pytest
 
-from tests.commands import Command
-from tests.engine import DEVICES, on_cpu, on_gpu, worst
-from tests.gpu_delegate.test_fusion import check_kernels
-from tests.sketch import Sketch
+from tests.gpu_delegate.plan.test_fusion import check_kernels
+from tests.helpers.commands import Command
+from tests.helpers.engine import DEVICES, on_cpu, on_gpu, worst
+from tests.model_files.sketch import Sketch
 from texelflow.app.bench.compile import show_bench_compile
 from texelflow.app.bench.compile_shapes import SHAPES, shaped
 from texelflow.app.console import Console
-from texelflow.gpu_delegate import bounds, lower
-from texelflow.gpu_delegate.bounds import MOST_TEXT_TAPS
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE
-from texelflow.gpu_delegate.errors import UnsupportedError
-from texelflow.gpu_delegate.graph import Graph
+from texelflow.gpu_delegate.base.errors import UnsupportedError
+from texelflow.gpu_delegate.device.device import HARDWARE, SOFTWARE
+from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.passes.folding import fold_constants
-from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
+from texelflow.gpu_delegate.plan import bounds, lower
+from texelflow.gpu_delegate.plan.bounds import MOST_TEXT_TAPS
 from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph, compile_graph
 
 pytestmark = pytest.mark.slow
 

@@ -5,7 +5,7 @@ import pytest
 
 from texelflow.app.bench import cpu_roofs
 from texelflow.app.bench.cpu_roofs import CpuRoofs, measure_roofs
-from texelflow.gpu_delegate.llvm.compiler import compile_module, native_target
+from texelflow.gpu_delegate.targets.llvm.compiler import compile_module, native_target
 
 
 def test_loops_do_all_that_is_counted() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.commands import Command
+from tests.helpers.commands import Command
 from texelflow.app.bench import gpu_bench, measuring_process
 from texelflow.app.bench.cpu_peak import cpu_facts
 from texelflow.app.bench.energy import energy_counters, spent_j
@@ -20,7 +20,7 @@ from texelflow.app.bench.gpu_plan import LEAST_S, MOST_S, SECTIONS, allowance_s,
 from texelflow.app.bench.gpu_privacy import REMOVED, PersonalWords, without_personal
 from texelflow.app.bench.gpu_tables import TABLES, tables_of
 from texelflow.app.console import Console
-from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.base.errors import UsageError
 
 DOCUMENT = (Path(__file__).parents[3] / "docs" / "gpu_report.md").read_text(encoding="utf-8")
 ABORTS = "import os; os.abort()"

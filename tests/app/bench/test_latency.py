@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.clocks import ManualClock
-from tests.display import SCREEN, Display
-from tests.mjpeg_server import MjpegServer
+from tests.helpers.clocks import ManualClock
+from tests.helpers.display import SCREEN, Display
+from tests.helpers.mjpeg_server import MjpegServer
 from texelflow.app.bench.flashes import Change, delays_ms, period_ms
 from texelflow.app.bench.latency import FlashPlan, Latency, latency_test
 from texelflow.app.bench.latency_test import measure_latency, show_latency, summarize_latency
@@ -23,8 +23,8 @@ from texelflow.app.picture.picture import rgba_picture
 from texelflow.app.picture.video_frame import VideoFrame
 from texelflow.app.settings.settings import Settings
 from texelflow.app.window.window import Window
-from texelflow.gpu_delegate.context import DRAWING
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
+from texelflow.gpu_delegate.targets.gl.context import DRAWING
 
 PLAN = FlashPlan()
 Times = npt.NDArray[np.float64]

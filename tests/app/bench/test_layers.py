@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.commands import Command
+from tests.helpers.commands import Command
 from texelflow.app.bench import layers as verb
 from texelflow.app.bench.in_turn import call_in_turn
 from texelflow.app.bench.layer_contenders import MODULES, XnnpackContender, parse_rivals, rival_maker
@@ -28,8 +28,8 @@ from texelflow.app.bench.retinaface_layers import (
 )
 from texelflow.app.bench.roofline_plot import save_roofline
 from texelflow.app.console import Console, Report
-from texelflow.gpu_delegate.errors import UsageError
-from texelflow.gpu_delegate.graph import Graph
+from texelflow.gpu_delegate.base.errors import UsageError
+from texelflow.gpu_delegate.model.graph import Graph
 
 SHORT = 3
 SIDE = 17  # odd maps from the first layer on, and a last one of a pixel

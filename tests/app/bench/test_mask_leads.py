@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.app.bench.test_scenes import row
-from tests.commands import Command
+from tests.helpers.commands import Command
 from texelflow.app.bench.mask_leads import largest_by_lead, prolonged
 
 

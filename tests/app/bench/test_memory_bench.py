@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import Command
+from tests.helpers.commands import Command
 from texelflow.app.bench.memory import MemoryBench, MemoryRow, bench_memory
 from texelflow.app.bench.memory_plot import save_memory_bars
 from texelflow.app.bench.memory_records import SYNTHETIC, synthetic
 from texelflow.app.bench.memory_tables import default_row, show_memory, tflite_row
 from texelflow.app.console import Console
 from texelflow.app.models.networks import drawn
-from texelflow.gpu_delegate.compile_options import CompileOptions
-from texelflow.gpu_delegate.device import SOFTWARE
-from texelflow.gpu_delegate.errors import UsageError
-from texelflow.gpu_delegate.memory.options import REWRITTEN
-from texelflow.gpu_delegate.memory.registry import STRATEGIES
-from texelflow.gpu_delegate.program import compile_graph
+from texelflow.gpu_delegate.base.errors import UsageError
+from texelflow.gpu_delegate.device.device import SOFTWARE
+from texelflow.gpu_delegate.plan.compile_options import CompileOptions
+from texelflow.gpu_delegate.plan.memory.memory_options import REWRITTEN
+from texelflow.gpu_delegate.plan.memory.registry import STRATEGIES
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
 
 # (bytes, objects) by an independent implementation of TensorFlow Lite's planners. Those of v2 agree with what
 # blog.tensorflow.org said in October 2020: about 26 MB in 65 buffers where nothing is shared, about 7 MB in 4.

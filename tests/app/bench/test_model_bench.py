@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.commands import Command
-from tests.sketch import Sketch
+from tests.helpers.commands import Command
+from tests.model_files.sketch import Sketch
 from texelflow.app.bench.model_backends import GlRunner
 from texelflow.app.bench.model_figures import share_figures, stat_figures
-from texelflow.gpu_delegate.roofline import Peaks
+from texelflow.gpu_delegate.targets.glsl.roofline import Peaks
 
 pytestmark = pytest.mark.gl
 

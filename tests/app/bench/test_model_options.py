@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.commands import Command
+from tests.helpers.commands import Command
 from texelflow.app.bench.model_aliases import ALIASES
 from texelflow.app.bench.model_options import ModelBench, parse_options
 from texelflow.app.bench.run_rule import RunRule

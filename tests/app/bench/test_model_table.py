@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.commands import Command
-from tests.sketch import Sketch
+from tests.helpers.commands import Command
+from tests.model_files.sketch import Sketch
 from texelflow.app.bench import measuring_process, model_table
 from texelflow.app.bench.model_table import ModelTable, bench_models, markdown_lines, parse_threads, table_columns
 from texelflow.app.console import Console
-from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.base.errors import UsageError
 
 FAST = ("--runs", 2, "--warmup", 1)
 

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from tests.commands import Command
+from tests.helpers.commands import Command
 from texelflow.app.bench.ops import parse_ops
+from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.cases.case_group import CaseGroup
 from texelflow.gpu_delegate.cases.table import cases_of
-from texelflow.gpu_delegate.errors import UsageError
 from texelflow.gpu_delegate.ops.registry import SUPPORTED_OPS
 
 

@@ -23,7 +23,7 @@ from texelflow.app.bench.mask_ways import STEPS
 from texelflow.app.bench.quality import PERFECT, QualityBench, bench_quality, show_quality
 from texelflow.app.console import Console
 from texelflow.assets.make_clip import true_matte
-from texelflow.gpu_delegate.errors import MediaError, UsageError
+from texelflow.gpu_delegate.base.errors import MediaError, UsageError
 
 Floats = npt.NDArray[np.float32]
 

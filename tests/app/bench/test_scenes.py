@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.commands import Command
+from tests.helpers.commands import Command
 from texelflow.app.bench.mask_quality import MaskScorer, Truth, f_score, outline
 from texelflow.app.bench.scene_data import SceneRow, choose_rows, read_scenes, scenes_folder
 from texelflow.app.bench.scene_figures import LEAST_PIXELS, MOST_PIXELS, SceneFigures, color_error, stray_parts
@@ -18,7 +18,7 @@ from texelflow.app.bench.scene_layers import read_portrait
 from texelflow.app.bench.scene_photos import FETCHED, read_photo
 from texelflow.app.bench.scene_table import Judged, scene_summary
 from texelflow.app.media.image_file import read_image_file
-from texelflow.gpu_delegate.errors import MediaError, UsageError
+from texelflow.gpu_delegate.base.errors import MediaError, UsageError
 
 Bools = npt.NDArray[np.bool_]
 

@@ -12,7 +12,7 @@ from texelflow.app.bench.model_figures import series_figures
 from texelflow.app.bench.run_rule import Runs
 from texelflow.app.bench.time_plot import save_plot, text_plot
 from texelflow.app.plots import NO_MATPLOTLIB, check_matplotlib
-from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.base.errors import UsageError
 
 TIMES = st.lists(st.floats(0.001, 1e5), min_size=1, max_size=300)
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.commands import Command
+from tests.helpers.commands import Command
 
 pytestmark = pytest.mark.gl
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from tests.commands import Command
-from tests.model_builder import selfie_like
+from tests.helpers.commands import Command
+from tests.model_files.model_builder import selfie_like
 from texelflow.app.bench.weights import WeightsBench, bench_weights, parse_backends, parse_instances
 from texelflow.app.bench.weights_part import measure_instances
 from texelflow.app.bench.weights_tables import sharing_findings
 from texelflow.app.console import Console
-from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.base.errors import UsageError
 
 
 @pytest.fixture

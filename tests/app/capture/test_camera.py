@@ -10,10 +10,10 @@ import cv2
 import numpy as np
 import pytest
 
-from tests.buffers import NAMES, buffer_of, clip_frame, jpeg_of
-from tests.clips import Recipe, moving, write_clip
-from tests.fake_camera import FakeCamera, compiler
-from tests.waiting import until
+from tests.helpers.buffers import NAMES, buffer_of, clip_frame, jpeg_of
+from tests.helpers.clips import Recipe, moving, write_clip
+from tests.helpers.fake_camera import FakeCamera, compiler
+from tests.helpers.waiting import until
 from texelflow.app.capture.camera import camera_apis, node_path, open_camera, why_not
 from texelflow.app.capture.device import DriverClock, OpenCvCamera
 from texelflow.app.capture.raw import JpegDecoder, RawFormat, picture_of, rgba_of

@@ -10,10 +10,10 @@ from time import perf_counter_ns, sleep
 import numpy as np
 import pytest
 
-from tests.clips import number_of, numbered, write_clip
-from tests.clocks import ManualClock
-from tests.mjpeg_server import MjpegServer
-from tests.waiting import PATIENCE_S, until
+from tests.helpers.clips import number_of, numbered, write_clip
+from tests.helpers.clocks import ManualClock
+from tests.helpers.mjpeg_server import MjpegServer
+from tests.helpers.waiting import PATIENCE_S, until
 from texelflow.app.capture.capture import TIME_BASE, Capture
 from texelflow.app.capture.mailbox import Mailbox
 from texelflow.app.capture.opener import opener
@@ -22,7 +22,7 @@ from texelflow.app.capture.source import CapturedFrame, CaptureRequest, Source, 
 from texelflow.app.capture.supervise import CaptureState
 from texelflow.app.picture.picture import Picture, PictureFormat
 from texelflow.app.picture.video_frame import VideoFrame
-from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.base.errors import UsageError
 
 pytestmark = pytest.mark.slow  # waits for what a device does
 

@@ -11,8 +11,8 @@ import av
 import numpy as np
 import pytest
 
-from tests.clicks import EVERY_S, FPS, Feeder, alsa_clicks, offsets_ms, picture, pulse_clicks, sound_sink
-from tests.waiting import until
+from tests.helpers.clicks import EVERY_S, FPS, Feeder, alsa_clicks, offsets_ms, picture, pulse_clicks, sound_sink
+from tests.helpers.waiting import until
 from texelflow.app.capture import alsa
 from texelflow.app.capture.microphone import Blocks, Microphone
 from texelflow.app.capture.sound_device import ArrivalClock, list_microphones, open_microphone

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.mjpeg_server import HEAD, Answer, MjpegServer, jpeg, numbered_picture, part
-from tests.running import ROOT
-from tests.stream_sender import send_pattern
-from tests.waiting import PATIENCE_S, until
+from tests.helpers.mjpeg_server import HEAD, Answer, MjpegServer, jpeg, numbered_picture, part
+from tests.helpers.running import ROOT
+from tests.helpers.stream_sender import send_pattern
+from tests.helpers.waiting import PATIENCE_S, until
 from texelflow.app.capture import mjpeg, network
 from texelflow.app.capture.capture import Capture
 from texelflow.app.capture.http_stream import public, request
@@ -310,7 +310,7 @@ def test_rtsp(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(network._OF_SCHEME, "rtsp", {"rtsp_flags": "listen", "listen_timeout": "20"})
     monkeypatch.setattr(network, "_OPEN_S", PATIENCE_S)
     url = f"rtsp://127.0.0.1:{free_port(socket.SOCK_STREAM)}/live"
-    with subprocess.Popen([sys.executable, "-m", "tests.stream_sender", url, "rtsp"], cwd=ROOT) as camera:
+    with subprocess.Popen([sys.executable, "-m", "tests.helpers.stream_sender", url, "rtsp"], cwd=ROOT) as camera:
         try:
             with contextlib.closing(open_network(url, CaptureRequest())) as source:
                 assert source.description == f"{url}, mpeg2video 320x240, 60 fps"

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.clips import Recipe, write_clip
+from tests.helpers.clips import Recipe, write_clip
 from texelflow.app.capture.pattern import cells_of, open_pattern, read_time_code, time_code_of
 from texelflow.app.capture.source import CapturedFrame, CaptureRequest
 from texelflow.app.media.sources import FileSource
 from texelflow.app.picture.picture import ImageSize
-from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.base.errors import UsageError
 
 Rgba = npt.NDArray[np.uint8]
 

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.buffers import NAMES, buffer_of, clip_frame, jpeg_of
+from tests.helpers.buffers import NAMES, buffer_of, clip_frame, jpeg_of
 from texelflow.app.capture.modes import Mode, ModeChoice, choose, guess
 from texelflow.app.capture.raw import BadBufferError, JpegDecoder, RawFormat, picture_of, rgba_of, row_bytes
 from texelflow.app.frame.resample import ImageToTensor
 from texelflow.app.frame.upload import FrameTextures
 from texelflow.app.picture.preprocess import Preprocessor
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.gl_buffers import read_buffer
-from texelflow.gpu_delegate.opengl import BufferRange
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.gl.gl_buffers import read_buffer
+from texelflow.gpu_delegate.targets.gl.opengl import BufferRange
 
 Bytes = npt.NDArray[np.uint8]
 SIZES = [(64, 48), (66, 35), (2, 1)]

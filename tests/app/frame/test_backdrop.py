@@ -10,11 +10,11 @@ import cv2
 import numpy as np
 import pytest
 
-from tests.clips import Recipe, number_of, numbered, set_display_matrix, write_clip
-from tests.commands import Command
-from tests.living import living
-from tests.pictures import Bench, Image, noise
-from tests.waiting import PATIENCE_S
+from tests.helpers.clips import Recipe, number_of, numbered, set_display_matrix, write_clip
+from tests.helpers.commands import Command
+from tests.helpers.living import living
+from tests.helpers.pictures import Bench, Image, noise
+from tests.helpers.waiting import PATIENCE_S
 from texelflow.app.frame.backdrop import Backdrop
 from texelflow.app.frame.background import background_file, cover, read_image
 from texelflow.app.frame.canvas import Canvas
@@ -25,8 +25,8 @@ from texelflow.app.frame.targets import OffscreenTarget
 from texelflow.app.media.sources import VideoFrame
 from texelflow.app.picture.picture import Orientation, Picture, PictureFormat, rgba_format
 from texelflow.app.picture.preprocess import ImageSize, Preprocessor
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 DEFAULT = background_file("")
 COUNT, GAP_MS = 6, 100

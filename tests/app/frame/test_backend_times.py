@@ -18,9 +18,9 @@ from texelflow.app.frame.backends import ComputeChoice, CpuChoice
 from texelflow.app.frame.compute import compute_in, open_compute
 from texelflow.app.frame.cpu_choice import chosen_cpu_path
 from texelflow.app.picture.picture import rgba_format
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.disk_cache import DiskCache
-from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.base.disk_cache import DiskCache
+from texelflow.gpu_delegate.base.errors import UsageError
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 MODEL = segmenting("sigmoid", 2)
 AUTO = ComputeChoice()

@@ -12,7 +12,7 @@ import pytest
 
 from tests.fuzz.children import in_child
 from texelflow.app.frame.background import cover, read_image
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 
 def png(bgr: npt.NDArray[np.uint8]) -> bytes:

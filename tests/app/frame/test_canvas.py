@@ -9,16 +9,16 @@ import cv2
 import numpy as np
 import pytest
 
-from tests.living import living
-from tests.markers import on_both_apis
-from tests.pictures import SMALL, Segmented, checkered, disc, noise, picture_of
+from tests.helpers.living import living
+from tests.helpers.markers import on_both_apis
+from tests.helpers.pictures import SMALL, Segmented, checkered, disc, noise, picture_of
 from texelflow.app.frame.effects import MASK_EFFECTS, Effect
 from texelflow.app.frame.render import Look
 from texelflow.app.outputs.file_sinks import Timing
 from texelflow.app.outputs.outputs import Outputs
 from texelflow.app.picture.picture import rgba_picture
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 CLOCK = Timing(Fraction(1, 1000))
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.commands import Command
-from tests.frame_models import CLASS_NAMES, class_network
-from tests.markers import on_both_apis
-from tests.pictures import Bench, Doubles, Floats, Image, noise, sampled
+from tests.helpers.commands import Command
+from tests.helpers.markers import on_both_apis
+from tests.helpers.pictures import Bench, Doubles, Floats, Image, noise, sampled
+from tests.model_files.frame_models import CLASS_NAMES, class_network
 from texelflow import assets
 from texelflow.app.frame.classes import ClassesCompositor
 from texelflow.app.frame.effects import LegendSide
@@ -23,8 +23,8 @@ from texelflow.app.frame.scores import ScoresUpload
 from texelflow.app.frame.targets import OffscreenTarget
 from texelflow.app.models.class_names import find_class
 from texelflow.app.picture.preprocess import Fit, sampling
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.base.errors import UsageError
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 CLIP = Path(assets.__file__).parent / "people.mp4"
 GRID, SIZE = (21, 16), (165, 123)

@@ -8,17 +8,17 @@ import cv2
 import numpy as np
 import pytest
 
-from tests.markers import on_both_apis
-from tests.pictures import SMALL, Bench, disc, drawn, noise, picture_of
-from tests.portable import assert_runs_with_opengl_3_3, assert_valid_glsl, needs_validator
+from tests.helpers.markers import on_both_apis
+from tests.helpers.pictures import SMALL, Bench, disc, drawn, noise, picture_of
+from tests.helpers.portable import assert_runs_with_opengl_3_3, assert_valid_glsl, needs_validator
 from texelflow.app.frame.effects import EFFECTS, MASK_EFFECTS, Effect
 from texelflow.app.frame.mask_edge import edged
 from texelflow.app.frame.render import Compositor, Look
 from texelflow.app.frame.targets import OffscreenTarget
 from texelflow.app.picture.picture import rgba_format
 from texelflow.app.picture.preprocess import Fit, ImageSize, Preprocessor
-from texelflow.gpu_delegate.context import DRAWING, Context, open_context
-from texelflow.gpu_delegate.shader import load
+from texelflow.gpu_delegate.targets.gl.context import DRAWING, Context, open_context
+from texelflow.gpu_delegate.targets.glsl.shader import load
 
 EVERYTHING = Look(radius=9, light_wrap=0.7, threshold=0.4, gamma=1.7, grow=1.5, feather=4, mirror=True)
 

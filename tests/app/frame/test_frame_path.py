@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.markers import on_both_apis
-from tests.on_device import pixels_of
-from tests.portable import assert_valid_glsl, needs_validator
+from tests.helpers.markers import on_both_apis
+from tests.helpers.on_device import pixels_of
+from tests.helpers.portable import assert_valid_glsl, needs_validator
 from texelflow.app.frame.readback import ReadbackRing, frame_mask
 from texelflow.app.frame.render import Compositor, Look
 from texelflow.app.frame.resample import ImageToTensor, MaskLayout, MaskToFrame
@@ -20,11 +20,11 @@ from texelflow.app.frame.targets import OffscreenTarget
 from texelflow.app.frame.upload import FrameTextures
 from texelflow.app.picture.picture import rgba_format, rgba_picture
 from texelflow.app.picture.preprocess import Fit, ImageSize, Preprocessing, Preprocessor, sampling
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.errors import DeviceError, UsageError
-from texelflow.gpu_delegate.gl_buffers import read_buffer
-from texelflow.gpu_delegate.opengl import BufferRange
-from texelflow.gpu_delegate.shader import load
+from texelflow.gpu_delegate.base.errors import DeviceError, UsageError
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.gl.gl_buffers import read_buffer
+from texelflow.gpu_delegate.targets.gl.opengl import BufferRange
+from texelflow.gpu_delegate.targets.glsl.shader import load
 
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.frame_models import class_network
-from tests.markers import on_both_apis
+from tests.helpers.markers import on_both_apis
+from tests.model_files.frame_models import class_network
 from texelflow.app.frame.canvas import Canvas
 from texelflow.app.frame.gl_path import GlPath
 from texelflow.app.frame.looks import ChosenLook
@@ -22,11 +22,11 @@ from texelflow.app.frame.targets import OffscreenTarget
 from texelflow.app.media.sources import VideoFrame
 from texelflow.app.models.loading import load_segmentation
 from texelflow.app.picture.picture import rgba_format, rgba_picture
-from texelflow.gpu_delegate import opengl
-from texelflow.gpu_delegate.call_list import RECORDED
-from texelflow.gpu_delegate.calls import CallCache
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.errors import DeviceError
+from texelflow.gpu_delegate.base.errors import DeviceError
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.call_list import RECORDED
+from texelflow.gpu_delegate.targets.gl.calls import CallCache
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 SIZE = (70, 51)
 LOOK = Look("blur", threshold=0.4, feather=5.0, grow=1.5)

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.clips import moving
-from tests.frame_models import class_network
+from tests.helpers.clips import moving
+from tests.model_files.frame_models import class_network
 from texelflow.app.frame.backends import CpuChoice
 from texelflow.app.frame.cpu_engine import open_cpu_path
 from texelflow.app.frame.mask_sampler import MaskSampler, SampleSchedule, open_reference

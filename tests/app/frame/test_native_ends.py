@@ -7,20 +7,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.picture_formats import FORMATS, ORIENTATIONS, noise
+from tests.helpers.picture_formats import FORMATS, ORIENTATIONS, noise
 from texelflow.app.frame.native_ends import resized_mask, sampled_picture
 from texelflow.app.picture.exposure import Exposure
 from texelflow.app.picture.picture import ImageSize, Orientation, Picture, PictureFormat, rgba_format
 from texelflow.app.picture.preprocess import Fit, Preprocessing, Preprocessor, sampling
-from texelflow.gpu_delegate.llvm.compiler import assembly, native_target
-from texelflow.gpu_delegate.llvm.frame_steps import FrameKernels, FrameMaskStep, SamplerStep
-from texelflow.gpu_delegate.llvm.ir import Module
-from texelflow.gpu_delegate.llvm.machine import AVX2, AVX512, NEON, CpuTarget
-from texelflow.gpu_delegate.llvm.mask_resize import mask_function
-from texelflow.gpu_delegate.llvm.planes import reserve_floats
-from texelflow.gpu_delegate.llvm.pool import WorkerPool
-from texelflow.gpu_delegate.llvm.sampler import sampler_function
-from texelflow.gpu_delegate.llvm.work import StepRange, WorkTable
+from texelflow.gpu_delegate.targets.llvm.compiler import assembly, native_target
+from texelflow.gpu_delegate.targets.llvm.frame_steps import FrameKernels, FrameMaskStep, SamplerStep
+from texelflow.gpu_delegate.targets.llvm.ir import Module
+from texelflow.gpu_delegate.targets.llvm.machine import AVX2, AVX512, NEON, CpuTarget
+from texelflow.gpu_delegate.targets.llvm.mask_resize import mask_function
+from texelflow.gpu_delegate.targets.llvm.planes import reserve_floats
+from texelflow.gpu_delegate.targets.llvm.pool import WorkerPool
+from texelflow.gpu_delegate.targets.llvm.sampler import sampler_function
+from texelflow.gpu_delegate.targets.llvm.work import StepRange, WorkTable
 
 FITS: tuple[Fit, ...] = ("stretch", "crop", "letterbox")
 WAYS: tuple[Preprocessing, ...] = ("plain", "auto")

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.model_builder import ModelBuilder
-from tests.picture_formats import PLANAR, noise
+from tests.helpers.picture_formats import PLANAR, noise
+from tests.model_files.model_builder import ModelBuilder
 from texelflow.app.frame.backends import CpuChoice
 from texelflow.app.frame.cpu_engine import AnyCpuPath, open_cpu_path
 from texelflow.app.frame.cpu_path import CpuPath
@@ -14,7 +14,7 @@ from texelflow.app.frame.native_path import NativePath
 from texelflow.app.models.loading import FrameModel, PictureModel, SegmentationModel
 from texelflow.app.models.spec import ModelSpec, PictureSpec
 from texelflow.app.picture.picture import Orientation, Picture, rgba_format
-from texelflow.gpu_delegate.errors import UnsupportedError
+from texelflow.gpu_delegate.base.errors import UnsupportedError
 from texelflow.gpu_delegate.reading.reader import read_model
 
 TURNED = replace(PLANAR, size=(38, 50), orientation=Orientation(True, False, True))

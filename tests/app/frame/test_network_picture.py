@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.commands import Command
-from tests.frame_models import class_network, picture_network
-from tests.markers import on_both_apis
-from tests.partial_models import cast_and_back
-from tests.pictures import BACKGROUND, Doubles, Floats, Image, noise, sampled
+from tests.helpers.commands import Command
+from tests.helpers.markers import on_both_apis
+from tests.helpers.pictures import BACKGROUND, Doubles, Floats, Image, noise, sampled
+from tests.model_files.frame_models import class_network, picture_network
+from tests.model_files.partial_models import cast_and_back
 from texelflow import assets
 from texelflow.app.frame.backdrop import Backdrop
 from texelflow.app.frame.background import cover
@@ -30,9 +30,9 @@ from texelflow.app.frame.upload import FrameTextures
 from texelflow.app.models.loading import PictureModel, load_frame_model
 from texelflow.app.picture.picture import rgba_format, rgba_picture
 from texelflow.app.picture.preprocess import Fit, ImageSize, sampling
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.opengl import BufferRange
 from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.gl.opengl import BufferRange
 
 pytestmark = pytest.mark.gl
 

@@ -12,10 +12,10 @@ import numpy.typing as npt
 import pytest
 
 import texelflow
-from tests.commands import Command
-from tests.live_stage import Script, Stage, Theatre
-from tests.model_builder import ModelBuilder
-from tests.partial_models import cast_and_back, segments
+from tests.helpers.commands import Command
+from tests.helpers.live_stage import Script, Stage, Theatre
+from tests.model_files.model_builder import ModelBuilder
+from tests.model_files.partial_models import cast_and_back, segments
 from texelflow import assets
 from texelflow.app.models.catalogue import resolve
 from texelflow.app.verbs import check_clip

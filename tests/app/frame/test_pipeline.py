@@ -13,10 +13,10 @@ from texelflow.app.frame.pipeline import FrameRecord, Pipeline, Stage
 from texelflow.app.media.sources import VideoFrame
 from texelflow.app.outputs.trace import TraceWriter
 from texelflow.app.picture.picture import rgba_picture
-from texelflow.gpu_delegate import opengl
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.errors import DeviceError
-from texelflow.gpu_delegate.gpu_timer import GpuClock, GpuTimer, timer_health
+from texelflow.gpu_delegate.base.errors import DeviceError
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.gl.gpu_timer import GpuClock, GpuTimer, timer_health
 
 BYTES = 1 << 20
 FRAME = VideoFrame(0, 0, 0.0, rgba_picture(np.zeros((1, 1, 4), np.uint8)), decode_start_ns=7, decode_ms=1.5)

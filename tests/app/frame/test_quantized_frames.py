@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.picture_formats import PLANAR, noise
-from tests.quantized_models import HEIGHT, SCHEMES, WIDTH, small_quantized
+from tests.helpers.picture_formats import PLANAR, noise
+from tests.model_files.quantized_models import HEIGHT, SCHEMES, WIDTH, small_quantized
 from texelflow.app.frame.cpu_path import CpuPath, preprocessor_of
 from texelflow.app.frame.frame_job import FrameJob, frame_job
 from texelflow.app.frame.gl_path import GlPath
@@ -16,11 +16,11 @@ from texelflow.app.models.loading import FrameModel, PictureModel, input_values,
 from texelflow.app.models.spec import SpecOptions
 from texelflow.app.picture.picture import Orientation, Picture, PictureFormat, rgba_format
 from texelflow.app.picture.preprocess import Floats
-from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.cpu.reference import Reference
-from texelflow.gpu_delegate.errors import UsageError
-from texelflow.gpu_delegate.packing import in_file_type
+from texelflow.gpu_delegate.model.packing import in_file_type
 from texelflow.gpu_delegate.reading.reader import load_model
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 FORMATS = (rgba_format((64, 48)), replace(PLANAR, orientation=Orientation(True, False, True)))
 SEGMENTING = SpecOptions(activation="softmax", channel=1, task="segmentation")

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.living import living
-from tests.markers import on_both_apis
-from tests.portable import assert_runs_with_opengl_3_3, assert_valid_glsl, needs_validator
-from tests.refined import BT709, CELL, Defined, Doubles, fitted, mean_masks, over_frame
+from tests.helpers.living import living
+from tests.helpers.markers import on_both_apis
+from tests.helpers.portable import assert_runs_with_opengl_3_3, assert_valid_glsl, needs_validator
+from tests.helpers.refined import BT709, CELL, Defined, Doubles, fitted, mean_masks, over_frame
 from texelflow.app.bench.mask_quality import MaskScorer, Truth
 from texelflow.app.frame.effects import Effect
 from texelflow.app.frame.readback import ReadbackRing
@@ -22,9 +22,9 @@ from texelflow.app.frame.targets import OffscreenTarget
 from texelflow.app.frame.upload import FrameTextures
 from texelflow.app.picture.picture import Orientation, Picture, PictureFormat, rgba_format, rgba_picture
 from texelflow.app.picture.preprocess import Fit, ImageSize, Preprocessor
-from texelflow.gpu_delegate.context import DRAWING, Context, open_context
-from texelflow.gpu_delegate.opengl import BufferRange
-from texelflow.gpu_delegate.shader import load
+from texelflow.gpu_delegate.targets.gl.context import DRAWING, Context, open_context
+from texelflow.gpu_delegate.targets.gl.opengl import BufferRange
+from texelflow.gpu_delegate.targets.glsl.shader import load
 
 Floats = npt.NDArray[np.float32]
 Image = npt.NDArray[np.uint8]

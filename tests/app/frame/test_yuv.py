@@ -6,15 +6,15 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.markers import on_both_apis
-from tests.on_device import target_of
-from tests.portable import assert_runs_with_opengl_3_3, assert_valid_glsl, needs_validator
+from tests.helpers.markers import on_both_apis
+from tests.helpers.on_device import target_of
+from tests.helpers.portable import assert_runs_with_opengl_3_3, assert_valid_glsl, needs_validator
 from texelflow.app.frame.readback import ReadbackRing
 from texelflow.app.frame.yuv import YuvPicture, gray, i420, nv12, size_bytes, split
 from texelflow.app.picture.picture import Matrix, PictureFormat
 from texelflow.app.picture.preprocess import Preprocessor
-from texelflow.gpu_delegate.context import DRAWING, Context, open_context
-from texelflow.gpu_delegate.shader import load
+from texelflow.gpu_delegate.targets.gl.context import DRAWING, Context, open_context
+from texelflow.gpu_delegate.targets.glsl.shader import load
 
 Bytes = npt.NDArray[np.uint8]
 

@@ -11,7 +11,7 @@ from texelflow.app.live import background_tuning
 from texelflow.app.live.background_tuning import tuning_command
 from texelflow.app.models.loading import load_frame_model
 from texelflow.app.settings.settings import Settings
-from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.targets.gl.context import Context
 from texelflow.gpu_delegate.tuning.store import device_key, mark_tuned
 from texelflow.gpu_delegate.tuning.switch import VARIABLE
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import av
 import pytest
 
-from tests.clicks import FPS, SIZE, clicks_s, heard, out_of_step_ms, picture, sound, write_clicks
-from tests.commands import Command
-from tests.live_stage import Script, Stage, Theatre
-from tests.waiting import until
+from tests.helpers.clicks import FPS, SIZE, clicks_s, heard, out_of_step_ms, picture, sound, write_clicks
+from tests.helpers.commands import Command
+from tests.helpers.live_stage import Script, Stage, Theatre
+from tests.helpers.waiting import until
 from texelflow.app.capture.capture import Capture
 from texelflow.app.capture.opener import opener
 from texelflow.app.capture.source import CaptureRequest

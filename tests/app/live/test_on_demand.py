@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.clicks import write_clicks
-from tests.waiting import until
+from tests.helpers.clicks import write_clicks
+from tests.helpers.waiting import until
 from texelflow.app.capture.capture import Capture
 from texelflow.app.capture.opener import opener
 from texelflow.app.capture.source import CaptureRequest

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.fake_camera import FakeCamera, compiler
+from tests.helpers.fake_camera import FakeCamera, compiler
 from texelflow import assets
 from texelflow.app.capture.v4l2 import DQEVENT, SUBSCRIBE_EVENT, parse_event
 from texelflow.app.live.readers import CLIENT_USAGE, readers

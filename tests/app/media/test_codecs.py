@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from texelflow.app.files import ENDINGS
 from texelflow.app.media.codecs import CODECS, USUAL_QUALITY, choose_encoding, quantizer
-from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.base.errors import UsageError
 
 
 @pytest.mark.parametrize(

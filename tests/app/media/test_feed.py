@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.clips import Recipe, moving, number_of, numbered, write_clip
-from tests.waiting import PATIENCE_S
+from tests.helpers.clips import Recipe, moving, number_of, numbered, write_clip
+from tests.helpers.waiting import PATIENCE_S
 from texelflow.app.media.feed import Feed, following
 from texelflow.app.media.seeking import SeekableSource
 from texelflow.app.media.sources import FileSource, Position, VideoFrame
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 pytestmark = pytest.mark.slow  # waits for threads
 

@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.app.media.test_recorder_ends import fill
-from tests.clips import Recipe, moving, packets, write_clip
-from tests.running import small_disk, times_of
+from tests.helpers.clips import Recipe, moving, packets, write_clip
+from tests.helpers.running import small_disk, times_of
 from texelflow.app.media.container import examine_container
 from texelflow.app.media.finished import MOST_CHARACTERS, finished_by, is_finished, payload, tagged_png
 from texelflow.app.media.png import encode_png, mark_folder, unmark_folder, write_png
 from texelflow.app.media.recorder import Recorder
 from texelflow.app.media.sources import FileSource
-from texelflow.gpu_delegate.errors import MediaError, UsageError
+from texelflow.gpu_delegate.base.errors import MediaError, UsageError
 
 SUFFIXES = ["mp4", "mov", "mkv", "webm"]
 MADE_BY = "texelflow 1.0 cutout 0123456789abcdef"

@@ -16,13 +16,13 @@ import pytest
 from av import AudioFrame
 
 from tests.app.media.test_recorder_ends import in_subprocess, numbers_in
-from tests.clips import moving, numbered, packets
+from tests.helpers.clips import moving, numbered, packets
 from texelflow.app.media.finished import is_finished
 from texelflow.app.media.growing_file import GrowingFile
 from texelflow.app.media.recorder import Recorder
 from texelflow.app.media.sources import FileSource
 from texelflow.app.picture.convert import Rgba
-from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.base.errors import UsageError
 
 pytestmark = pytest.mark.slow  # encodes and decodes every format
 

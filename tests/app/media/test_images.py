@@ -14,14 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.app.frame.test_background import chunk, now_bytes
-from tests.clips import moving
 from tests.fuzz.children import in_child
 from tests.fuzz.refusals import check_line
+from tests.helpers.clips import moving
 from texelflow.app.media.image_file import decode_image, image_kind, read_image_file
 from texelflow.app.media.image_header import read_header
 from texelflow.app.media.sources import FileSource
 from texelflow.app.picture.convert import Rgba, ToRgba
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 RGB: Rgba = np.asarray(cv2.GaussianBlur(moving(1)[0], (9, 9), 0), np.uint8)
 LOSSLESS = [cv2.IMWRITE_WEBP_QUALITY, 101]

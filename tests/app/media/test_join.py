@@ -20,7 +20,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.clips import Recipe, moving, write_clip
+from tests.helpers.clips import Recipe, moving, write_clip
 from texelflow.app.media import video_encoder
 from texelflow.app.media.codecs import Codec, choose_encoding
 from texelflow.app.media.finished import finished_by
@@ -29,7 +29,7 @@ from texelflow.app.media.piece_file import PieceReader
 from texelflow.app.outputs.file_sinks import PngSink, Timing, VideoSink, Writing
 from texelflow.app.outputs.readers import FrameStamp
 from texelflow.app.picture.convert import Rgba
-from texelflow.gpu_delegate.errors import MediaError, UsageError
+from texelflow.gpu_delegate.base.errors import MediaError, UsageError
 
 SIZE, ODD = (64, 48), (65, 47)
 BY = "texelflow 0 test"

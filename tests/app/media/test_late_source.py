@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from tests.app.media.test_seeking import X264, assert_same, in_order
-from tests.clips import Recipe, moving, packets, write_clip
+from tests.helpers.clips import Recipe, moving, packets, write_clip
 from texelflow.app.media.late_source import LateSource
 from texelflow.app.media.media_inputs import open_input
 from texelflow.app.media.sources import FileSource, Position, VideoFrame
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 FRAMES = 1120
 RECIPES = {

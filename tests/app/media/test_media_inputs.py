@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.app.frame.test_background import png
-from tests.clips import number_of, numbered, write_clip
+from tests.helpers.clips import number_of, numbered, write_clip
 from texelflow.app.media import image_sequence
 from texelflow.app.media.image_sequence import ImageRecording, numbered_names
 from texelflow.app.media.media_inputs import expand_inputs, natural, open_input
 from texelflow.app.media.recording import Position
 from texelflow.app.media.seeking import SeekableSource
 from texelflow.app.media.sources import FileSource
-from texelflow.gpu_delegate.errors import MediaError, UsageError
+from texelflow.gpu_delegate.base.errors import MediaError, UsageError
 
 GRAY = numbered(12)
 

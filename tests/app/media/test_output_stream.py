@@ -14,12 +14,12 @@ import av
 import numpy as np
 import pytest
 
-from tests.clips import Recipe, moving, number_of, numbered, packets, write_clip
-from tests.running import ROOT
+from tests.helpers.clips import Recipe, moving, number_of, numbered, packets, write_clip
+from tests.helpers.running import ROOT
 from texelflow.app.media.output_stream import OutputStream, standard_output
 from texelflow.app.media.recorder import Recorder
 from texelflow.app.media.sources import FileSource
-from texelflow.gpu_delegate.errors import OutputError, UsageError
+from texelflow.gpu_delegate.base.errors import OutputError, UsageError
 
 pytestmark = pytest.mark.slow  # plays streams while they are written
 
@@ -32,7 +32,7 @@ PRODUCER = """
     from texelflow.app.media.png import PngStream
     from texelflow.app.media.recorder import Recorder
     from texelflow.app.streams import guarded
-    from texelflow.gpu_delegate.errors import OutputError
+    from texelflow.gpu_delegate.base.errors import OutputError
     kind, frames, *sound = sys.argv[1:]
     def make():
         stream = standard_output()

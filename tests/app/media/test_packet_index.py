@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.clips import Recipe, moving, write_clip
-from tests.waiting import PATIENCE_S
+from tests.helpers.clips import Recipe, moving, write_clip
+from tests.helpers.waiting import PATIENCE_S
 from texelflow.app.media.packet_index import KeyPacket, PacketIndex, arrange
 from texelflow.app.media.sources import FileSource
 

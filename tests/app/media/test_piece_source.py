@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.app.media.test_seeking import FRAMES, RECORDINGS, X264, assert_same, in_order, plain, x264
-from tests.clips import Recipe, moving, packets, write_clip
+from tests.helpers.clips import Recipe, moving, packets, write_clip
 from texelflow.app.media.decoded_index import checksum
 from texelflow.app.media.key_packets import h264_begins_anew
 from texelflow.app.media.packet_index import KeyPacket, arrange
 from texelflow.app.media.piece_source import OVERLAP, PieceSource, UnfitPieceError, index_frames, keys_to_begin_at
 from texelflow.app.media.sources import VideoFrame
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 pytestmark = pytest.mark.slow
 

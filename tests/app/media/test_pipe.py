@@ -15,14 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.app.frame.test_background import png
-from tests.clips import Recipe, moving, number_of, numbered, write_clip
-from tests.running import ROOT
-from tests.waiting import PATIENCE_S
+from tests.helpers.clips import Recipe, moving, number_of, numbered, write_clip
+from tests.helpers.running import ROOT
+from tests.helpers.waiting import PATIENCE_S
 from texelflow.app.media.container import PassingBytes, examine_container
 from texelflow.app.media.pipe import PipeReader, open_pipe
 from texelflow.app.media.recording import Recording
 from texelflow.app.media.sources import FileSource
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 FRAGMENTED = {"movflags": "frag_keyframe+empty_moov"}
 RECIPES = {

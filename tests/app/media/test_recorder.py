@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.clips import Recipe, moving, numbered, packets, set_display_matrix, write_clip
+from tests.helpers.clips import Recipe, moving, numbered, packets, set_display_matrix, write_clip
 from texelflow.app.files import check_output
 from texelflow.app.media.recorder import Recorder, write_png
 from texelflow.app.media.sources import FileSource, Position
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 MS = Fraction(1, 1000)
 

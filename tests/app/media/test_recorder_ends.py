@@ -16,15 +16,15 @@ import av
 import numpy as np
 import pytest
 
-from tests.clips import Recipe, number_of, numbered, packets, write_clip
-from tests.running import small_disk, times_of
+from tests.helpers.clips import Recipe, number_of, numbered, packets, write_clip
+from tests.helpers.running import small_disk, times_of
 from texelflow.app.media import growing_file
 from texelflow.app.media.growing_file import GrowingFile
 from texelflow.app.media.mp4 import Mp4Muxer
 from texelflow.app.media.muxer import Muxer, Packet
 from texelflow.app.media.recorder import Recorder
 from texelflow.app.media.sources import FileSource
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 pytestmark = pytest.mark.slow
 
@@ -40,7 +40,7 @@ def in_subprocess(body: str, *arguments: object) -> "subprocess.Popen[str]":
 
 
 def numbers_in(path: Path) -> list[int]:
-    """Which frames of tests.clips.numbered a file shows."""
+    """Which frames of tests.helpers.clips.numbered a file shows."""
     with FileSource(path) as source:
         return [number_of(frame.rgba) for frame in source]
 

@@ -16,13 +16,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.clips import Recipe, moving, packets, set_display_matrix, write_clip
-from tests.waiting import PATIENCE_S, until
+from tests.helpers.clips import Recipe, moving, packets, set_display_matrix, write_clip
+from tests.helpers.waiting import PATIENCE_S, until
 from texelflow import assets
 from texelflow.app.media.seeking import DecodingCancelled, FrameCache, SeekableSource
 from texelflow.app.media.sources import FileSource, Position, VideoFrame
 from texelflow.app.picture.picture import rgba_picture
-from texelflow.gpu_delegate.errors import MediaError, UsageError
+from texelflow.gpu_delegate.base.errors import MediaError, UsageError
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ import av
 import numpy as np
 import pytest
 
-from tests.clicks import FPS, clicks_s, flashes_s, heard, offsets_ms, picture, sound, sound_sink
+from tests.helpers.clicks import FPS, clicks_s, flashes_s, heard, offsets_ms, picture, sound, sound_sink
 from texelflow.app.media.sound_blocks import RATE_HZ, SoundBlock, SoundHistory
 from texelflow.app.media.sound_encoder import SoundTrack
 from texelflow.app.outputs.file_sinks import VideoSink

@@ -15,12 +15,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.clips import Recipe, moving, number_of, numbered, packets, set_display_matrix, write_clip
+from tests.helpers.clips import Recipe, moving, number_of, numbered, packets, set_display_matrix, write_clip
 from texelflow.app.media.sources import FileSource, Position, VideoFrame, VideoInfo, parse_position
 from texelflow.app.picture.convert import Rgba
 from texelflow.app.picture.picture import Orientation
 from texelflow.app.picture.preprocess import Preprocessor
-from texelflow.gpu_delegate.errors import MediaError, UsageError
+from texelflow.gpu_delegate.base.errors import MediaError, UsageError
 
 COLORS = [(255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 255), (0, 0, 0), (200, 120, 40), (30, 90, 160)]
 

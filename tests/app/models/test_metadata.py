@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.flatbuffer_tables import tables
-from tests.metadata_writer import finished, metadata_of, table, with_labels
+from tests.model_files.flatbuffer_tables import tables
+from tests.model_files.metadata_writer import finished, metadata_of, table, with_labels
 from texelflow.app.models.catalogue import CATALOGUE, fetch
 from texelflow.app.models.entries import SEGMENTERS
 from texelflow.app.models.metadata import ModelMetadata, read_metadata
 from texelflow.app.models.spec import ModelSpec, PictureSpec, SpecOptions, decide_spec, input_size, parse_range
-from texelflow.gpu_delegate.errors import ModelError, UnsupportedError, UsageError
+from texelflow.gpu_delegate.base.errors import ModelError, UnsupportedError, UsageError
 
 SELFIE = CATALOGUE["selfie"]
 DEEPLAB_OUTPUT = (1, 257, 257, 21)

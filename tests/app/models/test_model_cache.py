@@ -24,7 +24,7 @@ from tests.app.models.test_models import (
     slow_index,
     write_wheel,
 )
-from tests.running import ROOT, Running
+from tests.helpers.running import ROOT, Running
 from texelflow.app.models import catalogue as models
 from texelflow.app.models.catalogue import fetch, list_models
 from texelflow.app.models.temp_folder import temp_folder

@@ -20,7 +20,7 @@ from texelflow.app.models.catalogue import CATALOGUE, fetch, list_models, resolv
 from texelflow.app.models.download import download_source
 from texelflow.app.models.entries import SEGMENTERS
 from texelflow.app.models.loading import load_segmentation
-from texelflow.gpu_delegate.errors import CatalogueError, UsageError
+from texelflow.gpu_delegate.base.errors import CatalogueError, UsageError
 
 WHEEL = "mediapipe-0.10.21-cp312-cp312-manylinux_2_28_x86_64.whl"
 CONTENTS = {"selfie": b"square" * 50_000, "selfie-landscape": b"wide" * 60_000}

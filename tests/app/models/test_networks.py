@@ -9,8 +9,8 @@ from texelflow.app.models.drawing import Network
 from texelflow.app.models.mobilebert import WORDS, mobilebert
 from texelflow.app.models.networks import ALL_NETWORKS, drawn, write_network
 from texelflow.gpu_delegate.cpu.reference import load_interpreter_module
-from texelflow.gpu_delegate.cpu.writer import write_model
 from texelflow.gpu_delegate.reading.reader import load_model, read_model
+from texelflow.gpu_delegate.reading.writer import write_model
 
 
 @pytest.mark.parametrize("name", ALL_NETWORKS)

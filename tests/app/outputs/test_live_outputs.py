@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.clips import moving, number_of, numbered
-from tests.living import living
-from tests.on_device import Easel
-from tests.stalled_disk import stalled_disk
-from tests.waiting import until
+from tests.helpers.clips import moving, number_of, numbered
+from tests.helpers.living import living
+from tests.helpers.on_device import Easel
+from tests.helpers.stalled_disk import stalled_disk
+from tests.helpers.waiting import until
 from texelflow.app.capture.capture import TIME_BASE
 from texelflow.app.media.sources import FileSource
 from texelflow.app.names import free_name, next_name
@@ -26,8 +26,8 @@ from texelflow.app.outputs.outputs import Outputs
 from texelflow.app.outputs.readers import DeviceReader
 from texelflow.app.picture.picture import rgba_picture
 from texelflow.app.picture.video_frame import VideoFrame
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.errors import DeviceError, MediaError
+from texelflow.gpu_delegate.base.errors import DeviceError, MediaError
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 Bytes = npt.NDArray[np.uint8]
 Open = Callable[[tuple[int, int]], tuple[Outputs, Easel]]

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.clips import Recipe, moving, number_of, numbered, packets, write_clip
-from tests.commands import Command
-from tests.on_device import Easel
-from tests.pictures import Segmented, disc, noise
-from tests.stalled_disk import stalled_disk
-from tests.waiting import until
+from tests.helpers.clips import Recipe, moving, number_of, numbered, packets, write_clip
+from tests.helpers.commands import Command
+from tests.helpers.on_device import Easel
+from tests.helpers.pictures import Segmented, disc, noise
+from tests.helpers.stalled_disk import stalled_disk
+from tests.helpers.waiting import until
 from texelflow.app.frame.render import Look
 from texelflow.app.frame.yuv import i420
 from texelflow.app.media.recorder import Recorder
@@ -28,8 +28,8 @@ from texelflow.app.outputs.outputs import Outputs
 from texelflow.app.outputs.readers import DeviceReaders, FrameStamp, RamMasks, look_at_mask
 from texelflow.app.picture.picture import rgba_picture
 from texelflow.app.picture.video_frame import VideoFrame
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.errors import DeviceError, MediaError, UsageError
+from texelflow.gpu_delegate.base.errors import DeviceError, MediaError, UsageError
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 CLOCK = Timing(Fraction(1, 90_000), Fraction(30))
 NOTHING = rgba_picture(np.zeros((1, 1, 4), np.uint8))

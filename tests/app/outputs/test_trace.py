@@ -17,7 +17,7 @@ from texelflow.app.frame.stats import StageTimes
 from texelflow.app.outputs.append_safe_file import AppendSafeFile
 from texelflow.app.outputs.frame_log import FrameLog
 from texelflow.app.outputs.trace import TraceWriter
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 STAGES = ("decode", "upload", "network")
 START_NS, FRAME_NS = 7_000_000_123, 33_000_000

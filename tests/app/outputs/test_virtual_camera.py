@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.on_device import Easel
-from tests.waiting import PATIENCE_S
+from tests.helpers.on_device import Easel
+from tests.helpers.waiting import PATIENCE_S
 from texelflow.app.capture.capture import TIME_BASE
 from texelflow.app.frame.readback import ReadbackRing
 from texelflow.app.frame.yuv import YuvPicture, i420, nv12
@@ -27,8 +27,8 @@ from texelflow.app.outputs.virtual_camera import VirtualCamera
 from texelflow.app.picture.picture import PictureFormat, rgba_picture
 from texelflow.app.picture.video_frame import VideoFrame
 from texelflow.app.verbs.doctor_findings import virtual_camera
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.errors import DeviceError, UsageError
+from texelflow.gpu_delegate.base.errors import DeviceError, UsageError
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 SIZE = (64, 48)
 NOTHING = rgba_picture(np.zeros((1, 1, 4), np.uint8))

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 
-from tests.choices import any_settings
-from tests.display import Display
-from tests.living import living
-from tests.waiting import PATIENCE_S
+from tests.helpers.choices import any_settings
+from tests.helpers.display import Display
+from tests.helpers.living import living
+from tests.helpers.waiting import PATIENCE_S
 from texelflow.app.frame.effects import MASK_EFFECTS, mask_effects, picture_effects
 from texelflow.app.frame.targets import OffscreenTarget
 from texelflow.app.overlay.controls import controls, usable_specs
@@ -27,8 +27,8 @@ from texelflow.app.settings.settings import Settings, changed, specs
 from texelflow.app.window.keys import Key
 from texelflow.app.window.screen import Screen
 from texelflow.app.window.window import Window
-from texelflow.gpu_delegate import opengl
-from texelflow.gpu_delegate.context import DRAWING, Context, open_context
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.context import DRAWING, Context, open_context
 
 if find_spec("imgui_bundle") is None:
     pytest.skip("imgui-bundle has no wheel for this Python on this machine", allow_module_level=True)

@@ -9,9 +9,9 @@ import cv2
 import numpy as np
 import pytest
 
-from tests.clips import numbered, write_clip
-from tests.living import living
-from tests.waiting import until
+from tests.helpers.clips import numbered, write_clip
+from tests.helpers.living import living
+from tests.helpers.waiting import until
 from texelflow.app.frame.effects import BUILT_IN_BACKGROUNDS
 from texelflow.app.frame.targets import OffscreenTarget
 from texelflow.app.frame.thumbnails import MOST_FOUND, THUMBNAIL_SIZE, Candidate, backgrounds_in, thumbnail
@@ -20,9 +20,9 @@ from texelflow.app.overlay.gallery import Gallery
 from texelflow.app.overlay.gui import Gui
 from texelflow.app.overlay.inputs import Button, Held, Input, Left, Moved
 from texelflow.app.settings.settings import Settings, changed
-from texelflow.gpu_delegate import opengl
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 SIZE = (640, 480)
 BUILT_IN = [*BUILT_IN_BACKGROUNDS]

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.living import living
-from tests.markers import on_both_apis
+from tests.helpers.living import living
+from tests.helpers.markers import on_both_apis
 from texelflow.app.frame.figures import CameraFigures, Figures
 from texelflow.app.frame.pipeline import FrameRecord, StageRecord
 from texelflow.app.frame.targets import OffscreenTarget
@@ -29,9 +29,9 @@ from texelflow.app.overlay.placement import ScreenArea
 from texelflow.app.overlay.timeline import TIMELINE_EM, BarState, Pointing, timeline
 from texelflow.app.picture.preprocess import ImageSize
 from texelflow.app.settings.settings import Corner, Settings
-from texelflow.gpu_delegate import opengl
-from texelflow.gpu_delegate.context import DRAWING, Context, open_context
-from texelflow.gpu_delegate.errors import DeviceError, MediaError
+from texelflow.gpu_delegate.base.errors import DeviceError, MediaError
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.context import DRAWING, Context, open_context
 
 if find_spec("imgui_bundle") is None:
     pytest.skip("imgui-bundle has no wheel for this Python on this machine", allow_module_level=True)

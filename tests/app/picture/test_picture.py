@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.markers import on_both_apis
-from tests.picture_formats import FORMATS, ORIENTATIONS, PACKED, PLANAR, noise
+from tests.helpers.markers import on_both_apis
+from tests.helpers.picture_formats import FORMATS, ORIENTATIONS, PACKED, PLANAR, noise
 from texelflow.app.frame.resample import ImageToTensor
 from texelflow.app.frame.upload import DIRECT, ORPHANED, RING, FrameTextures, UploadPath
 from texelflow.app.frame.upload_path import choose_path, fastest
@@ -17,11 +17,11 @@ from texelflow.app.picture.convert import ToRgba
 from texelflow.app.picture.picture import Layout, Matrix, Orientation, Picture, PictureFormat, Siting
 from texelflow.app.picture.preprocess import Fit, Preprocessing, Preprocessor
 from texelflow.app.picture.video_frame import picture_format, views
-from texelflow.gpu_delegate import opengl
-from texelflow.gpu_delegate.context import Context, compile_compute
-from texelflow.gpu_delegate.gl_buffers import read_buffer
-from texelflow.gpu_delegate.opengl import BufferRange
-from texelflow.gpu_delegate.shader import load
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.context import Context, compile_compute
+from texelflow.gpu_delegate.targets.gl.gl_buffers import read_buffer
+from texelflow.gpu_delegate.targets.gl.opengl import BufferRange
+from texelflow.gpu_delegate.targets.glsl.shader import load
 
 Doubles = npt.NDArray[np.float64]
 Floats = npt.NDArray[np.float32]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.running import ROOT
+from tests.helpers.running import ROOT
 from texelflow import assets
 
 pytestmark = pytest.mark.gl

@@ -12,8 +12,8 @@ import cv2
 import numpy as np
 import pytest
 
-from tests.clips import Recipe, moving, write_clip
-from tests.commands import Command
+from tests.helpers.clips import Recipe, moving, write_clip
+from tests.helpers.commands import Command
 from texelflow.app.media.finished import finished_by
 from texelflow.app.media.sources import FileSource
 

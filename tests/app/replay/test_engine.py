@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from tests.app.session.test_recovery import at_frames
-from tests.clips import Recipe, moving, numbered, write_clip
-from tests.frame_models import class_network
-from tests.gpu_resets import GpuResets
-from tests.living import living
+from tests.helpers.clips import Recipe, moving, numbered, write_clip
+from tests.helpers.gpu_resets import GpuResets
+from tests.helpers.living import living
+from tests.model_files.frame_models import class_network
 from texelflow.app.console import Console
 from texelflow.app.replay.engine import ReplayEngine
 from texelflow.app.replay.options import ReplayOptions
 from texelflow.app.replay.replay import replay
-from texelflow.gpu_delegate.errors import DeviceError, MediaError
+from texelflow.gpu_delegate.base.errors import DeviceError, MediaError
 
 pytestmark = pytest.mark.gl
 

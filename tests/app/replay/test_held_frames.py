@@ -7,8 +7,8 @@ from time import sleep
 
 import pytest
 
-from tests.clips import moving, write_clip
-from tests.frame_models import class_network
+from tests.helpers.clips import moving, write_clip
+from tests.model_files.frame_models import class_network
 from texelflow.app.console import Console
 from texelflow.app.frame.readback import ReadBytes
 from texelflow.app.media.media_inputs import open_input
@@ -19,7 +19,7 @@ from texelflow.app.picture.video_frame import VideoFrame
 from texelflow.app.replay.held_frames import most_decoded, most_frame_bytes, most_frames, most_written
 from texelflow.app.replay.options import ReplayOptions
 from texelflow.app.replay.replay import replay
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 pytestmark = pytest.mark.gl
 

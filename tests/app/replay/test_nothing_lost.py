@@ -14,9 +14,9 @@ from typing import Any
 import av
 import pytest
 
-from tests.clips import Recipe, moving, packets, write_clip
-from tests.commands import Command
-from tests.running import ROOT, Running, events_of, pictures_of, rows_of, small_disk, times_of
+from tests.helpers.clips import Recipe, moving, packets, write_clip
+from tests.helpers.commands import Command
+from tests.helpers.running import ROOT, Running, events_of, pictures_of, rows_of, small_disk, times_of
 from texelflow.app.frame.pipeline import Stage
 from texelflow.app.frame.targets import OffscreenTarget
 from texelflow.app.media.sources import VideoFrame
@@ -24,7 +24,7 @@ from texelflow.app.media.video_encoder import EncodedPicture, VideoEncoder
 from texelflow.app.outputs.outputs import Outputs
 from texelflow.app.outputs.screenshots import Screenshots
 from texelflow.app.session import opening
-from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 pytestmark = pytest.mark.gl
 

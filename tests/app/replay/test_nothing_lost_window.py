@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.clips import Recipe, moving, write_clip
-from tests.display import Display
-from tests.running import Running, events_of, pictures_of, rows_of, times_of
+from tests.helpers.clips import Recipe, moving, write_clip
+from tests.helpers.display import Display
+from tests.helpers.running import Running, events_of, pictures_of, rows_of, times_of
 
 UNDER_WAY = 8  # frames between the device and the file
 GOP = 15  # frames that a recording may lack at its end if it was killed

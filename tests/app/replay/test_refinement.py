@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.clips import Recipe, write_clip
-from tests.live_stage import demo_frame
+from tests.helpers.clips import Recipe, write_clip
+from tests.helpers.live_stage import demo_frame
 from texelflow.app.console import Console
 from texelflow.app.media.sources import FileSource
 from texelflow.app.replay.options import ReplayOptions

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.clips import Recipe, moving, time_of, write_clip
-from tests.commands import Command
+from tests.helpers.clips import Recipe, moving, time_of, write_clip
+from tests.helpers.commands import Command
 from texelflow import assets
 from texelflow.app.console import Console
 from texelflow.app.frame.canvas import Canvas
@@ -33,11 +33,11 @@ from texelflow.app.models.loading import load_segmentation
 from texelflow.app.picture.picture import PictureFormat, rgba_format, rgba_picture
 from texelflow.app.replay.options import ReplayOptions
 from texelflow.app.replay.replay import replay
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.gl_buffers import read_buffer
-from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.reading.reader import load_model
-from texelflow.gpu_delegate.runtime import device_of
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.gl.gl_buffers import read_buffer
+from texelflow.gpu_delegate.targets.gl.runtime import device_of
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
 
 pytestmark = pytest.mark.gl
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.clips import DEMO_CLIP, Recipe, Rgb, write_clip
+from tests.helpers.clips import DEMO_CLIP, Recipe, Rgb, write_clip
 from texelflow.app.archive.cutting import cut_frames, why_apart, why_kind_stays_whole
 from texelflow.app.archive.jobs import PieceDone
 from texelflow.app.console import Console

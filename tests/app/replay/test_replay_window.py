@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.clips import Recipe, moving, packets, write_clip
-from tests.commands import Command
-from tests.display import Display
+from tests.helpers.clips import Recipe, moving, packets, write_clip
+from tests.helpers.commands import Command
+from tests.helpers.display import Display
 from texelflow.app.console import Console
 from texelflow.app.displays import has_display
 from texelflow.app.media.sources import FileSource

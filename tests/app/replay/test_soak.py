@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.clips import Recipe, moving, write_clip
-from tests.living import living
+from tests.helpers.clips import Recipe, moving, write_clip
+from tests.helpers.living import living
 from texelflow.app.console import Console
 from texelflow.app.frame.backends import ComputeBackend
 from texelflow.app.frame.run_stats import RunStats
@@ -19,7 +19,7 @@ from texelflow.app.models.loading import load_segmentation
 from texelflow.app.replay.options import ReplayOptions
 from texelflow.app.replay.replay import replay, source_to_run
 from texelflow.app.session.opening import SessionHost, open_session
-from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 pytestmark = pytest.mark.gl
 

@@ -6,7 +6,7 @@ import pytest
 
 from texelflow.app.media.media_inputs import InputKind, MediaInput
 from texelflow.app.replay.targets import FORMATS, OutputFormat, parse_format, targets_of
-from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.base.errors import UsageError
 
 CLIP, OTHER = MediaInput("in/clip.mp4", "recording", "clip"), MediaInput("b/clip.mkv", "recording", "clip-2")
 PHOTO, SHOTS = MediaInput("photo.jpg", "picture", "photo"), MediaInput("shot_%04d.png", "sequence", "shot")

@@ -5,7 +5,7 @@ from time import perf_counter_ns
 
 import pytest
 
-from tests.live_stage import Script, Stage, Theatre
+from tests.helpers.live_stage import Script, Stage, Theatre
 from texelflow.app.capture.pattern import read_time_code, time_code_of
 from texelflow.app.frame.figures import ages, frames_in_flight
 from texelflow.app.frame.run_stats import RunStats

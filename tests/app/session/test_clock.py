@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.clips import moving, write_clip
+from tests.helpers.clips import moving, write_clip
 from texelflow.app.media.sources import FileSource
 from texelflow.app.picture.video_frame import VideoFrame
 from texelflow.app.session.clock import EveryFrame
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 
 @pytest.fixture(scope="module")

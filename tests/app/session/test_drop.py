@@ -8,14 +8,14 @@ import cv2
 import numpy as np
 import pytest
 
-from tests import live_stage, replay_stage
-from tests.clips import numbered, write_clip
-from tests.display import Display
-from tests.live_stage import Theatre
+from tests.helpers import live_stage, replay_stage
+from tests.helpers.clips import numbered, write_clip
+from tests.helpers.display import Display
+from tests.helpers.live_stage import Theatre
 from texelflow.app.models.loading import load_segmentation
 from texelflow.app.session.drop import first_background
 from texelflow.app.window.window import Window
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 
 def drop(window: Window, *paths: bytes) -> None:

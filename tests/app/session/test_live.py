@@ -8,10 +8,10 @@ import cv2
 import numpy as np
 import pytest
 
-from tests.display import SCREEN
-from tests.live_stage import SIZE, Script, Stage, Theatre
-from tests.running import times_of
-from tests.waiting import PATIENCE_S
+from tests.helpers.display import SCREEN
+from tests.helpers.live_stage import SIZE, Script, Stage, Theatre
+from tests.helpers.running import times_of
+from tests.helpers.waiting import PATIENCE_S
 from texelflow.app.capture.pattern import read_time_code, time_code_of
 from texelflow.app.frame.effects import MASK_EFFECTS
 from texelflow.app.media.sources import FileSource

@@ -8,10 +8,10 @@ import cv2
 import numpy as np
 import pytest
 
-from tests.gpu_resets import GpuResets
-from tests.live_stage import SIZE, Picture, Script, Stage, Theatre
-from tests.mjpeg_server import MjpegServer
-from tests.running import times_of
+from tests.helpers.gpu_resets import GpuResets
+from tests.helpers.live_stage import SIZE, Picture, Script, Stage, Theatre
+from tests.helpers.mjpeg_server import MjpegServer
+from tests.helpers.running import times_of
 from texelflow.app.capture.pattern import read_time_code, time_code_of
 from texelflow.app.frame.gl_path import GlPath
 from texelflow.app.picture.grid_frame import GridFrame

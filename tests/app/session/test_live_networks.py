@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.frame_models import class_network, picture_network
-from tests.live_stage import Script, Stage, Theatre
+from tests.helpers.live_stage import Script, Stage, Theatre
+from tests.model_files.frame_models import class_network, picture_network
 from texelflow.app.frame.effects import MASK_EFFECTS, Effect
 from texelflow.app.frame.refine import Refiner
 

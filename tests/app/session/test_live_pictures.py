@@ -8,8 +8,8 @@ import cv2
 import numpy as np
 import pytest
 
-from tests.clips import write_clip
-from tests.live_stage import Picture, Script, Stage, Theatre, demo_frame
+from tests.helpers.clips import write_clip
+from tests.helpers.live_stage import Picture, Script, Stage, Theatre, demo_frame
 from texelflow.app.frame.effects import EFFECTS
 
 GOLDEN = Path(__file__).parents[2] / "data"

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.display import Display
-from tests.living import living
-from tests.mjpeg_server import MjpegServer, Rgb
+from tests.helpers.display import Display
+from tests.helpers.living import living
+from tests.helpers.mjpeg_server import MjpegServer, Rgb
 from texelflow.app.console import Console
 from texelflow.app.frame.effects import EFFECTS
 from texelflow.app.frame.pipeline import FrameRecord

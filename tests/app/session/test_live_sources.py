@@ -9,11 +9,11 @@ from itertools import pairwise
 
 import pytest
 
-from tests.clips import number_of, numbered, write_clip
-from tests.clocks import ManualClock
-from tests.live_stage import SIZE, Script, Stage, Theatre
-from tests.mjpeg_server import MjpegServer
-from tests.running import times_of
+from tests.helpers.clips import number_of, numbered, write_clip
+from tests.helpers.clocks import ManualClock
+from tests.helpers.live_stage import SIZE, Script, Stage, Theatre
+from tests.helpers.mjpeg_server import MjpegServer
+from tests.helpers.running import times_of
 
 
 @pytest.fixture

@@ -3,8 +3,8 @@
 from itertools import pairwise
 from pathlib import Path
 
-from tests.clips import write_clip
-from tests.live_stage import Script, Stage, Theatre, demo_frame
+from tests.helpers.clips import write_clip
+from tests.helpers.live_stage import Script, Stage, Theatre, demo_frame
 from texelflow.app.capture.pattern import time_code_of
 
 

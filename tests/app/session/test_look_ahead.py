@@ -7,15 +7,15 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.clips import write_clip
-from tests.display import Display
-from tests.live_stage import demo_frame
-from tests.replay_stage import Script, Stage, run
+from tests.helpers.clips import write_clip
+from tests.helpers.display import Display
+from tests.helpers.live_stage import demo_frame
+from tests.helpers.replay_stage import Script, Stage, run
 from texelflow.app.frame.effects import Effect
 from texelflow.app.media.sources import FileSource
 from texelflow.app.models.loading import SegmentationModel, load_segmentation
 from texelflow.app.models.spec import SpecOptions
-from texelflow.gpu_delegate import opengl
+from texelflow.gpu_delegate.targets.gl import opengl
 
 Picture = npt.NDArray[np.uint8]
 

@@ -13,7 +13,7 @@ from texelflow.app.replay.options import ReplayOptions, check_options
 from texelflow.app.session.derived import chosen_look_of, figure_look_of, refinement_of
 from texelflow.app.settings.config_watch import ConfigWatch
 from texelflow.app.settings.settings import Settings
-from texelflow.gpu_delegate.errors import MediaError, UsageError
+from texelflow.gpu_delegate.base.errors import MediaError, UsageError
 
 
 def chosen(**flags: object) -> ChosenLook:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.clips import Recipe, moving, write_clip
-from tests.display import SCREEN, ManagedDisplay
-from tests.replay_stage import Script, Stage, opened, run
+from tests.helpers.clips import Recipe, moving, write_clip
+from tests.helpers.display import SCREEN, ManagedDisplay
+from tests.helpers.replay_stage import Script, Stage, opened, run
 from texelflow.app.models.loading import SegmentationModel, load_segmentation
 from texelflow.app.models.spec import SpecOptions
 

@@ -28,8 +28,8 @@ from texelflow.app.session.model_stages import (
     stages_in_steps,
 )
 from texelflow.app.settings.settings import Settings
-from texelflow.gpu_delegate.compile_options import CompileOptions
-from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.plan.compile_options import CompileOptions
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 SIZE = (160, 120)
 

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.mjpeg_server import MjpegServer
-from tests.waiting import until
+from tests.helpers.mjpeg_server import MjpegServer
+from tests.helpers.waiting import until
 from texelflow.app.console import Console
 from texelflow.app.live.sourcing import Waker, open_source
 from texelflow.app.media.sources import FileSource

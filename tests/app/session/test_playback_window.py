@@ -10,17 +10,17 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.clips import Recipe, moving, write_clip
-from tests.display import Display
-from tests.replay_stage import Played, Script, Stage, opened, run
-from tests.waiting import PATIENCE_S
+from tests.helpers.clips import Recipe, moving, write_clip
+from tests.helpers.display import Display
+from tests.helpers.replay_stage import Played, Script, Stage, opened, run
+from tests.helpers.waiting import PATIENCE_S
 from texelflow import assets
 from texelflow.app.frame.effects import EFFECTS, MASK_EFFECTS
 from texelflow.app.models.loading import SegmentationModel, load_segmentation
 from texelflow.app.models.spec import SpecOptions
 from texelflow.app.window.loading_screen import WindowClosedError
 from texelflow.app.window.window import Window
-from texelflow.gpu_delegate.errors import DeviceError, MediaError
+from texelflow.gpu_delegate.base.errors import DeviceError, MediaError
 
 FRAMES, RATE, GOP = 120, 10, 20
 GOLDEN = Path(__file__).parents[2] / "data"

@@ -6,10 +6,10 @@ import cv2
 import numpy as np
 import pytest
 
-from tests.commands import Command
-from tests.frame_models import picture_network
-from tests.gpu_resets import GpuResets
-from tests.live_stage import QUICK, Script, Stage, Theatre
+from tests.helpers.commands import Command
+from tests.helpers.gpu_resets import GpuResets
+from tests.helpers.live_stage import QUICK, Script, Stage, Theatre
+from tests.model_files.frame_models import picture_network
 from texelflow.app.frame.effects import EFFECTS, shows_room
 from texelflow.app.media.sources import FileSource
 from texelflow.app.settings.config_watch import ConfigWatch

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.clips import moving, write_clip
-from tests.commands import Command
-from tests.frame_models import class_network
-from tests.gpu_resets import GpuResets
-from tests.live_stage import Script, Stage, Theatre
-from tests.running import pictures_of, rows_of, times_of
+from tests.helpers.clips import moving, write_clip
+from tests.helpers.commands import Command
+from tests.helpers.gpu_resets import GpuResets
+from tests.helpers.live_stage import Script, Stage, Theatre
+from tests.helpers.running import pictures_of, rows_of, times_of
+from tests.model_files.frame_models import class_network
 from texelflow.app.capture.pattern import time_code_of
 from texelflow.app.media.sources import VideoFrame
 from texelflow.app.outputs.outputs import Outputs

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from tests.choices import any_settings
+from tests.helpers.choices import any_settings
 from texelflow.app.settings.config import MOST_BYTES, default_path, dump, key_lines, read_config
 from texelflow.app.settings.config_watch import ConfigWatch
 from texelflow.app.settings.settings import Settings, changed, defaults, specs
-from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.base.errors import UsageError
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -11,8 +11,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from tests.choices import any_settings
-from tests.commands import Command
+from tests.helpers.choices import any_settings
+from tests.helpers.commands import Command
 from texelflow.app.frame.backends import Backend
 from texelflow.app.frame.effects import EFFECTS
 from texelflow.app.models.entries import SEGMENTERS
@@ -21,9 +21,9 @@ from texelflow.app.picture.size import parse_size
 from texelflow.app.settings.config import read_config
 from texelflow.app.settings.flags import flag_of, with_settings
 from texelflow.app.settings.settings import Settings, changed, specs, while_running, with_values
-from texelflow.gpu_delegate.errors import UsageError
-from texelflow.gpu_delegate.layout import Precision
-from texelflow.gpu_delegate.memory.options import MemoryMode
+from texelflow.gpu_delegate.base.errors import UsageError
+from texelflow.gpu_delegate.model.layout import Precision
+from texelflow.gpu_delegate.plan.memory.memory_options import MemoryMode
 
 SPECS = {spec.name: spec for spec in specs()}
 RAW = st.recursive(

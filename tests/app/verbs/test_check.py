@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 import pytest
 
-from tests.model_builder import ModelBuilder, selfie_like
+from tests.model_files.model_builder import ModelBuilder, selfie_like
 from texelflow import assets
 from texelflow.app.cli import main
 from texelflow.app.console import Console
@@ -22,16 +22,16 @@ from texelflow.app.models.spec import SpecOptions
 from texelflow.app.verbs import check_model as check_model_verb
 from texelflow.app.verbs.check_clip import check_clip
 from texelflow.app.verbs.check_model import Subject, check_model
-from texelflow.gpu_delegate.compare import compare, errors, first_divergence
-from texelflow.gpu_delegate.compile_options import COMPILE_DEFAULTS, CompileOptions
-from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.cpu.compare import compare, errors, first_divergence
 from texelflow.gpu_delegate.cpu.reference import Reference
-from texelflow.gpu_delegate.device import Device
-from texelflow.gpu_delegate.graph import Graph, Node, Resize
-from texelflow.gpu_delegate.llvm.program import NativeProgram, compile_native
-from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
+from texelflow.gpu_delegate.device.device import Device
+from texelflow.gpu_delegate.model.graph import Graph, Node, Resize
+from texelflow.gpu_delegate.plan.compile_options import COMPILE_DEFAULTS, CompileOptions
 from texelflow.gpu_delegate.reading.reader import read_model
-from texelflow.gpu_delegate.runtime import Program, device_of
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.gl.runtime import Program, device_of
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph, compile_graph
+from texelflow.gpu_delegate.targets.llvm.native_program import NativeProgram, compile_native
 
 Alter = Callable[[Graph], tuple[Graph, Node]]
 

@@ -8,17 +8,17 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
-from tests.commands import Command
-from tests.model_builder import ModelBuilder, selfie_like
-from tests.partial_models import cast_and_back, segments
+from tests.helpers.commands import Command
+from tests.model_files.model_builder import ModelBuilder, selfie_like
+from tests.model_files.partial_models import cast_and_back, segments
 from texelflow import assets
 from texelflow.app.verbs.check_delegate import OutputErrors
-from texelflow.gpu_delegate.compile_options import CompileOptions
-from texelflow.gpu_delegate.device import Device
-from texelflow.gpu_delegate.graph import Graph
-from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
+from texelflow.gpu_delegate.device.device import Device
+from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.plan.compile_options import CompileOptions
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.saving import kept_graph
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph, compile_graph
 
 CLIP = Path(assets.__file__).parent / "people.mp4"
 KINDS = ("avg_error", "std_dev", "min_error", "max_error")

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.quantized_models import small_quantized
+from tests.model_files.quantized_models import small_quantized
 from texelflow.app.cli import main
 from texelflow.app.verbs import check_model
-from texelflow.gpu_delegate.compile_options import CompileOptions
-from texelflow.gpu_delegate.device import Device
-from texelflow.gpu_delegate.graph import Graph
-from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
+from texelflow.gpu_delegate.device.device import Device
+from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.plan.compile_options import CompileOptions
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph, compile_graph
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import Command
-from tests.partial_models import cast_and_back, segments
+from tests.helpers.commands import Command
+from tests.model_files.partial_models import cast_and_back, segments
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.reading.reader import read_model
 

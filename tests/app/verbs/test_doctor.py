@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.commands import Command, Result
-from tests.display import Display
+from tests.helpers.commands import Command, Result
+from tests.helpers.display import Display
 from texelflow.app.verbs import doctor_findings as findings
 from texelflow.app.verbs.doctor import probe
 

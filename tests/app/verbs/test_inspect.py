@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.faulty_models import FAULTS, Draw, Faulty, picture
-from tests.model_builder import ModelBuilder, selfie_like
-from tests.random_networks import random_network
-from tests.sketch import Sketch
+from tests.generators.random_networks import random_network
+from tests.model_files.faulty_models import FAULTS, Draw, Faulty, picture
+from tests.model_files.model_builder import ModelBuilder, selfie_like
+from tests.model_files.sketch import Sketch
 from texelflow.app.advice.cost import kernel_cost
 from texelflow.app.advice.moves import moves_of
 from texelflow.app.cli import main
@@ -25,23 +25,23 @@ from texelflow.app.verbs.declines import alike
 from texelflow.app.verbs.inspection import arena_picture, inspect_compiled
 from texelflow.app.verbs.memory_lines import memory_in_native_code, memory_on_gpu
 from texelflow.app.verbs.peaks import fullest_rate, half_vector, measure_half_macs, measure_peaks
-from texelflow.gpu_delegate.choices import UNMEASURED, Choice
-from texelflow.gpu_delegate.compile_options import CompileOptions
-from texelflow.gpu_delegate.compiled_partitions import compile_partitions
-from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.base.wording import number_ranges
 from texelflow.gpu_delegate.delegate.report import op_lines
-from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE
-from texelflow.gpu_delegate.llvm.compiler import native_target
-from texelflow.gpu_delegate.llvm.program import compile_native
-from texelflow.gpu_delegate.memory.options import REWRITTEN, MemoryOptions
-from texelflow.gpu_delegate.memory.plan import in_one_arena
-from texelflow.gpu_delegate.memory.records import UsageRecord
+from texelflow.gpu_delegate.device.choices import UNMEASURED, Choice
+from texelflow.gpu_delegate.device.device import HARDWARE, SOFTWARE
 from texelflow.gpu_delegate.ops.registry import OPS
-from texelflow.gpu_delegate.placement import usage_records
-from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
+from texelflow.gpu_delegate.plan.compile_options import CompileOptions
+from texelflow.gpu_delegate.plan.memory.memory_options import REWRITTEN, MemoryOptions
+from texelflow.gpu_delegate.plan.memory.memory_plan import in_one_arena
+from texelflow.gpu_delegate.plan.memory.records import UsageRecord
+from texelflow.gpu_delegate.plan.placement import usage_records
 from texelflow.gpu_delegate.reading.reader import read_model
-from texelflow.gpu_delegate.roofline import Cost, Peaks, cost_of
-from texelflow.gpu_delegate.wording import number_ranges
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph, compile_graph
+from texelflow.gpu_delegate.targets.glsl.compiled_partitions import compile_partitions
+from texelflow.gpu_delegate.targets.glsl.roofline import Cost, Peaks, cost_of
+from texelflow.gpu_delegate.targets.llvm.compiler import native_target
+from texelflow.gpu_delegate.targets.llvm.native_program import compile_native
 
 ALIGNMENT_BYTES = SOFTWARE.offset_alignment_bytes
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.model_builder import ModelBuilder
+from tests.model_files.model_builder import ModelBuilder
 from texelflow.app.cli import main
 from texelflow.app.verbs.original_ops import ORIGINAL_OPS
 from texelflow.gpu_delegate.cases.table import cases_of
 from texelflow.gpu_delegate.ops.registry import SUPPORTED_OPS
-from texelflow.gpu_delegate.support import unsupported_reason
+from texelflow.gpu_delegate.programs.support import unsupported_reason
 
 
 def test_the_verb_lists_ops(capsys: pytest.CaptureFixture[str]) -> None:

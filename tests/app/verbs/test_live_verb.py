@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import Command
-from tests.display import Display
-from tests.mjpeg_server import HEAD, MjpegServer
-from tests.running import ROOT, times_of
-from tests.waiting import PATIENCE_S, until
+from tests.helpers.commands import Command
+from tests.helpers.display import Display
+from tests.helpers.mjpeg_server import HEAD, MjpegServer
+from tests.helpers.running import ROOT, times_of
+from tests.helpers.waiting import PATIENCE_S, until
 from texelflow.app.media.sources import FileSource
 from texelflow.app.settings.config import read_config
 from texelflow.app.settings.settings import Settings
-from texelflow.gpu_delegate.errors import MediaError
+from texelflow.gpu_delegate.base.errors import MediaError
 
 PATTERN = ("--camera", "pattern", "--size", "160x120", "--fps", "60", "--effect", "none")
 OLD_OPENGL = {

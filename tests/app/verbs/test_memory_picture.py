@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.commands import Command
-from tests.model_builder import selfie_like
+from tests.helpers.commands import Command
+from tests.model_files.model_builder import selfie_like
 from texelflow.app.plots import SKY_BLUE
 from texelflow.app.verbs.memory_picture import (
     COLORS,
@@ -24,13 +24,13 @@ from texelflow.app.verbs.memory_picture import (
     use_in_graph,
 )
 from texelflow.app.verbs.memory_plot import memory_figure
-from texelflow.gpu_delegate.device import SOFTWARE
-from texelflow.gpu_delegate.memory.offsets import greedy_by_size
-from texelflow.gpu_delegate.memory.plan import BufferPlace, MemoryPlan
-from texelflow.gpu_delegate.memory.records import UsageRecord
-from texelflow.gpu_delegate.memory.registry import STRATEGIES
-from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
+from texelflow.gpu_delegate.device.device import SOFTWARE
+from texelflow.gpu_delegate.plan.memory.memory_plan import BufferPlace, MemoryPlan
+from texelflow.gpu_delegate.plan.memory.offsets import greedy_by_size
+from texelflow.gpu_delegate.plan.memory.records import UsageRecord
+from texelflow.gpu_delegate.plan.memory.registry import STRATEGIES
 from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph, compile_graph
 
 PLOTS = importlib.util.find_spec("matplotlib") is not None
 

@@ -7,18 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.commands import Command
-from tests.engine import on_gpu
-from tests.sketch import Sketch
+from tests.helpers.commands import Command
+from tests.helpers.engine import on_gpu
+from tests.model_files.sketch import Sketch
 from texelflow.app.verbs.tune import parse_budget
-from texelflow.gpu_delegate.choices import Choice
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.device import HARDWARE
-from texelflow.gpu_delegate.disk_cache import DiskCache
-from texelflow.gpu_delegate.errors import UsageError
-from texelflow.gpu_delegate.program import compile_graph
+from texelflow.gpu_delegate.base.disk_cache import DiskCache
+from texelflow.gpu_delegate.base.errors import UsageError
+from texelflow.gpu_delegate.device.choices import Choice
+from texelflow.gpu_delegate.device.device import HARDWARE
+from texelflow.gpu_delegate.device.tile import Tile
 from texelflow.gpu_delegate.reading.reader import read_model
-from texelflow.gpu_delegate.tile import Tile
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
 from texelflow.gpu_delegate.tuning.candidates import Search
 from texelflow.gpu_delegate.tuning.halving import Budget
 from texelflow.gpu_delegate.tuning.kernel_timer import KernelTimer

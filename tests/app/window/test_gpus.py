@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from texelflow.app.window.gpus import STRONG, WEAK, SystemGpu, news_of_gpu, offload_to, strength_of, system_gpus
-from texelflow.gpu_delegate.egl import EglDevice
-from texelflow.gpu_delegate.native import TriedDevice
+from texelflow.gpu_delegate.targets.gl.egl import EglDevice
+from texelflow.gpu_delegate.targets.gl.native_context import TriedDevice
 
 INTEL = ("Intel", "Mesa Intel(R) UHD Graphics 620 (KBL GT2)")
 NVIDIA = SystemGpu("NVIDIA, 0000:01:00.0", STRONG, "nvidia", "0000:01:00.0")

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.display import SCREEN, Display
-from tests.waiting import PATIENCE_S
+from tests.helpers.display import SCREEN, Display
+from tests.helpers.waiting import PATIENCE_S
 from texelflow.app.frame.targets import OffscreenTarget
 from texelflow.app.glfw_library import variant_for
 from texelflow.app.overlay.inputs import Button, Held, Input, Left, Moved, Typed, Wheel
@@ -26,9 +26,9 @@ from texelflow.app.window.blit import blit, letterbox
 from texelflow.app.window.keys import Key
 from texelflow.app.window.opening import contexts_to_try
 from texelflow.app.window.window import Window, fitted
-from texelflow.gpu_delegate import opengl
-from texelflow.gpu_delegate.context import DRAWING, REQUIRED, Context, open_context
-from texelflow.gpu_delegate.egl import Api
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.context import DRAWING, REQUIRED, Context, open_context
+from texelflow.gpu_delegate.targets.gl.egl import Api
 
 SIZE = (160, 120)
 sides = st.integers(1, 5000)
@@ -321,7 +321,7 @@ class TestRefusals:
         """What a new process says, with this environment, of a window: the same at the second try."""
         program = (
             "from texelflow.app.window.window import Window\n"
-            "from texelflow.gpu_delegate.errors import DeviceError\n"
+            "from texelflow.gpu_delegate.base.errors import DeviceError\n"
             "for attempt in range(2):\n"
             "    try:\n"
             f"        with Window((9, 9), 'never', {version}) as window:\n"

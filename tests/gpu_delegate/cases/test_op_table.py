@@ -8,21 +8,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.engine import DEVICES, run
-from tests.native import native_networks
-from tests.op_table import is_custom, on_own_kernels, ops_on_gpu
-from tests.op_vectors import VECTORS, vector_graph
+from tests.helpers.engine import DEVICES, run
+from tests.helpers.native import native_networks
+from tests.op_table.__main__ import is_custom, on_own_kernels, ops_on_gpu
+from tests.tables.op_vectors import VECTORS, vector_graph
 from texelflow.gpu_delegate.cases.case_group import CaseGroup
 from texelflow.gpu_delegate.cases.op_case import BATCHES, CHANNELS, OpCase, joined_graph
 from texelflow.gpu_delegate.cases.table import cases_of
-from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.cpu.reference import Reference
-from texelflow.gpu_delegate.cpu.writer import write_model
+from texelflow.gpu_delegate.model.quantization import has_quantized
 from texelflow.gpu_delegate.ops.registry import OPS, SUPPORTED_OPS
-from texelflow.gpu_delegate.program import compile_graph
-from texelflow.gpu_delegate.quantization import has_quantized
 from texelflow.gpu_delegate.reading.reader import read_model
-from texelflow.gpu_delegate.runtime import Program
+from texelflow.gpu_delegate.reading.writer import write_model
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.gl.runtime import Program
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
 
 SEEDS = st.integers(0, 2**31)
 CASES = tuple(case for op in SUPPORTED_OPS for case in cases_of(op))
@@ -68,7 +68,9 @@ def check_seeds(group: CaseGroup, reference: Reference, program: Program) -> Non
 
 
 def test_the_cpus_own_code_does_too() -> None:
-    """Of ops that the original's vectors are not about, which tests/gpu_delegate/llvm/test_native_ops.py runs."""
+    """Of ops that the original's vectors are not about, which tests/gpu_delegate/targets/llvm/test_native_ops.py
+    runs.
+    """
     elsewhere = {node.op for case in VECTORS for node in vector_graph(case).nodes}
     ops = [op for op in ops_on_gpu() if op not in elsewhere]
     assert len(ops) > 20

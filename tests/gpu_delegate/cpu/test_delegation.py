@@ -5,15 +5,15 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
-from tests.model_builder import ModelBuilder
-from tests.partial_models import cast_and_back, segments
-from texelflow.gpu_delegate.context import Context
+from tests.model_files.model_builder import ModelBuilder
+from tests.model_files.partial_models import cast_and_back, segments
+from texelflow.gpu_delegate.base.errors import DeviceError, ModelError, UsageError
 from texelflow.gpu_delegate.cpu.delegation import Delegation
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.delegate import worker
-from texelflow.gpu_delegate.errors import DeviceError, ModelError, UsageError
-from texelflow.gpu_delegate.graph import Graph
+from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 X = np.random.default_rng(0).random((1, 48, 48, 3), np.float32)
 

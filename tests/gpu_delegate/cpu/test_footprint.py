@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.running import ROOT
-from tests.sketch import Sketch
+from tests.helpers.running import ROOT
+from tests.model_files.sketch import Sketch
+from texelflow.gpu_delegate.base.errors import UnsupportedError
 from texelflow.gpu_delegate.cpu.footprint import MOST_BYTES, MOST_SECONDS, footprint_of
 from texelflow.gpu_delegate.cpu.reference import Reference
-from texelflow.gpu_delegate.errors import UnsupportedError
 from texelflow.gpu_delegate.reading.reader import load_model, read_model
 
 MIB = 1 << 20

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.model_builder import ModelBuilder, selfie_like
+from tests.helpers.runtimes import RUNTIMES
+from tests.model_files.model_builder import ModelBuilder, selfie_like
 from tests.quantized.networks import mobilenet_v2_like
 from tests.quantized.quantizer import quantized_twin
 from tests.quantized.runs import REFERENCE, XNNPACK, TfliteRun
-from tests.runtimes import RUNTIMES
+from texelflow.gpu_delegate.base.errors import DeviceError, ModelError, UsageError
 from texelflow.gpu_delegate.cpu import interpreter_module
 from texelflow.gpu_delegate.cpu.interpreter import InterpreterOptions, LocalInterpreter
 from texelflow.gpu_delegate.cpu.reference import Reference, load_interpreter_module
-from texelflow.gpu_delegate.errors import DeviceError, ModelError, UsageError
 from texelflow.gpu_delegate.reading.reader import read_model
 
 Array = Any

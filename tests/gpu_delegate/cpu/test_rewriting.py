@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.model_builder import selfie_like
-from tests.random_networks import random_network
+from tests.generators.random_networks import random_network
+from tests.model_files.model_builder import selfie_like
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.cpu.rewriting import rewritten
-from texelflow.gpu_delegate.graph import Graph
+from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.reading.reader import load_model, read_model
 
 

@@ -12,24 +12,24 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.model_builder import selfie_like
-from tests.op_cases import CASES
-from tests.sketch import OpCase, Sketch
+from tests.model_files.model_builder import selfie_like
+from tests.model_files.sketch import OpCase, Sketch
+from tests.tables.op_cases import CASES
 from texelflow import Segmenter
 from texelflow.app.frame.backends import CpuChoice
 from texelflow.app.frame.cpu_choice import chosen_cpu_path
 from texelflow.app.frame.network_options import NetworkOptions
 from texelflow.app.models.loading import load_segmentation
 from texelflow.app.picture.picture import rgba_format
+from texelflow.gpu_delegate.base.errors import ModelError, UsageError
 from texelflow.gpu_delegate.cpu import interpreter, shared_interpreter, xnnpack
 from texelflow.gpu_delegate.cpu.interpreter import InterpreterOptions, LocalInterpreter
 from texelflow.gpu_delegate.cpu.reference import Reference
-from texelflow.gpu_delegate.cpu.writer import write_model
 from texelflow.gpu_delegate.cpu.xnnpack import XnnpackCache, XnnpackLibrary, why_not_shared
-from texelflow.gpu_delegate.errors import ModelError, UsageError
-from texelflow.gpu_delegate.graph import Graph
+from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.programs.weights_cache import WeightsCache
 from texelflow.gpu_delegate.reading.reader import read_model
-from texelflow.gpu_delegate.weights_cache import WeightsCache
+from texelflow.gpu_delegate.reading.writer import write_model
 
 tflite = pytest.importorskip("tflite_runtime.interpreter", reason="no wheels of tflite-runtime for this Python")
 INSTANCES = 8
@@ -172,7 +172,7 @@ import json, sys
 from pathlib import Path
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.reading.reader import read_model
-from texelflow.gpu_delegate.weights_cache import WeightsCache
+from texelflow.gpu_delegate.programs.weights_cache import WeightsCache
 graph = read_model(Path(sys.argv[1]).read_bytes())
 def resident_bytes():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096

@@ -8,7 +8,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from tests.borders import (
+from tests.helpers.borders import (
     border_of,
     bytes_graph,
     give,
@@ -20,19 +20,19 @@ from tests.borders import (
     take,
     two_graph,
 )
-from tests.graphs import GraphBuilder
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.delegate.border import ProgramBorder
+from tests.model_files.graphs import GraphBuilder
+from texelflow.gpu_delegate.base.errors import UsageError
+from texelflow.gpu_delegate.delegate.io_binding import ProgramBorder
 from texelflow.gpu_delegate.delegate.repacking import RepackingPrograms
 from texelflow.gpu_delegate.delegate.synchronization import WaitType
-from texelflow.gpu_delegate.device import SOFTWARE, Device
-from texelflow.gpu_delegate.errors import UsageError
-from texelflow.gpu_delegate.gl_buffers import write_buffer
-from texelflow.gpu_delegate.graph import Activated, Node, Shape
-from texelflow.gpu_delegate.layout import PLAIN
+from texelflow.gpu_delegate.device.device import SOFTWARE, Device
+from texelflow.gpu_delegate.model.graph import Activated, Node, Shape
+from texelflow.gpu_delegate.model.layout import PLAIN
 from texelflow.gpu_delegate.ops.cast import Cast
-from texelflow.gpu_delegate.program import compile_graph
-from texelflow.gpu_delegate.runtime import Program, TensorRange
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.gl.gl_buffers import write_buffer
+from texelflow.gpu_delegate.targets.gl.runtime import Program, TensorRange
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
 
 SHAPES: tuple[Shape, ...] = (
     (), (5,), (8,), (1, 1, 1, 13), (3, 5), (7, 1), (3, 4, 1), (5, 7, 3), (1, 9, 5, 4), (1, 1, 3, 8), (2, 3, 5, 13),

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.borders import (
+from tests.helpers.borders import (
     border_of,
     bytes_graph,
     give,
@@ -21,15 +21,15 @@ from tests.borders import (
     take,
     two_graph,
 )
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.delegate.border import ProgramBorder
+from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.delegate.gl_objects import BufferLayout
-from texelflow.gpu_delegate.errors import UsageError
-from texelflow.gpu_delegate.graph import Shape
-from texelflow.gpu_delegate.layout import map_shape
-from texelflow.gpu_delegate.packing import from_phwc4, phwc4
-from texelflow.gpu_delegate.quantization import zero_point_of
-from texelflow.gpu_delegate.runtime import device_of
+from texelflow.gpu_delegate.delegate.io_binding import ProgramBorder
+from texelflow.gpu_delegate.model.graph import Shape
+from texelflow.gpu_delegate.model.layout import map_shape
+from texelflow.gpu_delegate.model.packing import from_phwc4, phwc4
+from texelflow.gpu_delegate.model.quantization import zero_point_of
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.gl.runtime import device_of
 
 Floats = npt.NDArray[np.float32]
 MOST_CODE = {"f1": 255, "nu2": 65535}  # of normalized formats

@@ -10,10 +10,10 @@ import numpy.typing as npt
 import pytest
 
 import texelflow
-from tests.model_builder import ModelBuilder
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.delegate.border import ProgramBorder
-from texelflow.gpu_delegate.errors import UsageError
+from tests.model_files.model_builder import ModelBuilder
+from texelflow.gpu_delegate.base.errors import UsageError
+from texelflow.gpu_delegate.delegate.io_binding import ProgramBorder
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 Values = npt.NDArray[np.float32]
 SHAPE = (1, 5, 7, 3)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.delegate_models import any_size, branches, interpreter, kept, run, three_partitions
+from tests.model_files.delegate_models import any_size, branches, interpreter, kept, run, three_partitions
+from texelflow.gpu_delegate.base.errors import DeviceError, ModelError
 from texelflow.gpu_delegate.delegate.delegate import GpuDelegate
 from texelflow.gpu_delegate.delegate.delegate_kernel import DelegateKernel
 from texelflow.gpu_delegate.delegate.native_tensors import tensor_at
 from texelflow.gpu_delegate.delegate.structs import ERROR, OK, TfLiteContext, TfLiteDelegate
-from texelflow.gpu_delegate.errors import DeviceError, ModelError
 
 pytestmark = pytest.mark.gl
 

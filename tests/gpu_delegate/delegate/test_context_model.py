@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.altered_models import altered_models
-from tests.contexts import visit_context
-from tests.model_builder import ModelBuilder
-from tests.quantized_models import SCHEMES, small_quantized
-from texelflow.gpu_delegate.cpu.writer import write_model
+from tests.helpers.contexts import visit_context
+from tests.model_files.altered_models import altered_models
+from tests.model_files.model_builder import ModelBuilder
+from tests.model_files.quantized_models import SCHEMES, small_quantized
+from texelflow.gpu_delegate.base.errors import ModelError, UnsupportedError
 from texelflow.gpu_delegate.delegate.builtin_structs import STRUCTS
 from texelflow.gpu_delegate.delegate.context_model import scales_of
 from texelflow.gpu_delegate.delegate.model_finder import differences, find_model
@@ -21,13 +21,13 @@ from texelflow.gpu_delegate.delegate.structs import (
     TfLiteTensor,
     int_array,
 )
-from texelflow.gpu_delegate.errors import ModelError, UnsupportedError
-from texelflow.gpu_delegate.graph import Graph, Quantization
-from texelflow.gpu_delegate.operators import Operator
+from texelflow.gpu_delegate.model.graph import Graph, Quantization
+from texelflow.gpu_delegate.model.operators import Operator
 from texelflow.gpu_delegate.ops.registry import OPS, SUPPORTED_OPS
+from texelflow.gpu_delegate.programs.support import TYPES, _typed_example, example_graph
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.reading.sparsity import SparseLayout, SparseLevel
-from texelflow.gpu_delegate.support import TYPES, _typed_example, example_graph
+from texelflow.gpu_delegate.reading.writer import write_model
 
 
 def example_model(op: str) -> bytes:

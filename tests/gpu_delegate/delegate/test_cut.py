@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.delegated import Cut, check_delegated
-from tests.sketch import Sketch
+from tests.helpers.delegated import Cut, check_delegated
+from tests.model_files.sketch import Sketch
 
 pytestmark = pytest.mark.gl
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.delegate_models import any_size, interpreter, kept, late_size, run, three_partitions
-from tests.model_builder import ModelBuilder
+from tests.model_files.delegate_models import any_size, interpreter, kept, late_size, run, three_partitions
+from tests.model_files.model_builder import ModelBuilder
+from texelflow.gpu_delegate.base.errors import UnsupportedError, UsageError
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.delegate.delegate import GpuDelegate
-from texelflow.gpu_delegate.errors import UnsupportedError, UsageError
 from texelflow.gpu_delegate.reading.reader import load_model
 
 pytestmark = pytest.mark.gl

@@ -10,7 +10,7 @@ import moderngl
 import numpy as np
 import pytest
 
-from tests.delegate_models import any_size, interleaved, interpreter, kept, run, three_partitions
+from tests.model_files.delegate_models import any_size, interleaved, interpreter, kept, run, three_partitions
 from texelflow.gpu_delegate.delegate.delegate import GpuDelegate
 
 pytestmark = pytest.mark.gl

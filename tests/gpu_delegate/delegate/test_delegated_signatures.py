@@ -7,11 +7,11 @@ import numpy.typing as npt
 import pytest
 
 from tests.gpu_delegate.reading.test_signatures import SHAPES, loops, several
-from tests.model_builder import ModelBuilder
+from tests.model_files.model_builder import ModelBuilder
+from texelflow.gpu_delegate.base.errors import ModelError, UsageError
 from texelflow.gpu_delegate.cpu.reference import load_interpreter_module
 from texelflow.gpu_delegate.delegate.delegate import GpuDelegate
-from texelflow.gpu_delegate.errors import ModelError, UsageError
-from texelflow.gpu_delegate.weights_cache import WeightsCache
+from texelflow.gpu_delegate.programs.weights_cache import WeightsCache
 
 pytestmark = pytest.mark.gl
 

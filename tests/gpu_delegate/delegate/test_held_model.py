@@ -7,17 +7,17 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.altered_models import altered_models, is_sound
-from tests.delegate_models import interpreter, run
-from tests.delegated import MOST_ERROR, inferred, interpreter_of, random_inputs
-from tests.gpu_delegate.test_random_networks import asked_for
-from tests.model_builder import ModelBuilder
+from tests.generators.random_partial import random_partial
+from tests.gpu_delegate.targets.gl.test_random_networks import asked_for
+from tests.helpers.delegated import MOST_ERROR, inferred, interpreter_of, random_inputs
+from tests.model_files.altered_models import altered_models, is_sound
+from tests.model_files.delegate_models import interpreter, run
+from tests.model_files.model_builder import ModelBuilder
+from tests.model_files.quantized_models import SCHEMES, small_quantized
 from tests.models.measure import error_of
-from tests.quantized_models import SCHEMES, small_quantized
-from tests.random_partial import random_partial
+from texelflow.gpu_delegate.base.errors import ModelError, UnsupportedError
 from texelflow.gpu_delegate.cpu.reference import load_interpreter_module
 from texelflow.gpu_delegate.delegate.delegate import GpuDelegate
-from texelflow.gpu_delegate.errors import ModelError, UnsupportedError
 from texelflow.gpu_delegate.reading.reader import read_model
 
 pytestmark = pytest.mark.gl

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import texelflow
-from tests.delegate_models import any_size, kept, late_size, three_partitions
-from tests.runtimes import RUNTIMES
+from tests.helpers.runtimes import RUNTIMES
+from tests.model_files.delegate_models import any_size, kept, late_size, three_partitions
 
 pytestmark = pytest.mark.gl
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.delegate_models import interleaved, interpreter, run
+from tests.model_files.delegate_models import interleaved, interpreter, run
 from texelflow.gpu_delegate.delegate.delegate import GpuDelegate
 
 pytestmark = pytest.mark.gl
@@ -27,7 +27,7 @@ PROGRAM = """
 import json, signal, sys
 import moderngl, numpy as np
 from {module} import Interpreter
-from tests.delegate_models import interleaved, interpreter, run
+from tests.model_files.delegate_models import interleaved, interpreter, run
 from texelflow.gpu_delegate.delegate.delegate import GpuDelegate
 import {module} as runtime
 

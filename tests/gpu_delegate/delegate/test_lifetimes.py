@@ -11,10 +11,10 @@ import moderngl
 import numpy as np
 import pytest
 
-from tests.delegate_models import any_size, interpreter, run
-from texelflow.gpu_delegate.context import Context
+from tests.model_files.delegate_models import any_size, interpreter, run
+from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.delegate.delegate import GpuDelegate
-from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 pytestmark = pytest.mark.gl
 
@@ -94,7 +94,7 @@ def test_the_end_of_python(runtime: Any, last: str) -> None:
     first = "delegate" if last == "interpreter" else "interpreter"
     program = f"""
 import numpy as np
-from tests.delegate_models import any_size
+from tests.model_files.delegate_models import any_size
 from texelflow.gpu_delegate.delegate.delegate import GpuDelegate
 from {runtime.__name__} import Interpreter
 {first} = {last} = None
@@ -130,8 +130,8 @@ _LIFETIMES = """
 import gc, sys
 import numpy as np
 from {module} import Interpreter
-from tests.delegate_models import any_size
-from texelflow.gpu_delegate.context import open_context
+from tests.model_files.delegate_models import any_size
+from texelflow.gpu_delegate.targets.gl.context import open_context
 from texelflow.gpu_delegate.delegate.delegate import GpuDelegate
 model, values = any_size(), np.ones((1, 6, 8, 3), np.float32)
 

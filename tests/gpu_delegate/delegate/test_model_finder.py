@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.contexts import visit_context
-from tests.model_builder import ModelBuilder
+from tests.helpers.contexts import visit_context
+from tests.model_files.model_builder import ModelBuilder
+from texelflow.gpu_delegate.base.errors import ModelError
 from texelflow.gpu_delegate.delegate.model_finder import FoundModel, differences, find_model
 from texelflow.gpu_delegate.delegate.structs import TfLiteContext
-from texelflow.gpu_delegate.errors import ModelError
 from texelflow.gpu_delegate.reading.reader import load_model, read_model
 
 

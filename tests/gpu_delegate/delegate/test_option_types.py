@@ -5,11 +5,11 @@ import pytest
 import tflite
 
 import texelflow
-from tests.delegated import inferred, interpreter_of
-from tests.model_builder import ModelBuilder
-from texelflow.gpu_delegate.device import SOFTWARE
+from tests.helpers.delegated import inferred, interpreter_of
+from tests.model_files.model_builder import ModelBuilder
+from texelflow.gpu_delegate.device.device import SOFTWARE
+from texelflow.gpu_delegate.plan.refusals import find_refusals
 from texelflow.gpu_delegate.reading.reader import read_model
-from texelflow.gpu_delegate.refusals import find_refusals
 
 OPS = {"ARG_MAX": "ArgMaxOptions", "ARG_MIN": "ArgMinOptions", "SHAPE": "ShapeOptions"}
 

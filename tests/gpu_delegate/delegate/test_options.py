@@ -9,8 +9,8 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from texelflow.gpu_delegate.delegate.options import GpuDelegateOptions, InferencePriority
-from texelflow.gpu_delegate.errors import UsageError
+from texelflow.gpu_delegate.base.errors import UsageError
+from texelflow.gpu_delegate.delegate.delegate_options import GpuDelegateOptions, InferencePriority
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "delegate.md"
 P, L, M = "max_precision", "min_latency", "min_memory_usage"

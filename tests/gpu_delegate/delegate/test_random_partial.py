@@ -5,9 +5,9 @@ TEXELFLOW_NETWORKS=FIRST:COUNT tries other networks: `make delegate` has 500.
 
 import pytest
 
-from tests.delegated import check_delegated
-from tests.gpu_delegate.test_random_networks import asked_for
-from tests.random_partial import random_partial
+from tests.generators.random_partial import random_partial
+from tests.gpu_delegate.targets.gl.test_random_networks import asked_for
+from tests.helpers.delegated import check_delegated
 
 # Networks that compile quickly: most have two or three partitions, some a group of constants alone, one has nothing.
 QUICK = (

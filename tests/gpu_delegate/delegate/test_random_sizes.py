@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.delegated import MOST_ERROR, AnyValues, inferred, interpreter_of, random_inputs
-from tests.gpu_delegate.test_random_networks import asked_for
+from tests.generators.random_partial import random_partial
+from tests.gpu_delegate.targets.gl.test_random_networks import asked_for
+from tests.helpers.delegated import MOST_ERROR, AnyValues, inferred, interpreter_of, random_inputs
 from tests.models.measure import error_of
-from tests.random_partial import random_partial
+from texelflow.gpu_delegate.base.errors import UnsupportedError
 from texelflow.gpu_delegate.delegate.delegate import GpuDelegate
-from texelflow.gpu_delegate.errors import UnsupportedError
 
 QUICK = (43, 46, 52, 54, 63, 65, 79, 80, 85)  # none refuses all sizes
 SIZES = 3

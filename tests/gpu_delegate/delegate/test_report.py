@@ -1,13 +1,13 @@
 """The lines that say what runs where: in the original's words, then the reasons, in a bounded number."""
 
 from tests.gpu_delegate.delegate.test_selection import DEAR, chain
-from tests.sketch import Sketch
-from texelflow.gpu_delegate.compiled_partitions import compile_partitions
+from tests.model_files.sketch import Sketch
 from texelflow.gpu_delegate.delegate.report import claim_line, reason_lines, report_lines, summary_line
 from texelflow.gpu_delegate.delegate.selection import selection
-from texelflow.gpu_delegate.device import SOFTWARE
-from texelflow.gpu_delegate.graph import Graph
+from texelflow.gpu_delegate.device.device import SOFTWARE
+from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.targets.glsl.compiled_partitions import compile_partitions
 
 UNKNOWN = "a custom op that is not known here"
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from texelflow.gpu_delegate.base.disk_cache import DiskCache
+from texelflow.gpu_delegate.base.errors import UnsupportedError
 from texelflow.gpu_delegate.cpu.reference import load_interpreter_module
 from texelflow.gpu_delegate.delegate import builtin_structs, runtime_check, structs
-from texelflow.gpu_delegate.disk_cache import DiskCache
-from texelflow.gpu_delegate.errors import UnsupportedError
 
 
 @pytest.fixture(autouse=True)

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.random_networks import random_network
-from tests.sketch import Sketch
-from texelflow.gpu_delegate.compiled_partitions import CompiledPartitions, Select, compile_partitions
+from tests.generators.random_networks import random_network
+from tests.model_files.sketch import Sketch
 from texelflow.gpu_delegate.delegate.selection import (
     COSTS_MORE,
     HARDWARE_RATES,
@@ -19,9 +18,10 @@ from texelflow.gpu_delegate.delegate.selection import (
     rates_of,
     selection,
 )
-from texelflow.gpu_delegate.device import SOFTWARE
-from texelflow.gpu_delegate.graph import Graph, Opaque
+from texelflow.gpu_delegate.device.device import SOFTWARE
+from texelflow.gpu_delegate.model.graph import Graph, Opaque
 from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.targets.glsl.compiled_partitions import CompiledPartitions, Select, compile_partitions
 
 DEAR = DelegationRates(1e6, 1e6, 1.0, 1e15, 1e15)
 FREE = DelegationRates(0.0, 0.0, 1e15, 1e9, 1e9)

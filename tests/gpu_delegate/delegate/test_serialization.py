@@ -9,14 +9,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.delegate_models import interpreter, run, three_partitions
-from texelflow.gpu_delegate import context as context_module
-from texelflow.gpu_delegate.context import Context
+from tests.model_files.delegate_models import interpreter, run, three_partitions
 from texelflow.gpu_delegate.delegate.delegate import GpuDelegate
-from texelflow.gpu_delegate.delegate.options import GpuDelegateOptions
+from texelflow.gpu_delegate.delegate.delegate_options import GpuDelegateOptions
 from texelflow.gpu_delegate.delegate.serialization import SerializedFile, join_entries, serialization_of, split_entries
 from texelflow.gpu_delegate.saving import kept_graph as kept_graph_module
-from texelflow.gpu_delegate.saving.program_binary import binary_formats
+from texelflow.gpu_delegate.targets.gl import context as context_module
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.gl.program_binary import binary_formats
 
 VALUES = np.random.default_rng(5).normal(0, 1, (1, 5, 7, 3)).astype(np.float32)
 FLAGS = ("enable_quant", "enable_serialization")

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import texelflow
-from tests.delegated import AnyValues, inferred, interpreter_of
-from tests.state_models import STATE_MODELS
+from tests.helpers.delegated import AnyValues, inferred, interpreter_of
+from tests.model_files.state_models import STATE_MODELS
 from texelflow.gpu_delegate.ops.left_to_cpu import LEFT_TO_CPU
 from texelflow.gpu_delegate.ops.registry import OPS
 from texelflow.gpu_delegate.reading.reader import BUILTIN_NAMES, read_model

@@ -5,10 +5,10 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from texelflow.gpu_delegate import opengl
-from texelflow.gpu_delegate.context import Context, compile_compute
+from texelflow.gpu_delegate.base.errors import DeviceError
 from texelflow.gpu_delegate.delegate.synchronization import WaitType, wait_for_fence, wait_for_gpu
-from texelflow.gpu_delegate.errors import DeviceError
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.context import Context, compile_compute
 
 WAIT_TYPES: tuple[WaitType, ...] = get_args(WaitType)
 COUNT = """#version 430

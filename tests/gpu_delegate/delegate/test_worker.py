@@ -14,9 +14,9 @@ from typing import Any
 import moderngl
 import pytest
 
-from texelflow.gpu_delegate.context import Context
+from texelflow.gpu_delegate.base.errors import DeviceError, UsageError
 from texelflow.gpu_delegate.delegate.worker import CallerWorker, GlWorker, ThreadWorker, open_worker
-from texelflow.gpu_delegate.errors import DeviceError, UsageError
+from texelflow.gpu_delegate.targets.gl.context import Context
 
 pytestmark = pytest.mark.gl
 EGL: Any = {"backend": "egl"}

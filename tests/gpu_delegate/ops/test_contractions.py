@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from tests.engine import DEVICES, kernel_names
-from tests.model_builder import ModelBuilder
-from tests.sketch import Sketch
-from tests.state_models import lstm_inputs
-from texelflow.gpu_delegate.errors import UnsupportedError
+from tests.helpers.engine import DEVICES, kernel_names
+from tests.model_files.model_builder import ModelBuilder
+from tests.model_files.sketch import Sketch
+from tests.model_files.state_models import lstm_inputs
+from texelflow.gpu_delegate.base.errors import UnsupportedError
 from texelflow.gpu_delegate.passes.pipeline import run_passes
-from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
 
 Shape = tuple[int, ...]
 

@@ -11,17 +11,17 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.engine import DEVICES, on_gpu
-from tests.model_builder import ModelBuilder
-from tests.native import native_networks
-from tests.sketch import slid
-from texelflow.gpu_delegate.compile_options import CompileOptions
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.cpu.writer import write_model
-from texelflow.gpu_delegate.errors import UnsupportedError
-from texelflow.gpu_delegate.graph import Graph, Opaque, Pool2D, Unpool2D
-from texelflow.gpu_delegate.program import compile_graph
+from tests.helpers.engine import DEVICES, on_gpu
+from tests.helpers.native import native_networks
+from tests.model_files.model_builder import ModelBuilder
+from tests.model_files.sketch import slid
+from texelflow.gpu_delegate.base.errors import UnsupportedError
+from texelflow.gpu_delegate.model.graph import Graph, Opaque, Pool2D, Unpool2D
+from texelflow.gpu_delegate.plan.compile_options import CompileOptions
 from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.reading.writer import write_model
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
 
 Values = npt.NDArray[np.float32]
 Size = tuple[int, int]

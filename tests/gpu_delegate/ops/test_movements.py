@@ -7,10 +7,11 @@ import numpy.typing as npt
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.graphs import GraphBuilder
-from tests.numpy_kernels import Threads
-from texelflow.gpu_delegate.code import Name
-from texelflow.gpu_delegate.graph import (
+from tests.helpers.numpy_kernels import Threads
+from tests.model_files.graphs import GraphBuilder
+from texelflow.gpu_delegate.code.indices import Index, Validity
+from texelflow.gpu_delegate.code.vocabulary import Name
+from texelflow.gpu_delegate.model.graph import (
     Attributes,
     Axes,
     Axis,
@@ -27,9 +28,8 @@ from texelflow.gpu_delegate.graph import (
     StridedSlice,
     Transpose,
 )
-from texelflow.gpu_delegate.indices import Index, Validity
-from texelflow.gpu_delegate.moves import movement_of
-from texelflow.gpu_delegate.packing import pad_lanes
+from texelflow.gpu_delegate.model.packing import pad_lanes
+from texelflow.gpu_delegate.plan.moves import movement_of
 
 Floats = npt.NDArray[np.float32]
 Places = npt.NDArray[np.int64]
@@ -54,7 +54,7 @@ def numbered(shape: Shape, start: int = 1) -> Floats:
 
 
 def evaluate(index: Index, values: Mapping[str, Places]) -> Places:
-    """Quotients are of numbers that are not negative, as tests/gpu_delegate/test_indices.py makes sure."""
+    """Quotients are of numbers that are not negative, as tests/gpu_delegate/code/test_indices.py makes sure."""
     found = Threads(values, {}, np.zeros((0, 4))).value(index.code)
     return np.broadcast_to(np.asarray(found, np.int64), next(iter(values.values())).shape)
 

@@ -1,8 +1,8 @@
 """The original delegate's own test vectors, fusions and layouts: every one on the GPU, in four configurations.
 
 All in float32: kernels as for llvmpipe and as for hardware (whole pixels or slices, weights as literals or fetched),
-each with ops fused and one dispatch for each op. tests/gpu_delegate/llvm/test_native_ops.py has the same as this
-CPU's code.
+each with ops fused and one dispatch for each op. tests/gpu_delegate/targets/llvm/test_native_ops.py has the same as
+this CPU's code.
 """
 
 from collections.abc import Hashable, Iterator
@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.borders import border_of, give, stored_bits, take
-from tests.engine import DEVICES, Floats, on_cpu, on_gpu, worst
-from tests.graphs import GraphBuilder
-from tests.op_vectors import (
+from tests.helpers.borders import border_of, give, stored_bits, take
+from tests.helpers.engine import DEVICES, Floats, on_cpu, on_gpu, worst
+from tests.model_files.graphs import GraphBuilder
+from tests.tables.op_vectors import (
     CUSTOM,
     FUSION_CASES,
     LAYOUT_CASES,
@@ -31,10 +31,8 @@ from tests.op_vectors import (
     vector_model,
     window_weights,
 )
-from texelflow.gpu_delegate.compile_options import CompileOptions
-from texelflow.gpu_delegate.context import Context
 from texelflow.gpu_delegate.cpu.interpreter_module import load_interpreter_module
-from texelflow.gpu_delegate.graph import (
+from texelflow.gpu_delegate.model.graph import (
     Activated,
     Attributes,
     Conv2D,
@@ -44,9 +42,11 @@ from texelflow.gpu_delegate.graph import (
     Tensor,
     TransposeConv2D,
 )
-from texelflow.gpu_delegate.packing import phwc4
+from texelflow.gpu_delegate.model.packing import phwc4
 from texelflow.gpu_delegate.passes.pipeline import PASSES, run_passes
-from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
+from texelflow.gpu_delegate.plan.compile_options import CompileOptions
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph, compile_graph
 
 CONFIGURATIONS = tuple(product(("software", "hardware"), (True, False)))  # the tuning, and whether ops are fused
 DEPTHWISE = "DepthwiseConvolution2D"

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine import DEVICES, on_cpu, on_gpu, worst
 from tests.gpu_compilers.glslang import complaints_of_kernels
-from tests.gpu_delegate.test_fusion import check_kernels
-from tests.op_cases import CASES, UNFUSED, devices_for
-from tests.op_table import is_custom
-from tests.portable import needs_validator
-from tests.sketch import OpCase
+from tests.gpu_delegate.plan.test_fusion import check_kernels
+from tests.helpers.engine import DEVICES, on_cpu, on_gpu, worst
+from tests.helpers.portable import needs_validator
+from tests.model_files.sketch import OpCase
+from tests.op_table.__main__ import is_custom
+from tests.tables.op_cases import CASES, UNFUSED, devices_for
+from texelflow.gpu_delegate.base.errors import UnsupportedError
 from texelflow.gpu_delegate.cases.table import cases_of
-from texelflow.gpu_delegate.compile_options import CompileOptions
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.errors import UnsupportedError
-from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
+from texelflow.gpu_delegate.plan.compile_options import CompileOptions
 from texelflow.gpu_delegate.reading.reader import SUPPORTED_OPS, read_model
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph, compile_graph
 
 RUN = [case for case in CASES if not case.refused]
 REFUSED = [case for case in CASES if case.refused]

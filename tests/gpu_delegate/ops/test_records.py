@@ -2,11 +2,11 @@
 
 import pytest
 
-from texelflow.gpu_delegate.cpu.writer import write_model
-from texelflow.gpu_delegate.nodes import has_kernel
+from texelflow.gpu_delegate.ops.nodes import has_kernel
 from texelflow.gpu_delegate.ops.registry import OPS, SUPPORTED_OPS
+from texelflow.gpu_delegate.programs.support import example_graph
 from texelflow.gpu_delegate.reading.reader import read_model
-from texelflow.gpu_delegate.support import example_graph
+from texelflow.gpu_delegate.reading.writer import write_model
 
 
 @pytest.mark.parametrize("op", OPS)

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from tests.engine import DEVICES, kernel_names, on_cpu, on_gpu, worst
-from tests.sketch import Sketch
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.device import SOFTWARE
-from texelflow.gpu_delegate.program import compile_graph
+from tests.helpers.engine import DEVICES, kernel_names, on_cpu, on_gpu, worst
+from tests.model_files.sketch import Sketch
+from texelflow.gpu_delegate.device.device import SOFTWARE
 from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
 
 SOFTMAX = "reduce_max+sub+exp+sum+div"
 

@@ -8,10 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.engine import on_gpu
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.device import SOFTWARE
-from texelflow.gpu_delegate.graph import Attributes, Graph, Node, Steps, Tensor
+from tests.helpers.engine import on_gpu
+from texelflow.gpu_delegate.device.device import SOFTWARE
+from texelflow.gpu_delegate.model.graph import Attributes, Graph, Node, Steps, Tensor
 from texelflow.gpu_delegate.ops.requantize import (
     END_OF_NARROW,
     HALF,
@@ -22,7 +21,8 @@ from texelflow.gpu_delegate.ops.requantize import (
     in_floats,
     is_narrow,
 )
-from texelflow.gpu_delegate.program import compile_graph
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
 
 Integers = npt.NDArray[np.int64]
 

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.engine import DEVICES, Floats, on_cpu, on_gpu
-from tests.sketch import Sketch
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.program import compile_graph
+from tests.helpers.engine import DEVICES, Floats, on_cpu, on_gpu
+from tests.model_files.sketch import Sketch
 from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
 
 LARGE = (1e30, -1e30)
 FINITE = (0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.0, -3.0, 6.0, 0.1, 0.3, 7.0, 1e-3, 88.0, -88.0, 200.0)

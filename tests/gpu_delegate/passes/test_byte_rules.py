@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 
 from tests.fuzz.quantized_mutants import DTYPES, packed, single_op, unpacked
-from tests.model_builder import Array, ModelBuilder
+from tests.model_files.model_builder import Array, ModelBuilder
 from tests.quantized.ours import our_run
 from tests.quantized.runs import TfliteRun
 from tests.quantized.single_ops import SINGLE_OPS
-from texelflow.gpu_delegate.errors import UnsupportedError
-from texelflow.gpu_delegate.graph import Graph
+from texelflow.gpu_delegate.base.errors import UnsupportedError
+from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.ops.record import ByteRules
 from texelflow.gpu_delegate.ops.registry import OPS
 from texelflow.gpu_delegate.passes.byte_rules import broken_rule
 from texelflow.gpu_delegate.passes.steps import FORMS
-from texelflow.gpu_delegate.program import rewrite_graph
 from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import rewrite_graph
 
 # Steps of one are halves of the other's, in float32 alone: 8 of these are 69.5 of those.
 SCALE, FINER = 0.016216566786170006, 0.0018666551914066076

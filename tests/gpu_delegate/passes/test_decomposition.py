@@ -5,9 +5,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tests.graph_writer import Values, run_graph
-from tests.graphs import GraphBuilder
-from texelflow.gpu_delegate.graph import (
+from tests.model_files.graph_writer import Values, run_graph
+from tests.model_files.graphs import GraphBuilder
+from texelflow.gpu_delegate.model.graph import (
     Activated,
     Axis,
     Concatenation,

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from tests.graph_writer import run_graph
-from tests.graphs import GraphBuilder
-from texelflow.gpu_delegate.graph import Reduce
+from tests.model_files.graph_writer import run_graph
+from tests.model_files.graphs import GraphBuilder
+from texelflow.gpu_delegate.model.graph import Reduce
 from texelflow.gpu_delegate.passes.extrema import share_long_extrema
 from texelflow.gpu_delegate.passes.verification import verify
 

@@ -8,22 +8,22 @@ import numpy.typing as npt
 import pytest
 
 import texelflow
-from tests.delegated import inferred, interpreter_of
-from tests.model_builder import ModelBuilder
-from texelflow.gpu_delegate import opengl
-from texelflow.gpu_delegate.context import Context
+from tests.helpers.delegated import inferred, interpreter_of
+from tests.model_files.model_builder import ModelBuilder
+from texelflow.gpu_delegate.base.errors import InferenceError
 from texelflow.gpu_delegate.cpu.interpreter_module import load_interpreter_module
-from texelflow.gpu_delegate.device import SOFTWARE
-from texelflow.gpu_delegate.errors import InferenceError
-from texelflow.gpu_delegate.graph import Graph
-from texelflow.gpu_delegate.llvm.image import parse_image
-from texelflow.gpu_delegate.llvm.runtime import NativeNetwork
+from texelflow.gpu_delegate.device.device import SOFTWARE
+from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.passes.faults import flag_faults
-from texelflow.gpu_delegate.program import compile_graph
+from texelflow.gpu_delegate.plan.refusals import find_refusals
 from texelflow.gpu_delegate.reading.reader import read_model
-from texelflow.gpu_delegate.refusals import find_refusals
-from texelflow.gpu_delegate.runtime import Program, device_of
 from texelflow.gpu_delegate.saving.saved_graph import restore_graph, save_graph
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.gl.runtime import Program, device_of
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
+from texelflow.gpu_delegate.targets.llvm.image import parse_image
+from texelflow.gpu_delegate.targets.llvm.native_runtime import NativeNetwork
 
 Draw = Callable[[ModelBuilder, int], int]  # a model and its input of three whole numbers; the output
 

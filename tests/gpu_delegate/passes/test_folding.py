@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.graph_writer import run_graph
-from tests.graphs import GraphBuilder
-from texelflow.gpu_delegate.graph import (
+from tests.model_files.graph_writer import run_graph
+from tests.model_files.graphs import GraphBuilder
+from texelflow.gpu_delegate.model.graph import (
     Activated,
     Alpha,
     Attributes,

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.graph_writer import Values, run_graph
-from tests.graphs import GraphBuilder
-from texelflow.gpu_delegate.graph import (
+from tests.model_files.graph_writer import Values, run_graph
+from tests.model_files.graphs import GraphBuilder
+from texelflow.gpu_delegate.model.graph import (
     ABSENT,
     Activated,
     Attributes,
@@ -23,8 +23,8 @@ from texelflow.gpu_delegate.graph import (
     Shape,
     TransposeConv2D,
 )
+from texelflow.gpu_delegate.model.rewrite import Outcome
 from texelflow.gpu_delegate.passes.merging import merge_following_arithmetic, merge_preceding_arithmetic
-from texelflow.gpu_delegate.rewrite import Outcome
 
 VECTORS = json.loads((Path(__file__).parents[2] / "data" / "op_vectors.json").read_text())["fusion_cases"]
 NAMES = {

@@ -11,21 +11,21 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.engine import DEVICES, on_cpu, run
-from tests.model_builder import ModelBuilder
-from tests.move_cases import cut, gathered, ints, joined, padded, reshaped, transposed
-from tests.native import native_networks
-from tests.op_vectors import VECTORS, vector_graph
-from tests.sketch import Sketch
-from texelflow.gpu_delegate.compiled_partitions import compile_partitions
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.device import SOFTWARE
-from texelflow.gpu_delegate.graph import Conv2D, Graph, Padding, Pool2D
-from texelflow.gpu_delegate.operators import attributes_of
+from tests.helpers.engine import DEVICES, on_cpu, run
+from tests.helpers.native import native_networks
+from tests.model_files.model_builder import ModelBuilder
+from tests.model_files.sketch import Sketch
+from tests.tables.move_cases import cut, gathered, ints, joined, padded, reshaped, transposed
+from tests.tables.op_vectors import VECTORS, vector_graph
+from texelflow.gpu_delegate.device.device import SOFTWARE
+from texelflow.gpu_delegate.model.graph import Conv2D, Graph, Padding, Pool2D
+from texelflow.gpu_delegate.model.operators import attributes_of
 from texelflow.gpu_delegate.passes.pipeline import PASSES, run_passes
-from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.reading.reader import read_model
-from texelflow.gpu_delegate.runtime import Program
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.gl.runtime import Program
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
+from texelflow.gpu_delegate.targets.glsl.compiled_partitions import compile_partitions
 
 _AROUND = ((0, 0), (1, 2), (2, 1), (0, 0))
 

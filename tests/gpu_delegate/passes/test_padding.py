@@ -9,8 +9,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.gpu_delegate.passes.test_merging import check_same_results
-from tests.graphs import GraphBuilder
-from texelflow.gpu_delegate.graph import (
+from tests.model_files.graphs import GraphBuilder
+from texelflow.gpu_delegate.model.graph import (
     BatchToSpace,
     Concatenation,
     Conv2D,

@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.engine import DEVICES, on_cpu, on_gpu, worst
-from tests.graphs import ops_of
-from tests.sketch import Sketch
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.errors import UnsupportedError
-from texelflow.gpu_delegate.graph import Activated, Conv2D, Graph, Padding, Reduce, Resize
-from texelflow.gpu_delegate.interpolation import interpolation_matrix
+from tests.helpers.engine import DEVICES, on_cpu, on_gpu, worst
+from tests.model_files.graphs import ops_of
+from tests.model_files.sketch import Sketch
+from texelflow.gpu_delegate.base.errors import UnsupportedError
+from texelflow.gpu_delegate.model.graph import Activated, Conv2D, Graph, Padding, Reduce, Resize
+from texelflow.gpu_delegate.model.interpolation import interpolation_matrix
+from texelflow.gpu_delegate.model.rewrite import Outcome
 from texelflow.gpu_delegate.passes import algebra, convolutions, simplify
 from texelflow.gpu_delegate.passes.pipeline import PASSES, UNFUSED_PASSES, Pass, run_passes
 from texelflow.gpu_delegate.passes.verification import verify
-from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.reading.reader import load_model, read_model
-from texelflow.gpu_delegate.rewrite import Outcome
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
 
 Draw = Callable[[Sketch], int | tuple[int, ...]]
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.graphs import GraphBuilder
-from texelflow.gpu_delegate.errors import UnsupportedError
-from texelflow.gpu_delegate.graph import (
+from tests.model_files.graphs import GraphBuilder
+from texelflow.gpu_delegate.base.errors import UnsupportedError
+from texelflow.gpu_delegate.model.graph import (
     Activated,
     Attributes,
     Axes,
@@ -31,9 +31,9 @@ from texelflow.gpu_delegate.graph import (
     Tensor,
     Transpose,
 )
-from texelflow.gpu_delegate.layout import aligned_shape
+from texelflow.gpu_delegate.model.layout import aligned_shape
+from texelflow.gpu_delegate.model.rewrite import Rewriter
 from texelflow.gpu_delegate.passes.ranks import align_ranks
-from texelflow.gpu_delegate.rewrite import Rewriter
 
 Values = npt.NDArray[Any]
 

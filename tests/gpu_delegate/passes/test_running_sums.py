@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tests.graph_writer import run_graph
-from tests.graphs import GraphBuilder
+from tests.model_files.graph_writer import run_graph
+from tests.model_files.graphs import GraphBuilder
 from texelflow.gpu_delegate.ops.running_sum import RunningSum
 from texelflow.gpu_delegate.passes.running_sums import MOST_TERMS, expand_running_sums, terms_of_steps
 from texelflow.gpu_delegate.passes.verification import verify

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.gpu_delegate.passes.test_merging import check_same_results
-from tests.graphs import PLAIN, GraphBuilder, ops_of
-from texelflow.gpu_delegate.graph import (
+from tests.model_files.graphs import PLAIN, GraphBuilder, ops_of
+from texelflow.gpu_delegate.model.graph import (
     Activated,
     Attributes,
     Axes,

@@ -5,16 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.model_builder import ModelBuilder, Shape
+from tests.model_files.model_builder import ModelBuilder, Shape
 from tests.quantized.networks import Net
 from tests.quantized.op_runs import ADDED_AS_UINT8, OpNearness, measured_ops
 from tests.quantized.ours import our_run
 from tests.quantized.quantizer import Scheme, hybrid_twin, quantized_twin
 from tests.quantized.runs import TfliteRun
 from tests.quantized.single_ops import model_of
-from texelflow.gpu_delegate.errors import UnsupportedError
-from texelflow.gpu_delegate.program import rewrite_graph
+from texelflow.gpu_delegate.base.errors import UnsupportedError
 from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import rewrite_graph
 
 ON_GL = ("conv 3x3 strided relu6", "depthwise", "fully connected", "add", "mul vector", "hard_swish", "mean")
 ONLY_NEAR = (

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.graphs import GraphBuilder
-from texelflow.gpu_delegate.errors import ModelError
-from texelflow.gpu_delegate.graph import (
+from tests.model_files.graphs import GraphBuilder
+from texelflow.gpu_delegate.base.errors import ModelError
+from texelflow.gpu_delegate.model.graph import (
     Attributes,
     Axis,
     Concatenation,
@@ -23,10 +23,10 @@ from texelflow.gpu_delegate.graph import (
     Transpose,
     TransposeConv2D,
 )
+from texelflow.gpu_delegate.model.rewrite import Outcome
 from texelflow.gpu_delegate.passes import pipeline
 from texelflow.gpu_delegate.passes.pipeline import is_verifying, run_passes
 from texelflow.gpu_delegate.passes.verification import verify
-from texelflow.gpu_delegate.rewrite import Outcome
 
 
 def sound() -> Graph:

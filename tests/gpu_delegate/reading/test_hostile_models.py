@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from tests.gpu_delegate.reading.test_opaque import branches, integers, largest, spread, words
 from tests.gpu_delegate.reading.test_sparsity import model as sparse_model
 from tests.gpu_delegate.reading.test_sparsity import sparse_array
-from tests.model_builder import ModelBuilder
-from tests.sparse import Traversal
-from texelflow.gpu_delegate.cpu.writer import write_model
-from texelflow.gpu_delegate.device import SOFTWARE
-from texelflow.gpu_delegate.errors import ModelError, TexelflowError, UnsupportedError
-from texelflow.gpu_delegate.program import compile_graph
+from tests.model_files.model_builder import ModelBuilder
+from tests.model_files.sparse import Traversal
+from texelflow.gpu_delegate.base.errors import ModelError, TexelflowError, UnsupportedError
+from texelflow.gpu_delegate.device.device import SOFTWARE
 from texelflow.gpu_delegate.reading.reader import load_model, read_model
+from texelflow.gpu_delegate.reading.writer import write_model
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
 
 X = (1, 7, 9, 5)
 

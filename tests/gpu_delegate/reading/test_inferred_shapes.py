@@ -5,20 +5,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.model_builder import ModelBuilder
-from tests.op_table import is_custom
-from tests.recorded_shapes import NO_SHAPE, allocated_shapes, recording, written_tensors
-from tests.runtimes import runtime
+from tests.helpers.runtimes import runtime
+from tests.model_files.model_builder import ModelBuilder
+from tests.model_files.recorded_shapes import NO_SHAPE, allocated_shapes, recording, written_tensors
+from tests.op_table.__main__ import is_custom
+from texelflow.gpu_delegate.base.errors import UnsupportedError
 from texelflow.gpu_delegate.cases.case_group import CaseGroup
 from texelflow.gpu_delegate.cases.table import cases_of
 from texelflow.gpu_delegate.cpu.reference import Reference
-from texelflow.gpu_delegate.cpu.writer import write_model
-from texelflow.gpu_delegate.device import SOFTWARE
-from texelflow.gpu_delegate.errors import UnsupportedError
-from texelflow.gpu_delegate.graph import Shape
+from texelflow.gpu_delegate.device.device import SOFTWARE
+from texelflow.gpu_delegate.model.graph import Shape
 from texelflow.gpu_delegate.ops.registry import SUPPORTED_OPS
-from texelflow.gpu_delegate.program import compile_graph
 from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.reading.writer import write_model
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
 
 __all__ = ["runtime"]
 

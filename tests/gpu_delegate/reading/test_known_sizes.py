@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from tests.engine import on_cpu, on_gpu, worst
-from tests.model_builder import ModelBuilder
-from tests.original_file import run_original
-from texelflow.gpu_delegate.context import Context
-from texelflow.gpu_delegate.device import SOFTWARE
-from texelflow.gpu_delegate.errors import UnsupportedError
-from texelflow.gpu_delegate.program import compile_graph
+from tests.helpers.engine import on_cpu, on_gpu, worst
+from tests.helpers.original_file import run_original
+from tests.model_files.model_builder import ModelBuilder
+from texelflow.gpu_delegate.base.errors import UnsupportedError
+from texelflow.gpu_delegate.device.device import SOFTWARE
 from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
 
 X = (1, 4, 6, 8)
 

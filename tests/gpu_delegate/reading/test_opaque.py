@@ -6,17 +6,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.model_builder import ModelBuilder
-from tests.original_file import run_original
+from tests.helpers.original_file import run_original
+from tests.model_files.model_builder import ModelBuilder
+from texelflow.gpu_delegate.base.errors import ModelError, UnsupportedError, UsageError
 from texelflow.gpu_delegate.cpu import child_interpreter
 from texelflow.gpu_delegate.cpu.footprint import footprint_of
 from texelflow.gpu_delegate.cpu.reference import Reference
-from texelflow.gpu_delegate.cpu.writer import write_model, written_indices
-from texelflow.gpu_delegate.device import SOFTWARE
-from texelflow.gpu_delegate.errors import ModelError, UnsupportedError, UsageError
-from texelflow.gpu_delegate.graph import ABSENT, Graph, Opaque, OptionVector, Quantization
-from texelflow.gpu_delegate.program import compile_graph
+from texelflow.gpu_delegate.device.device import SOFTWARE
+from texelflow.gpu_delegate.model.graph import ABSENT, Graph, Opaque, OptionVector, Quantization
 from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.reading.writer import write_model, written_indices
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
 
 Array = Any
 X = (1, 7, 9, 5)

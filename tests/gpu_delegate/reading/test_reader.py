@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.model_builder import CHANGED, ModelBuilder, selfie_like
+from tests.model_files.model_builder import CHANGED, ModelBuilder, selfie_like
 from texelflow.gpu_delegate.cpu.reference import Reference
-from texelflow.gpu_delegate.graph import (
+from texelflow.gpu_delegate.model.graph import (
     ABSENT,
     Activated,
     Alpha,

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.delegate_models import any_size
-from tests.model_builder import CUSTOM_TRANSPOSE, ModelBuilder
-from texelflow.gpu_delegate.errors import UnsupportedError
-from texelflow.gpu_delegate.graph import Graph, Shape
+from tests.model_files.delegate_models import any_size
+from tests.model_files.model_builder import CUSTOM_TRANSPOSE, ModelBuilder
+from texelflow.gpu_delegate.base.errors import UnsupportedError
+from texelflow.gpu_delegate.model.graph import Graph, Shape
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.reading.resizing import read_resized
 

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.model_builder import ModelBuilder
-from tests.runtimes import runtime
+from tests.helpers.runtimes import runtime
+from tests.model_files.model_builder import ModelBuilder
+from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.cpu.reference import Reference
-from texelflow.gpu_delegate.errors import UsageError
-from texelflow.gpu_delegate.graph import Graph
+from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.reading.reader import read_model
 
 __all__ = ["runtime"]

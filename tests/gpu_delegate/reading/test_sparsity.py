@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.model_builder import ModelBuilder
-from tests.original_file import run_original
-from tests.sparse import Traversal, encoded
+from tests.helpers.original_file import run_original
+from tests.model_files.model_builder import ModelBuilder
+from tests.model_files.sparse import Traversal, encoded
+from texelflow.gpu_delegate.base.errors import ModelError
 from texelflow.gpu_delegate.cpu.reference import Reference
-from texelflow.gpu_delegate.cpu.writer import write_model
-from texelflow.gpu_delegate.device import SOFTWARE
-from texelflow.gpu_delegate.errors import ModelError
-from texelflow.gpu_delegate.program import compile_graph
+from texelflow.gpu_delegate.device.device import SOFTWARE
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.reading.sparsity import SparseLayout, SparseLevel, dense_constant
+from texelflow.gpu_delegate.reading.writer import write_model
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
 
 Array = Any
 

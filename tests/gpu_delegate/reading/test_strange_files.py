@@ -13,10 +13,10 @@ import pytest
 import tflite
 
 from tests.app.models.test_metadata import metadata_flatbuffer
-from tests.commands import Command
-from tests.model_builder import ModelBuilder
-from tests.original_file import OriginalFile
-from tests.running import ROOT
+from tests.helpers.commands import Command
+from tests.helpers.original_file import OriginalFile
+from tests.helpers.running import ROOT
+from tests.model_files.model_builder import ModelBuilder
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.reading.reader import read_model
 

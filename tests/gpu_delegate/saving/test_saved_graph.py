@@ -9,17 +9,17 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.saved_starts import small_network
-from texelflow.gpu_delegate.compile_options import CompileOptions
-from texelflow.gpu_delegate.device import HARDWARE, SOFTWARE
-from texelflow.gpu_delegate.errors import UnsupportedError
-from texelflow.gpu_delegate.graph import Activated, Attributes, Graph, Node, OptionVector
-from texelflow.gpu_delegate.memory.plan import in_one_arena
+from tests.helpers.saved_starts import small_network
+from texelflow.gpu_delegate.base.errors import UnsupportedError
+from texelflow.gpu_delegate.device.device import HARDWARE, SOFTWARE
+from texelflow.gpu_delegate.model.graph import Activated, Attributes, Graph, Node, OptionVector
 from texelflow.gpu_delegate.ops.registry import OPS
-from texelflow.gpu_delegate.program import CompiledGraph, compile_graph
+from texelflow.gpu_delegate.plan.compile_options import CompileOptions
+from texelflow.gpu_delegate.plan.memory.memory_plan import in_one_arena
+from texelflow.gpu_delegate.programs.support import example_graph
 from texelflow.gpu_delegate.saving.saved_graph import restore_graph, save_graph
 from texelflow.gpu_delegate.saving.typed_values import from_bytes, to_bytes
-from texelflow.gpu_delegate.support import example_graph
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph, compile_graph
 
 NETWORK = small_network()
 COMPILED = compile_graph(NETWORK, SOFTWARE)

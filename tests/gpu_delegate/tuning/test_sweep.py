@@ -2,9 +2,9 @@
 
 import math
 
-from tests.simulated_device import SimulatedDevice
-from texelflow.gpu_delegate.device import SOFTWARE
-from texelflow.gpu_delegate.kernel import Kernel
+from tests.helpers.simulated_device import SimulatedDevice
+from texelflow.gpu_delegate.device.device import SOFTWARE
+from texelflow.gpu_delegate.targets.glsl.glsl_kernel import Kernel
 from texelflow.gpu_delegate.tuning.adreno_groups import ADRENO_GROUPS, COLUMNS
 from texelflow.gpu_delegate.tuning.halving import Budget
 from texelflow.gpu_delegate.tuning.sweep import CASES, GROUPS, SweepCase, best_groups, sweep

@@ -5,9 +5,9 @@ import json
 import hypothesis.strategies as st
 from hypothesis import given, settings
 
-from texelflow.gpu_delegate.choices import UNMEASURED, Choice, Choices, FusionChoice
-from texelflow.gpu_delegate.device import SOFTWARE
-from texelflow.gpu_delegate.tile import Tile
+from texelflow.gpu_delegate.device.choices import UNMEASURED, Choice, Choices, FusionChoice
+from texelflow.gpu_delegate.device.device import SOFTWARE
+from texelflow.gpu_delegate.device.tile import Tile
 from texelflow.gpu_delegate.tuning.table import FUSION_SETTINGS, as_json, parse_choices
 
 MS = st.floats(0, 1e6)

@@ -5,16 +5,16 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from tests.simulated_device import COMPILE_S, TRY_S, SimulatedDevice
-from tests.sketch import Sketch
-from texelflow.gpu_delegate import lower as lowering
-from texelflow.gpu_delegate.compile_options import CompileOptions
-from texelflow.gpu_delegate.device import HARDWARE, Device
-from texelflow.gpu_delegate.graph import Graph
-from texelflow.gpu_delegate.kernel import Kernel
-from texelflow.gpu_delegate.lower import Lowered
-from texelflow.gpu_delegate.program import compile_graph
+from tests.helpers.simulated_device import COMPILE_S, TRY_S, SimulatedDevice
+from tests.model_files.sketch import Sketch
+from texelflow.gpu_delegate.device.device import HARDWARE, Device
+from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.plan import lower as lowering
+from texelflow.gpu_delegate.plan.compile_options import CompileOptions
+from texelflow.gpu_delegate.plan.lower import Lowered
 from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
+from texelflow.gpu_delegate.targets.glsl.glsl_kernel import Kernel
 from texelflow.gpu_delegate.tuning.halving import Budget
 from texelflow.gpu_delegate.tuning.tuner import LEAST_SHARE, Tuner
 

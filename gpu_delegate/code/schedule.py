@@ -1,0 +1,75 @@
+"""Statements of a kernel go in, the same with loads and positions right before their first uses come out.
+
+Emission functions load a whole window before they multiply the first tap. Compilers of GPUs keep that order: 25 texels
+of a 5x5 window are 100 registers, and few threads fit. On a CPU, where llvmpipe calls a function for each load, the
+order makes no difference.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from ..device.tile import Tile
+from .vocabulary import Declare, ForEach, Lane, LoadFrom, Name, Statement, Tap, Weight, When, values_in
+
+
+def scheduled(statements: tuple[Statement, ...], tile: Tile) -> tuple[Statement, ...]:
+    """As a tile says."""
+    if tile.loads_at_use:
+        statements = loads_at_use(statements)
+    return statements if tile.unrolls else rolled(statements)
+
+
+def loads_at_use(statements: Iterable[Statement]) -> tuple[Statement, ...]:
+    """Each load, and each position, right before the first statement of its block that needs it.
+
+    Nothing in memory is read that the same kernel stores, so loads may pass stores; positions are never assigned to.
+    Where a tap lies outside of its map, the nearest one is read and another value selected: 24 branches of a 5x5 window
+    take more registers and instructions than it does itself. Only taps of matrices keep theirs, since compilers would
+    load all of them and their weights first: 12 registers spill on an Adreno 618.
+    """
+    waiting: dict[Name, Declare] = {}
+    done: list[Statement] = []
+    for statement in statements:
+        if isinstance(statement, Declare) and _may_move(statement):
+            waiting[statement.name] = statement
+        else:
+            done += _needed(statement, waiting)
+            done.append(_inside(statement))
+    return (*done, *waiting.values())
+
+
+def rolled(statements: Iterable[Statement]) -> tuple[Statement, ...]:
+    """The same with loops that no compiler can unroll."""
+    return tuple(map(_rolled, statements))
+
+
+def _rolled(statement: Statement) -> Statement:
+    if isinstance(statement, ForEach):
+        return ForEach(statement.over, rolled(statement.body), may_unroll=False)
+    return replace(statement, body=rolled(statement.body)) if isinstance(statement, When) else statement
+
+
+def _may_move(statement: Declare) -> bool:
+    """Whether it is a load, or no vector: then it is a position, or what one is made of."""
+    return statement.name.type != "vec4" or isinstance(statement.value, (Tap, LoadFrom, Weight))
+
+
+def _needed(statement: Statement, waiting: dict[Name, Declare]) -> Sequence[Declare]:
+    """The loads that a statement waits for, and first those that these wait for; they are taken from `waiting`."""
+    if not waiting:
+        return []
+    found: list[Declare] = []
+    values = list(values_in(statement))
+    of_matrices = {value.value for value in values if isinstance(value, Lane)}
+    for name in values:
+        if isinstance(name, Name) and (load := waiting.pop(name, None)) is not None:
+            found += [*_needed(load, waiting), load if name in of_matrices else _without_branch(load)]
+    return found
+
+
+def _without_branch(load: Declare) -> Declare:
+    return replace(load, value=replace(load.value, branches=False)) if isinstance(load.value, Tap) else load
+
+
+def _inside(statement: Statement) -> Statement:
+    return replace(statement, body=loads_at_use(statement.body)) if isinstance(statement, ForEach | When) else statement

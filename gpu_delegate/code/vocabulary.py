@@ -1,0 +1,423 @@
+"""The vocabulary of kernels: what a kernel computes goes in as plain data, of which a printer makes a language's text.
+
+There are values, places in memory, and statements. Emission functions (gpu_delegate/ops) build values with Python's
+operators, an Emitter (emit.py) collects statements, and print_glsl.py is the one file that knows how GLSL says them.
+Nodes are equal when they say the same, so that what is needed twice is found again by the node itself.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeVar, get_args
+
+from ..model.graph import Attributes
+
+ValueType = Literal["bool", "int", "float", "vec2", "vec4", "half4"]
+_WIDTH: tuple[ValueType, ...] = ("bool", "int", "float", "vec2", "vec4")
+
+Comparison = Literal["less", "at least", "at most", "equal", "both"]
+Arithmetic = Literal[
+    "add", "subtract", "multiply", "divide", "remainder", "minimum", "maximum", "clamp", "floor", "fraction"
+]
+Conversion = Literal["int", "float"]  # of an int, a float or a truth value; to int: towards zero
+
+
+class Value:
+    """What a node stands for. Numbers are Python's own; `divide` on ints rounds towards zero."""
+
+    type: ValueType
+
+    def __add__(self, other: "Operand") -> "Operation":
+        return Operation("add", (self, other))
+
+    def __sub__(self, other: "Operand") -> "Operation":
+        return Operation("subtract", (self, other))
+
+    def __mul__(self, other: "Operand") -> "Operation":
+        return Operation("multiply", (self, other))
+
+    def __truediv__(self, other: "Operand") -> "Operation":
+        return Operation("divide", (self, other))
+
+    def __mod__(self, other: "Operand") -> "Operation":
+        return Operation("remainder", (self, other))
+
+
+Operand = Value | int | float
+T = TypeVar("T", bound=Operand)
+
+
+def type_of(value: Operand) -> ValueType:
+    """The type of a value or number."""
+    if isinstance(value, Value):
+        return value.type
+    return "bool" if isinstance(value, bool) else "int" if isinstance(value, int) else "float"
+
+
+# Values ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Name(Value):
+    """A variable: one that a statement declares, or that every kernel has (x0, y0, z0, and those of loops)."""
+
+    name: str
+    type: ValueType
+
+
+@dataclass(frozen=True)
+class Operation(Value):
+    """Arithmetic on numbers and vectors, lane by lane; a comparison; a conversion."""
+
+    operation: Arithmetic | Comparison | Conversion
+    operands: tuple[Operand, ...]
+
+    @property
+    def type(self) -> ValueType:  # type: ignore[override]
+        if self.operation in ("int", "float"):
+            return self.operation
+        if self.operation in ("less", "at least", "at most", "equal", "both"):
+            return "bool"
+        return max((type_of(operand) for operand in self.operands), key=_WIDTH.index)
+
+
+@dataclass(frozen=True)
+class Sum(Value):
+    """A sum of ints, each times a number, and a constant (gpu_delegate/code/indices.py)."""
+
+    terms: tuple[tuple[Value, int], ...]
+    constant: int
+    type: ValueType = "int"
+
+
+@dataclass(frozen=True)
+class Inside(Value):
+    """Whether an int is one of 0 ... size - 1."""
+
+    value: Operand
+    size: int
+    type: ValueType = "bool"
+
+
+@dataclass(frozen=True)
+class OnGrid(Value):
+    """Whether an int is a multiple of `stride`, one of 0 ... size - 1 of them."""
+
+    value: Operand
+    stride: int
+    size: int
+    type: ValueType = "bool"
+
+
+@dataclass(frozen=True)
+class Lane(Value):
+    """One lane of a vec4, by its number."""
+
+    value: Operand
+    lane: Operand
+    type: ValueType = "float"
+
+
+@dataclass(frozen=True)
+class Vector(Value):
+    """A vector of two or four floats."""
+
+    lanes: tuple[Operand, ...]
+
+    @property
+    def type(self) -> ValueType:  # type: ignore[override]
+        return "vec2" if len(self.lanes) == 2 else "vec4"
+
+
+@dataclass(frozen=True)
+class Splat(Value):
+    """A vec4 of one number four times."""
+
+    value: float
+    type: ValueType = "vec4"
+
+
+@dataclass(frozen=True)
+class Repeated(Value):
+    """A vec4 with the first lane of another one in all of its own."""
+
+    value: Operand
+    type: ValueType = "vec4"
+
+
+@dataclass(frozen=True)
+class AcrossLanes(Value):
+    """The four lanes of a vec4 as one float: added, multiplied, or the least or greatest of them."""
+
+    operation: Arithmetic
+    value: Value
+    type: ValueType = "float"
+
+
+@dataclass(frozen=True)
+class Keep(Value):
+    """A vec4 whose lanes past the last channel of a slice hold `other`, zeros where it is None."""
+
+    value: Operand
+    channels: int
+    at: Operand  # the slice
+    other: float | None = None
+    type: ValueType = "vec4"
+
+
+@dataclass(frozen=True)
+class Choose(Value):
+    """One of two values."""
+
+    condition: Value
+    value: Operand
+    other: Operand
+
+    @property
+    def type(self) -> ValueType:  # type: ignore[override]
+        return type_of(self.value)
+
+
+@dataclass(frozen=True)
+class ChooseLanes(Value):
+    """A vec4 with lanes of `value` where those of `left` and `right` compare so, and lanes of `other` elsewhere."""
+
+    comparison: Comparison
+    left: Value
+    right: Value
+    value: Value
+    other: Value
+    type: ValueType = "vec4"
+
+
+@dataclass(frozen=True)
+class Tap(Value):
+    """A value of a window that may lie outside of the map: then it was read at the nearest place, and `outside` counts.
+
+    Only where it `branches` the place may be left unread.
+    """
+
+    value: Operand
+    valid: Value
+    outside: Value
+    branches: bool = True
+    type: ValueType = "vec4"
+
+
+@dataclass(frozen=True)
+class Elementwise(Value):
+    """An elementwise op on vec4 operands. A printer knows ops by their names; GLSL's text is in the ops' records."""
+
+    op: str
+    attributes: Attributes
+    glsl: str  # with {0}, {1}, ... for the operands, then the constants
+    operands: tuple[Operand, ...]
+    constants: tuple[Value, ...] = ()  # texels with numbers of the attributes, for printers that do not write those
+    type: ValueType = "vec4"
+
+
+@dataclass(frozen=True)
+class Halves(Value):
+    """Sums and products of vec4s and floats, computed in half precision."""
+
+    value: Operand
+    type: ValueType = "half4"
+
+
+@dataclass(frozen=True)
+class Widened(Value):
+    """Four halves as a vec4."""
+
+    value: Value
+    type: ValueType = "vec4"
+
+
+# Memory ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Texel(Value):
+    """The place of slice `at` of a pixel in a PHWC4 map of so many pixels; the pixel is given by its index."""
+
+    at: Operand
+    pixels: int
+    pixel: Operand
+    type: ValueType = "int"
+
+
+@dataclass(frozen=True)
+class Element(Value):
+    """The place of an element of an array in C order, which begins at `base`: a coordinate for each axis."""
+
+    base: int
+    at: tuple[Operand, ...]
+    lengths: tuple[int, ...] = ()  # of all axes but the first
+    type: ValueType = "int"
+
+
+@dataclass(frozen=True)
+class LoadFrom(Value):
+    """A texel of an input; what stands behind the name is chosen for each device (bindings.py)."""
+
+    source: str
+    at: Operand
+    type: ValueType = "vec4"
+
+
+@dataclass(frozen=True)
+class Weight(Value):
+    """A texel of the kernel's weights."""
+
+    at: Operand
+    type: ValueType = "vec4"
+
+
+@dataclass(frozen=True)
+class Shared(Value):
+    """A vec4 of an array in the work-group's shared memory."""
+
+    array: str
+    at: Operand
+    type: ValueType = "vec4"
+
+
+# Statements -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Declare:
+    """A new variable with a value."""
+
+    name: Name
+    value: Operand
+
+
+@dataclass(frozen=True)
+class Reserve:
+    """New variables of one type, without values yet."""
+
+    names: tuple[Name, ...]
+
+
+@dataclass(frozen=True)
+class Assign:
+    """Another value for a variable."""
+
+    name: Name
+    value: Operand
+
+
+@dataclass(frozen=True)
+class AddTo:
+    """A value added to a variable: products are multiply-adds."""
+
+    name: Name
+    value: Operand
+
+
+@dataclass(frozen=True)
+class StoreTo:
+    """A value written to an output."""
+
+    target: str
+    at: Operand
+    value: Operand
+
+
+@dataclass(frozen=True)
+class ForEach:
+    """Statements for each number from 0 on, over several variables one in the other; over none: once.
+
+    What is declared inside is known only there.
+    """
+
+    over: tuple[tuple[Name, int], ...]  # variables and how many numbers each takes
+    body: "tuple[Statement, ...]"
+    may_unroll: bool = True  # else a compiler must not know how many numbers there are
+
+
+@dataclass(frozen=True)
+class When:
+    """Statements for threads for which a condition holds. What is declared inside is known only there."""
+
+    condition: Value
+    body: "tuple[Statement, ...]"
+
+
+@dataclass(frozen=True)
+class StoreShared:
+    """A vec4 written to an array in shared memory."""
+
+    array: str
+    at: Operand
+    value: Operand
+
+
+@dataclass(frozen=True)
+class Synchronize:
+    """All threads of the work-group wait for each other, and see what they wrote to shared memory."""
+
+
+@dataclass(frozen=True)
+class Leave:
+    """Threads for which a condition holds end."""
+
+    condition: Value
+
+
+Statement = (
+    Declare | Reserve | Assign | AddTo | StoreTo | ForEach | When | StoreShared | Synchronize | Leave
+)  # fmt: skip
+
+
+THREAD = Name("thread", "int")  # its number in the work-group
+PART, PAST = Name("part", "int"), Name("past", "bool")  # of kernels whose sums threads share, see sum_parts.py
+PIXEL = Name("pixel", "int")  # the thread's in the work-group of such a kernel, whose parts have the same
+X0, Y0, Z0 = (Name(name, "int") for name in ("x0", "y0", "z0"))  # of every kernel: a thread's first pixel and slice
+ZEROS = Splat(0.0)
+SourceIndex = tuple[Operand, Value | None]  # a source coordinate, and whether it is valid if it is not always
+
+# Reading --------------------------------------------------------------------------------------------------------------
+
+
+def values_in(node: Value | Statement) -> Iterator[Value]:
+    """All values that a value or statement consists of, in order, itself among them."""
+    waiting: list[object] = [node]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, tuple):
+            waiting += part[::-1]
+        elif not isinstance(part, _LEAVES) and isinstance(part, _NODES):  # most are leaves
+            if isinstance(part, Value):
+                yield part
+            waiting += list(vars(part).values())[::-1]
+
+
+_NODES = (Value, *get_args(Statement))
+_LEAVES = (int, str, float)
+
+
+# Longer words ---------------------------------------------------------------------------------------------------------
+
+
+def combined(operation: Arithmetic | Comparison, values: Sequence[T]) -> T | Operation:
+    """Values joined two by two, from the first to the last."""
+    first, *others = values
+    found: T | Operation = first
+    for other in others:
+        found = Operation(operation, (found, other))
+    return found
+
+
+def clamp(value: Operand, low: int, high: int) -> Operation:
+    """An int, at least low and at most high."""
+    return Operation("clamp", (value, low, high))
+
+
+def to_float(value: Operand) -> Operation:
+    """An int or a truth value as a float."""
+    return Operation("float", (value,))
+
+
+def to_int(value: Operand) -> Operation:
+    """A float, or a truth value, as an int."""
+    return Operation("int", (value,))

@@ -1,0 +1,1 @@
+"""What compilation knows of a device: limits, family, tuning, shapes of work-groups."""

@@ -1,0 +1,1 @@
+"""The statements of each kind of kernel, in the kernels' vocabulary."""

@@ -1,0 +1,146 @@
+"""Shapes as kernels use them: a tensor's shape goes in, its BHWC form and its PHWC4 sizes come out.
+
+PHWC4 keeps channels in slices of four: texel ((slice * B + b) * H + y) * W + x holds channels 4 * slice to
+4 * slice + 3 of batch b, so that a slice is one map of B * H rows. Lanes past the last channel hold zeros. An output of
+the model with one channel that no kernel reads is stored as a plain tensor instead, one float per pixel: a quarter of
+the bytes to write, and to read after the network.
+
+Values are float32, or, on request, halves (fp16) for tensors inside the network: half the bytes to write and to read.
+Whole numbers of which there are at most 256 are stored as bytes there, which loses nothing (storages.py): a quarter of
+them. Kernels compute with float32 in all cases (shaders/halves.glsl, shaders/stored_bytes.glsl), unless products are
+asked for in halves, too (half_products.py).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from ..base.errors import UnsupportedError
+from .graph import Shape, Tensor
+
+RANK = 4  # BHWC
+TEXEL_BYTES = 16  # one vec4 of float32
+
+Precision = Literal["fp32", "fp16", "fp16-arithmetic"]  # of what kernels store for others; and of products
+Fetch = Literal["texture", "uniform", "storage"]  # kernels read a buffer texture, a uniform block or a storage block
+
+
+def stores_halves(precision: Precision) -> bool:
+    """Whether kernels store what lies between them as halves."""
+    return precision != "fp32"
+
+
+def ceil_div(a: int, b: int) -> int:
+    """a / b, rounded up."""
+    return -(-a // b)
+
+
+def aligned_channels(count: int) -> int:
+    """The number of channels, rounded up to whole slices."""
+    return 4 * ceil_div(count, 4)
+
+
+@dataclass(frozen=True)
+class MapShape:
+    """A tensor as batch x height x width x channels."""
+
+    batch: int
+    height: int
+    width: int
+    channels: int
+
+    @property
+    def slices(self) -> int:
+        return ceil_div(self.channels, 4)
+
+    @property
+    def rows(self) -> int:
+        """Rows of the whole batch."""
+        return self.batch * self.height
+
+    @property
+    def pixels(self) -> int:
+        """Pixels of the whole batch."""
+        return self.rows * self.width
+
+    @property
+    def texels(self) -> int:
+        return self.pixels * self.slices
+
+    @property
+    def is_vector(self) -> bool:
+        return self.pixels == 1
+
+
+def aligned_shape(shape: Shape) -> Shape:
+    """The shape with four dimensions, BHWC: after leading ones, or without the first of too many dimensions of size 1.
+
+    [] -> 1x1x1x1, [c] -> 1x1x1xc, [n, c] -> 1x1xnxc, [h, w, c] -> 1xhxwxc, [a, 1, h, w, c] -> axhxwxc. Raises
+    UnsupportedError where more than four dimensions have other sizes than 1.
+    """
+    surplus = len(shape) - RANK
+    if surplus <= 0:
+        return (1,) * -surplus + shape
+    dropped = [k for k, size in enumerate(shape) if size == 1][:surplus]
+    if len(dropped) < surplus:
+        raise UnsupportedError(f"tensor of shape {list(shape)}: the GPU path takes at most {RANK} dimensions")
+    return tuple(size for k, size in enumerate(shape) if k not in dropped)
+
+
+@lru_cache(maxsize=1024)  # called very often, for few shapes
+def map_shape(shape: Shape) -> MapShape:
+    """aligned_shape as a MapShape."""
+    return MapShape(*aligned_shape(shape))
+
+
+def shape_of(tensor: Tensor) -> MapShape:
+    """map_shape of a tensor; its UnsupportedError names the tensor."""
+    try:
+        return map_shape(tensor.shape)
+    except UnsupportedError as error:
+        raise UnsupportedError(f"{tensor.name}: {error}") from None
+
+
+@dataclass(frozen=True)
+class Storage:
+    """How a tensor is stored in memory: PHWC4 or plain, as float32, as halves or as bytes."""
+
+    lanes: Literal[1, 4] = 4  # values of a texel
+    value_bytes: Literal[1, 2, 4] = 4
+    low: int = 0  # the whole number whose byte is 0
+
+    @property
+    def is_halves(self) -> bool:
+        return self.value_bytes == 2
+
+    @property
+    def is_bytes(self) -> bool:
+        return self.value_bytes == 1
+
+    @property
+    def kind(self) -> str:
+        """What values are stored as, for people."""
+        return {1: "bytes", 2: "halves", 4: "float32"}[self.value_bytes]
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether values have fewer bytes than floats."""
+        return self.value_bytes < 4
+
+    @property
+    def texel_bytes(self) -> int:
+        return self.lanes * self.value_bytes
+
+    def size_bytes(self, shape: MapShape) -> int:
+        """The size of a tensor of this shape."""
+        return self.texel_bytes * (shape.texels if self.lanes == 4 else shape.pixels)
+
+
+PHWC4 = Storage()
+PHWC4_HALVES = Storage(value_bytes=2)
+PLAIN = Storage(lanes=1)
+BYTE_VALUES = 256  # that a byte can have
+
+
+Storages = Mapping[int, Storage]  # of each tensor of a graph

@@ -1,0 +1,170 @@
+"""Weights packed as kernels read them: OHWI and vectors go in, one array of texels per kernel comes out."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..base.errors import UnsupportedError, UsageError
+from .graph import ABSENT, Graph, Node, Tensor
+from .layout import BYTE_VALUES, MapShape, Storage, ceil_div, shape_of
+from .quantization import zero_point_of
+from .rewrite import END_OF_INTEGERS, fits_float32, float_data
+
+Float32Array = npt.NDArray[np.float32]
+Stored = npt.NDArray[np.float32] | npt.NDArray[np.float16] | npt.NDArray[np.uint8]
+
+LARGEST_HALF = 65504.0
+END_OF_LONG_INTEGERS = 1 << 53  # float64 has all integers below it
+
+
+def check_values(values: object, tensor: Tensor, may_round: bool = False) -> Float32Array:
+    """What kernels take for values of exactly a tensor's type and shape in the file: float32, or steps of float32.
+
+    Raises UsageError for other values, for what is not finite, and for integers that float32 does not have, unless they
+    may be rounded.
+    """
+    if not isinstance(values, np.ndarray) or values.dtype != tensor.dtype or values.shape != tensor.shape:
+        given = f"{values.dtype} of shape {values.shape}" if isinstance(values, np.ndarray) else type(values).__name__
+        raise UsageError(f"{tensor.name} takes an array of {tensor.dtype} of shape {tensor.shape}, not {given}")
+    if not is_finite(values):
+        raise UsageError(f"{tensor.name} takes finite numbers, not infinities or NaN")
+    if not may_round and not fits_float32(values):
+        raise UsageError(
+            f"{tensor.name} takes integers from -{END_OF_INTEGERS - 1} to {END_OF_INTEGERS - 1} on the GPU"
+        )
+    floats = values.astype(np.float32, copy=False)
+    return floats - np.float32(zero_point) if (zero_point := zero_point_of(tensor)) else floats
+
+
+def is_finite(values: npt.NDArray[Any]) -> bool:
+    """Whether no value is infinite or NaN. A finite sum of squares proves it, in half the time."""
+    if values.dtype == np.float32 and np.isfinite(np.vdot(values, values)):
+        return True
+    return bool(np.isfinite(values).all())
+
+
+def as_type(values: Float32Array, dtype: str) -> npt.NDArray[Any]:
+    """What kernels have computed, in the type of its tensor: not zero is true, integers are rounded to nearest."""
+    wanted = np.dtype(dtype)
+    if wanted.kind == "b":
+        return np.not_equal(values, 0)
+    if wanted.kind in "iu":
+        limits = np.iinfo(wanted)
+        whole = np.nan_to_num(np.rint(values.astype(np.float64)))
+        return np.clip(whole, limits.min, min(limits.max, END_OF_LONG_INTEGERS)).astype(wanted)
+    return values.astype(wanted, copy=False)
+
+
+def in_file_type(values: Float32Array, tensor: Tensor) -> npt.NDArray[Any]:
+    """What kernels have computed for a tensor, steps or values of its own, in the type that its file has for it."""
+    zero_point = zero_point_of(tensor)
+    return as_type(values + np.float32(zero_point) if zero_point else values, tensor.dtype)
+
+
+def output_floats(tensor: Tensor) -> Float32Array:
+    """A constant that is an output, as if kernels had computed it: in_file_type makes its own values of that again.
+
+    Raises UnsupportedError for integers that float32 does not have.
+    """
+    assert tensor.data is not None
+    floats = tensor.data.astype(np.float32) - np.float32(zero_point_of(tensor))
+    if tensor.data.dtype.kind in "iu" and not np.array_equal(in_file_type(floats, tensor), tensor.data):
+        raise UnsupportedError(f"{tensor.name}: a constant output with integers that float32 does not have")
+    return floats
+
+
+def pad_lanes(data: Float32Array, axis: int) -> Float32Array:
+    """Append zeros along an axis up to a multiple of four."""
+    shape = [size + -size % 4 if k == axis else size for k, size in enumerate(data.shape)]
+    padded = np.zeros(shape, data.dtype)
+    padded[tuple(map(slice, data.shape))] = data
+    return padded
+
+
+def convolution_blocks(weights_ohwi: Float32Array) -> Float32Array:
+    """OHWI -> (S, T, N, 4 in, 4 out): a block per input slice, tap and output slice."""
+    padded = pad_lanes(pad_lanes(weights_ohwi, 0), 3)
+    out_channels, height, width, in_channels = padded.shape
+    split = padded.reshape(out_channels // 4, 4, height * width, in_channels // 4, 4)
+    return np.ascontiguousarray(split.transpose(3, 2, 0, 4, 1))
+
+
+def depthwise_taps(weights_1hwc: Float32Array) -> Float32Array:
+    """1HWC -> (S, T, 4): one vec4 per slice and tap."""
+    padded = pad_lanes(weights_1hwc, 3)
+    _, height, width, channels = padded.shape
+    return np.ascontiguousarray(padded.reshape(height * width, channels // 4, 4).transpose(1, 0, 2))
+
+
+def vector_texels(values: Float32Array) -> Float32Array:
+    """C values -> (ceil(C / 4), 4)."""
+    return pad_lanes(values.reshape(-1), 0).reshape(-1, 4)
+
+
+def phwc4(values: Float32Array) -> Float32Array:
+    """HWC -> (S, H, W, 4); the maps of a batch are one of B * H rows."""
+    height, width, channels = values.shape
+    return np.ascontiguousarray(
+        pad_lanes(values, 2).reshape(height, width, ceil_div(channels, 4), 4).transpose(2, 0, 1, 3)
+    )
+
+
+def from_phwc4(texels: Float32Array, channels: int) -> Float32Array:
+    """(S, H, W, 4) -> HWC."""
+    slices, height, width, _ = texels.shape
+    return np.ascontiguousarray(texels.transpose(1, 2, 0, 3).reshape(height, width, 4 * slices)[:, :, :channels])
+
+
+def to_memory(values_hwc: Float32Array, storage: Storage) -> Stored:
+    """HWC, as phwc4 takes it, -> the order and precision of a storage; halves and bytes saturate as in shaders."""
+    return rounded(phwc4(values_hwc) if storage.lanes == 4 else values_hwc, storage)
+
+
+def rounded(values: Float32Array, storage: Storage) -> Stored:
+    """Values in the precision of a storage."""
+    if storage.is_bytes:
+        whole: Float32Array = np.floor(values + np.float32(0.5 - storage.low))
+        stored: npt.NDArray[np.uint8] = np.clip(whole, 0, BYTE_VALUES - 1).astype(np.uint8)
+        return stored
+    return np.clip(values, -LARGEST_HALF, LARGEST_HALF).astype(np.float16) if storage.is_halves else values
+
+
+def from_memory(data: npt.NDArray[np.uint8], shape: MapShape, storage: Storage) -> Float32Array:
+    """The bytes of a stored tensor -> HWC, where H counts the rows of the whole batch."""
+    stored = data if storage.is_bytes else data.view(np.float16 if storage.is_halves else np.float32)
+    values = stored.astype(np.float32, copy=False)
+    values = values + np.float32(storage.low) if storage.low else values
+    if storage.lanes == 1:
+        return values.reshape(shape.rows, shape.width, 1)
+    return from_phwc4(values.reshape(shape.slices, shape.rows, shape.width, 4), shape.channels)
+
+
+def bias_of(graph: Graph, node: Node) -> Float32Array:
+    """The bias as (slices, 4), zeros where the node has none."""
+    channels = shape_of(graph.tensors[node.outputs[0]]).channels
+    tensor = node.inputs[2] if len(node.inputs) > 2 else ABSENT
+    return vector_texels(np.zeros(channels, np.float32) if tensor == ABSENT else float_data(graph.tensors[tensor]))
+
+
+class Blob:
+    """All weights of one kernel, appended piece by piece; positions are in texels."""
+
+    def __init__(self) -> None:
+        self._pieces: list[Float32Array] = []
+        self._texels = 0
+
+    def add(self, values: Float32Array) -> int:
+        """Append values (..., 4); the first texel's position."""
+        start = self._texels
+        self._pieces.append(np.ascontiguousarray(values, np.float32).reshape(-1, 4))
+        self._texels += len(self._pieces[-1])
+        return start
+
+    def vector(self, values: Float32Array) -> int:
+        """Append C values, filled up with zeros; the first texel's position."""
+        return self.add(vector_texels(values))
+
+    def data(self) -> Float32Array:
+        """Everything that was appended, as texels (N, 4)."""
+        return np.concatenate(self._pieces) if self._pieces else np.zeros((0, 4), np.float32)

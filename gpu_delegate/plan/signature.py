@@ -1,0 +1,58 @@
+"""A planned body and a precision go in; a short hex name comes out, equal for bodies whose kernels take equally long.
+
+It covers what the loops do: ops, attributes, shapes, which tensors are constant, read or stored. It leaves out what
+does not change the time, which are weights, names and numbers of tensors, and what is chosen by it: the tile.
+"""
+
+import hashlib
+
+from ..model.graph import Graph, Node
+from ..model.layout import Precision
+from .body import Body
+
+_DIGITS = 12
+
+
+def signature_of(body: Body, precision: Precision) -> str:
+    """12 hex digits."""
+    seen: dict[int, int] = {}
+    nodes = [*body.nodes, *_maps(body)]
+    lines = [_line(node, seen) for node in nodes]
+    tensors = [_tensor(body.graph, tensor) for tensor in seen]
+    ends = [[seen.get(tensor, -1) for tensor in side] for side in (body.inputs, body.outputs)]
+    text = repr((lines, tensors, ends, body.domain, precision))
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
+
+
+def graph_signature(graph: Graph, precision: Precision) -> str:
+    """The same of a whole graph, as passes leave it."""
+    seen: dict[int, int] = {}
+    lines = [_line(node, seen) for node in graph.nodes]
+    text = repr((lines, [_tensor(graph, tensor) for tensor in seen], precision))
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
+
+
+def _maps(body: Body) -> list[Node]:
+    """The nodes behind tensors that are read through them, each once."""
+    waiting, found = [tensor for node in body.nodes for tensor in node.inputs], dict[int, Node]()
+    while waiting:
+        tensor = waiting.pop()
+        if tensor in body.through and tensor not in found:
+            found[tensor] = body.through[tensor]
+            waiting += found[tensor].inputs
+    return list(found.values())
+
+
+def _line(node: Node, seen: dict[int, int]) -> tuple[object, ...]:
+    """A node with its tensors in the order in which they are first seen."""
+    numbers = [[seen.setdefault(tensor, len(seen)) for tensor in side] for side in (node.inputs, node.outputs)]
+    return node.op, repr(node.attributes), *numbers
+
+
+def _tensor(graph: Graph, number: int) -> tuple[object, ...]:
+    """What a kernel knows of a tensor; an optional input that is left out has no description."""
+    tensor = graph.tensors.get(number)
+    if tensor is None:
+        return ()
+    stored = ("steps",) if tensor.steps else ()  # perhaps as bytes
+    return tensor.shape, tensor.dtype, tensor.is_constant, number in graph.inputs, number in graph.outputs, *stored

@@ -1,0 +1,1 @@
+"""What is made of several models and instances: shared weights, and which ops run where."""

@@ -1,0 +1,141 @@
+"""The name of an op goes in; whether it runs on the GPU and in the CPU's own code, and with which types, comes out.
+
+All is tried on the example of its record.
+"""
+
+from dataclasses import replace
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+
+from ..base.errors import TexelflowError, UnsupportedError
+from ..device.device import SOFTWARE
+from ..model.graph import Graph, Node, Quantization, Shape, Tensor
+from ..model.quantization import BYTE_DTYPES
+from ..ops.cast import Cast
+from ..ops.record import OpRecord
+from ..ops.registry import OPS
+from ..passes.steps import FORMS
+from ..plan.refusals import find_refusals
+from ..reading.reader import read_model
+from ..reading.writer import write_model
+from ..targets.glsl.compiled_graph import compile_graph
+from ..targets.llvm.machine import AVX2
+from ..targets.llvm.native_program import compile_native
+
+TYPES = ("float32", "int8", "int32", "bool")
+_SCALE = Quantization((0.0625,), (0,))  # of bytes
+_OWN_SCALES = MappingProxyType(  # that TensorFlow Lite wants of outputs
+    {
+        **dict.fromkeys(("SOFTMAX", "LOGISTIC"), Quantization((1 / 256,), (-128,))),
+        **dict.fromkeys(("TANH", "L2_NORMALIZATION"), Quantization((1 / 128,), (0,))),
+        "LOG_SOFTMAX": Quantization((16 / 256,), (127,)),
+    }
+)
+
+
+def unsupported_reason(op: str) -> str | None:
+    """None if the op runs on the GPU, else the reason."""
+    try:
+        compile_graph(example_graph(OPS[op]), SOFTWARE)
+    except UnsupportedError as error:
+        return str(error).rpartition(" does not run on the GPU: ")[2]
+    return None
+
+
+def native_reason(op: str) -> str | None:
+    """None if the CPU's own code computes it, else the reason."""
+    try:
+        compile_native(example_graph(OPS[op]), AVX2)
+    except UnsupportedError as error:
+        return str(error).rpartition(" does not run on the CPU's own code: ")[2]
+    return None
+
+
+def types_taken(op: str) -> tuple[str, ...]:
+    """Those of TYPES with which an op runs on the GPU: a file that says it is written, read and planned."""
+    return tuple(dtype for dtype in TYPES if _takes(op, dtype))
+
+
+def _takes(op: str, dtype: str) -> bool:
+    form = OPS[op].file
+    named = {*form.dtypes, *form.first_dtypes, *form.out_dtypes} if form else set()
+    if named and dtype not in named and not (dtype == "int8" and op in FORMS):
+        return False  # as the reader would say
+    try:
+        graph = read_model(write_model(_typed_example(OPS[op], dtype)))
+        return not graph.opaque and not find_refusals(graph, SOFTWARE).reasons
+    except TexelflowError:
+        return False
+
+
+def _typed_example(record: OpRecord, dtype: str) -> Graph:
+    """The record's example with another type for the one that it computes with; int32 that comes from truth values.
+
+    Of bytes, a convolution's weights are bytes as well, and its bias is int32.
+    """
+    graph = example_graph(record)
+    (node, *_), dtypes = graph.nodes, {tensor.dtype for tensor in graph.tensors.values()}
+    swapped = "float32" if "float32" in dtypes and record.name != "CAST" else record.example.dtype
+    tensors = {number: _typed(tensor, swapped, dtype) for number, tensor in graph.tensors.items()}
+    if (dtype == "int8" and record.weighted) or (record.name == "FULLY_CONNECTED" and dtype == "int8"):
+        bias = node.inputs[2]
+        tensors[bias] = replace(
+            tensors[bias], dtype="int32", data=np.zeros(tensors[bias].shape, np.int32),
+            quantization=Quantization((_SCALE.scales[0] ** 2,), (0,)),
+        )  # fmt: skip
+    if dtype == "int8" and record.name in _OWN_SCALES:
+        tensors[node.outputs[0]] = replace(tensors[node.outputs[0]], quantization=_OWN_SCALES[record.name])
+    typed = replace(graph, tensors=MappingProxyType(tensors))
+    return _behind_casts(typed) if dtype == "int32" else typed
+
+
+def _typed(tensor: Tensor, swapped: str, dtype: str) -> Tensor:
+    if tensor.dtype != swapped:
+        return tensor
+    data = None if tensor.data is None else np.ones(tensor.shape, dtype)
+    return replace(tensor, dtype=dtype, data=data, quantization=_SCALE if dtype in BYTE_DTYPES else None)
+
+
+def _behind_casts(graph: Graph) -> Graph:
+    """The same of truth values that CAST makes integers, which so are known to be small."""
+    tensors, casts, inputs = dict(graph.tensors), list[Node](), list[int]()
+    for number in graph.inputs:
+        tensor = graph.tensors[number]
+        if tensor.dtype != "int32":
+            inputs.append(number)
+            continue
+        inputs.append(len(tensors))
+        tensors[len(tensors)] = Tensor(len(tensors), f"t{len(tensors)}", tensor.shape, "bool")
+        casts.append(Node("CAST", (inputs[-1],), (number,), Cast("bool", "int32")))
+    nodes = tuple(replace(node, index=k) for k, node in enumerate((*casts, *graph.nodes)))
+    return replace(graph, tensors=MappingProxyType(tensors), nodes=nodes, inputs=tuple(inputs))
+
+
+def example_graph(record: OpRecord, seed: int = 0) -> Graph:
+    """A graph of the record's example alone, with random constants; an op of constants alone gets a reader."""
+    example, rng = record.example, np.random.default_rng(seed)
+    tensors: list[Tensor] = []
+    _append(tensors, example.out, example.out_dtype)
+    first = record.file.first_dtypes[:1] if record.file else ()
+    dtypes = [*first, *[example.dtype] * len(example.shapes)]
+    inputs = [_append(tensors, shape, dtype) for shape, dtype in zip(example.shapes, dtypes, strict=False)]
+    for shape in example.constants:
+        values = rng.permutation(shape[0]) if example.constant_dtype else rng.uniform(-1, 1, shape)
+        dtype = example.constant_dtype or example.dtype
+        inputs.append(_append(tensors, shape, dtype, values.astype(dtype)))
+    outputs = (0, *(_append(tensors, shape, example.others_dtype or example.out_dtype) for shape in example.others))
+    nodes = [Node(record.name, tuple(inputs), outputs, example.attributes, index=0)]
+    runtime = tuple(i for i in inputs if not tensors[i].is_constant)
+    if not runtime:
+        x, total = (_append(tensors, example.out, "float32") for _ in range(2))
+        runtime = (x,)
+        nodes.append(Node("ADD", (x, 0), (total,), OPS["ADD"].example.attributes, index=1))
+    return Graph(record.name, MappingProxyType(dict(enumerate(tensors))), tuple(nodes), runtime, nodes[-1].outputs)
+
+
+def _append(tensors: list[Tensor], shape: Shape, dtype: str, data: npt.NDArray[np.generic] | None = None) -> int:
+    quantization = _SCALE if dtype in BYTE_DTYPES else None
+    tensors.append(Tensor(len(tensors), f"t{len(tensors)}", shape, dtype, data, quantization))
+    return len(tensors) - 1

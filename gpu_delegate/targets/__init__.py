@@ -1,0 +1,1 @@
+"""One folder for each language or interface that kernels are made for."""

@@ -1,0 +1,1 @@
+"""OpenGL: contexts, buffers, programs, timers, and the runtime that executes a compiled graph."""

@@ -1,0 +1,1 @@
+"""Kernels and whole models as GLSL; nothing here calls OpenGL."""

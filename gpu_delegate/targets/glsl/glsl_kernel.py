@@ -1,0 +1,331 @@
+"""One kernel as a value: a planned body or vector nodes go in, complete GLSL, grid, bindings and weights come out."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ...code.half_products import in_halves
+from ...code.schedule import scheduled
+from ...device.limits import Limits
+from ...device.tile import Tile
+from ...kernels.emit import Emitter
+from ...kernels.epilogue_reduction import GroupSums
+from ...kernels.reduction import ReductionEmitter
+from ...kernels.shared_reduction import SharedReductionEmitter
+from ...model.graph import Node
+from ...model.layout import PHWC4, PHWC4_HALVES, Fetch, MapShape, Storage, Storages, ceil_div, shape_of
+from ...model.packing import Blob, Float32Array
+from ...ops.depth_to_space import plain_lanes
+from ...ops.nodes import called_functions, record_of
+from ...plan.body import Body
+from ...plan.bounds import check_source, is_short
+from ...plan.in_place import InPlacePair, in_place_pairs
+from ...plan.partial_sums import PartialSum
+from ...plan.repetition import repetition_of
+from ...plan.source_size import KERNEL, VECTOR_NODE, source_size
+from ...plan.vector_work import VectorWork, input_names
+from .bindings import Bindings, HalfFunctions, KernelInput, KernelOutput, settle_fetches, with_lows
+from .print_glsl import lines, shared_array
+from .shader import fill, load, with_extension
+
+Sides = tuple[int, int, int]  # (x, y, z)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A dispatch before memory is planned. Tensors are numbers of the graph; weights are texels (N, 4)."""
+
+    name: str
+    nodes: tuple[Node, ...]
+    source: str
+    grid: Sides  # in work-groups
+    local: Sides  # threads of a work-group
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    bindings: Bindings  # how inputs, outputs and weights are declared in the source
+    weights_fetch: Fetch
+    weights: Float32Array
+    macs: int  # as the ops define them; each counts once
+    repeated_macs: int = 0  # that work-groups and threads compute again (repetition.py)
+    repeated_bytes: int = 0  # that work-groups read again
+    idle_threads: int = 0  # that have no pixel of their own
+    signature: str = ""  # by which its tile is chosen; none for vector nodes alone
+    tile: Tile | None = None
+    weights_storage: Storage = PHWC4
+    operations: int = 0  # of the driver's compiler (source_size.py)
+    in_place: tuple[InPlacePair, ...] = ()  # outputs that may lie where an input does, if that is read as storage
+
+    @property
+    def fetches(self) -> tuple[Fetch, ...]:
+        """How each input is read."""
+        return tuple(source.fetch for source in self.bindings.inputs)
+
+    @property
+    def weights_bytes(self) -> int:
+        """Of the weights in memory."""
+        return len(self.weights) * self.weights_storage.texel_bytes
+
+    @property
+    def threads(self) -> int:
+        """Of all work-groups."""
+        return math.prod(self.grid) * math.prod(self.local)
+
+
+def compile_s(kernels: Iterable[Kernel], operation_compile_us: float) -> float:
+    """About how long a driver that has nothing kept compiles them, in seconds of the CPU; equal sources once."""
+    return sum({kernel.source: kernel.operations for kernel in kernels}.values()) * operation_compile_us / 1e6
+
+
+def with_replaced(kernel: Kernel, output: int, tensor: int) -> Kernel:
+    """The same kernel where an output lies in the place of an input, for one of the pairs that it has `in_place`."""
+    before = kernel.bindings
+    bindings = before.with_replaced(kernel.inputs.index(tensor), kernel.outputs.index(output))
+    old, new = ("".join(f"{line}\n" for line in each.lines) for each in (before, bindings))
+    assert kernel.source.count(old) == 1, "declarations stand together"
+    return replace(kernel, bindings=bindings, source=kernel.source.replace(old, new))
+
+
+@dataclass(frozen=True)
+class GlslKernels:
+    """Makes the kernels of a program in GLSL."""
+
+    limits: Limits
+    storages: Storages
+    vector_tile: Tile  # of kernels of vector nodes alone
+
+    def pixel(self, body: Body, prologue: VectorWork, tile: Tile, left: Sequence[PartialSum], signature: str) -> Kernel:
+        """A body's kernel, with vector nodes computed first, and sums left at the end.
+
+        Where the tile's text would be too long, that of the shortest tile. Raises UnsupportedError if that is, too.
+        """
+        kernel = pixel_kernel(body, prologue, tile, self.limits, self.storages, left)
+        if not is_short(kernel.source) and not left:
+            tile = _shortest(body, tile, keeps_slices=bool(prologue.nodes))
+            kernel = pixel_kernel(body, prologue, tile, self.limits, self.storages, left)
+        check_source(kernel.name, kernel.source)
+        blocks = len(kernel.outputs) + [*kernel.fetches, kernel.weights_fetch].count("storage")
+        pairs = in_place_pairs(body, tile, frozenset(input_names((), prologue)), self.storages)
+        fits = not left and blocks < self.limits.storage_bindings
+        return replace(
+            kernel, signature=signature, tile=tile, in_place=pairs[:1] if fits else (),
+            operations=source_size(body, tile).operations + VECTOR_NODE * len(prologue.nodes),
+        )  # fmt: skip
+
+    def vectors(self, work: VectorWork, outputs: Sequence[int]) -> Sequence[Kernel]:
+        """The one kernel of vector nodes, or where its text would be too long, one for each of them.
+
+        Raises UnsupportedError for a node whose own is.
+        """
+        whole = self._reduction(work, outputs)
+        if is_short(whole.source):
+            return [whole]
+        found = [self._reduction(replace(work, nodes=(node,)), node.outputs) for node in work.nodes]
+        for kernel in found:
+            check_source(kernel.name, kernel.source)
+        return found
+
+    def _reduction(self, work: VectorWork, outputs: Sequence[int]) -> Kernel:
+        kernel = reduction_kernel(work, outputs, self.vector_tile, self.limits, self.storages)
+        return replace(kernel, operations=KERNEL + VECTOR_NODE * len(work.nodes))
+
+
+def _shortest(body: Body, tile: Tile, keeps_slices: bool) -> Tile:
+    """A tile whose text is the shortest; a prologue has been made for the slices that a thread computes."""
+    if tile.parts > 1 or tile.across:
+        return tile
+    splits = body.split and not keeps_slices
+    return replace(tile, rows=1, baked=False, z_slices=1 if splits else tile.z_slices)
+
+
+def pixel_kernel(
+    body: Body,
+    prologue: VectorWork,
+    tile: Tile,
+    limits: Limits,
+    storages: Storages,
+    left: Sequence[PartialSum] = (),
+) -> Kernel:
+    """GLSL for a body under a tile, with vector nodes computed first by every work-group, and sums left at the end."""
+    graph, domain = body.graph, body.domain
+    outline = _Outline(body.inputs, prologue, tile, limits, storages)
+    sums = GroupSums(body, tile, left, first_output=len(body.outputs))
+    emitter = Emitter(body, tile, outline.inputs, outline.vectors.arrays, outline.blob, storages, sums)
+    emitter.emit()
+    statements = scheduled((*emitter.preamble, *emitter.statements), tile)
+    statements = in_halves(statements) if limits.half_arithmetic else statements
+    slices = shape_of(graph.tensors[body.outputs[0]]).slices
+    width, height = tile.area(domain)
+    defines = {
+        "WIDTH": width,
+        "HEIGHT": height,
+        "ROWS": tile.down,
+        "SLICES": max(tile.z_slices, 1),
+        "ALL_SLICES": slices if tile.z_slices else 1,
+    }
+    targets = {tensor: _target(body, tensor, storages[tensor]) for tensor in body.outputs}
+    targets |= {each.tensor: KernelOutput(storages[each.tensor]) for each in left}
+    nodes, text = (*prologue.nodes, *body.nodes), list(lines(statements))
+    place, past = (None, "")
+    if tile.deep:
+        place, past = _place_in_slices(tile, slices)
+    elif tile.leaves or tile.turned:
+        place, past = _place(tile, domain, slices)
+    if left:
+        text = sums.around(text, past)
+    elif past and tile.parts == 1:
+        text = [f"    if ({past}) return;", *text]
+    shared = [shared_array(name, texels) for name, texels in (*emitter.shared.items(), *sums.shared.items())]
+    grid = grid_of(body, tile)
+    kernel = outline.kernel(nodes, grid, targets, _Main(defines, text, place, shared))
+    busy = width * ceil_div(height, tile.down) * tile.blocks(slices) * tile.parts
+    again = repetition_of(body, tile, prologue, storages, kernel.weights_storage)
+    return replace(
+        kernel, idle_threads=kernel.threads - busy, repeated_macs=again.macs, repeated_bytes=again.read_bytes
+    )
+
+
+def reduction_kernel(
+    work: VectorWork, outputs: Sequence[int], tile: Tile, limits: Limits, storages: Storages
+) -> Kernel:
+    """GLSL for vector nodes alone: the one work-group of a tile, whose results are stored."""
+    outline = _Outline((), work, tile, limits, storages)
+    stores = []
+    for k, tensor in enumerate(outputs):
+        shape = work.shape(tensor)
+        stores += [
+            f"    for (int o = thread; o < {shape.slices}; o += {work.threads})",
+            f"        WRITE(out{k}, o, keep({outline.vectors.arrays[tensor]}[o], {shape.channels} - 4 * o));",
+        ]
+    targets = {tensor: KernelOutput(storages[tensor]) for tensor in outputs}
+    return outline.kernel(work.nodes, (1, 1, 1), targets, _Main({"WIDTH": work.threads, "HEIGHT": 1}, stores))
+
+
+def grid_of(body: Body, tile: Tile) -> Sides:
+    """Work-groups of a body's kernel."""
+    return tile.grid(body.domain, shape_of(body.graph.tensors[body.outputs[0]]).slices)
+
+
+def _place(tile: Tile, domain: MapShape, slices: int) -> tuple[list[str], str]:
+    """Where a thread's pixels and slices begin, and the condition under which it has none; "" if all have some."""
+    (width, height), (columns, rows), (x, y, parts) = tile.area(domain), tile.sides, tile.local
+    along_x, along_y = ("y", "x") if tile.turned else ("x", "y")
+    place = [
+        f"    int x0 = int(gl_GlobalInvocationID.{along_x});",
+        f"    int y0 = int(gl_GlobalInvocationID.{along_y}){f' * {tile.down}' if tile.down > 1 else ''};",
+    ]
+    if tile.z_slices:
+        place.append(f"    int z0 = int(gl_WorkGroupID.z){f' * {tile.z_slices}' if tile.z_slices > 1 else ''};")
+    past = [f"x0 >= {width}"] if width % columns else []
+    past += [f"y0 >= {height}"] if height % (rows * tile.down) else []
+    if parts == 1 and tile.leaves:
+        return place, " || ".join(past)
+    last = [f"    x0 = min(x0, {width - 1});", f"    y0 = min(y0, {height - tile.down});"]
+    if not tile.leaves:
+        return [*place, *last, *([f"    z0 = min(z0, {slices - tile.z_slices});"] if tile.z_slices else [])], ""
+    return [*place, *_parts(x * y, " || ".join(past)), *last], "past"
+
+
+def _place_in_slices(tile: Tile, slices: int) -> tuple[list[str], str]:
+    """The same for threads over the slices of one pixel."""
+    count, (x, y, parts) = tile.blocks(slices), tile.local
+    last = f"{(count - 1) * tile.z_slices if tile.leaves else slices - tile.z_slices}"
+    place = [
+        "    int x0 = 0;",
+        "    int y0 = 0;",
+        f"    int z0 = int(gl_GlobalInvocationID.x){f' * {tile.z_slices}' if tile.z_slices > 1 else ''};",
+    ]
+    past = f"z0 > {last}" if count % x and tile.leaves else ""
+    if parts > 1:
+        return [*place, *_parts(x * y, past), f"    z0 = min(z0, {last});"], "past"
+    return [*place, *([] if tile.leaves else [f"    z0 = min(z0, {last});"])], past
+
+
+def _parts(pixels: int, past: str) -> list[str]:
+    """Which part of a pixel's work a thread has."""
+    return [
+        "    int part = int(gl_LocalInvocationID.z);",
+        f"    int pixel = thread % {pixels};  // of the group",
+        f"    bool past = {past or 'false'};  // such a thread repeats work until all threads have met",
+    ]
+
+
+@dataclass(frozen=True)
+class _Main:
+    """What is a kernel's own in kernel.comp."""
+
+    defines: Mapping[str, int]
+    lines: list[str]
+    place: list[str] | None = None  # where a thread's pixels begin, if threads leave
+    shared: list[str] = field(default_factory=list)  # declarations of arrays
+
+
+class _Outline:
+    """A kernel under construction: its inputs by name, its weights so far, and the reductions with which it begins."""
+
+    def __init__(
+        self, body_inputs: Sequence[int], work: VectorWork, tile: Tile, limits: Limits, storages: Storages
+    ) -> None:
+        self._graph = work.graph
+        self._tile = tile
+        self._limits = limits
+        self.inputs = input_names(body_inputs, work)
+        self.blob = Blob()
+        self.vectors = (SharedReductionEmitter if work.is_shared else ReductionEmitter)(work, self.inputs, self.blob)
+        self.vectors.emit()
+        self._sources = [
+            KernelInput(storages[tensor], work.shape(tensor).texels, tile.inputs_fetch) for tensor in self.inputs
+        ]
+
+    def kernel(
+        self,
+        nodes: tuple[Node, ...],
+        grid: Sides,
+        targets: Mapping[int, KernelOutput],
+        main: _Main,
+    ) -> Kernel:
+        """The kernel whose main() continues so after the reductions."""
+        sizes = zip(("LOCAL_X", "LOCAL_Y", "LOCAL_Z"), self._tile.local, strict=True)
+        called, sources, lows = called_functions(nodes), self._sources, list[str]()
+        written = list(targets.values())
+        if len(self.blob.data()) and not self._tile.has_literals:
+            sources, written, lows = with_lows(sources, written, self.blob)
+        weights = self.blob.data()
+        storage = PHWC4_HALVES if self._limits.half_arithmetic else PHWC4
+        wanted = KernelInput(storage, len(weights), self._tile.weights_fetch if len(weights) else "texture")
+        read, *sources = settle_fetches([wanted, *sources], len(targets), self._limits)
+        restricts = "storage" in (self._tile.weights_fetch, self._tile.inputs_fetch)
+        is_declared = len(weights) or (self._tile.weights_fetch == "texture" and self._limits.texture_buffer_texels)
+        bindings = Bindings(
+            tuple(sources),
+            tuple(written),
+            read if is_declared else None,
+            restricts,
+            HalfFunctions(self._limits.packs_halves, bool(self._limits.half_arithmetic)),
+        )
+        sections = {
+            "bindings": [*bindings.lines, *called, *self.vectors.shared, *main.shared],
+            "place": main.place,
+            "body": lows + self.vectors.lines + main.lines,
+        }
+        return Kernel(
+            name="+".join(record_of(node).kernel_name for node in nodes),
+            nodes=nodes,
+            source=with_extension(
+                fill(load("kernel.comp", {**main.defines, **dict(sizes)}), sections), self._limits.half_arithmetic
+            ),
+            grid=grid,
+            local=self._tile.local,
+            inputs=tuple(self.inputs),
+            outputs=tuple(targets),
+            bindings=bindings,
+            weights_fetch=read.fetch,
+            weights=weights,
+            weights_storage=storage,
+            macs=sum(record_of(node).macs(self._graph, node) for node in nodes),
+        )
+
+
+def _target(body: Body, tensor: int, storage: Storage) -> KernelOutput:
+    if storage.lanes == 4:
+        return KernelOutput(storage)
+    return KernelOutput(storage, plain_lanes(shape_of(body.graph.tensors[tensor]).width // body.domain.width))

@@ -1,0 +1,264 @@
+"""Values and statements of kernels (code.py) go in, their GLSL comes out: the one place that knows how GLSL says them.
+
+READ, WEIGHT, WRITE and keep are the words of shaders/vocabulary.glsl.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ...code.expressions import Slice
+from ...code.vocabulary import (
+    AcrossLanes,
+    AddTo,
+    Assign,
+    Choose,
+    ChooseLanes,
+    Declare,
+    Element,
+    Elementwise,
+    ForEach,
+    Halves,
+    Inside,
+    Keep,
+    Lane,
+    Leave,
+    LoadFrom,
+    Name,
+    OnGrid,
+    Operand,
+    Operation,
+    Repeated,
+    Reserve,
+    Shared,
+    Splat,
+    Statement,
+    StoreShared,
+    StoreTo,
+    Sum,
+    Synchronize,
+    Tap,
+    Texel,
+    Vector,
+    Weight,
+    When,
+    Widened,
+    combined,
+    type_of,
+)
+
+ONE = "int(gl_NumWorkGroups.x > 0u)"  # which no compiler can know
+_LANES = "xyzw"
+_SIGNS: Mapping[str, tuple[str, int]] = MappingProxyType(  # signs between two operands, and how tightly each binds
+    {
+        "multiply": ("*", 6),
+        "divide": ("/", 6),
+        "remainder": ("%", 6),
+        "add": ("+", 5),
+        "subtract": ("-", 5),
+        "less": ("<", 4),
+        "at least": (">=", 4),
+        "at most": ("<=", 4),
+        "equal": ("==", 4),
+        "both": ("&&", 3),
+    }
+)
+_WHOLE = 9  # of a word, a number or a call
+_LOOSE: Mapping[type, int] = MappingProxyType({Inside: 4, OnGrid: 3, Elementwise: 0, Texel: 5, Element: 5})
+_FUNCTIONS: Mapping[str, str] = MappingProxyType(
+    {"minimum": "min", "maximum": "max", "clamp": "clamp", "floor": "floor", "fraction": "fract"}
+    | {"int": "int", "float": "float"}
+)
+_LANE_COMPARISONS: Mapping[str, str] = MappingProxyType(
+    {"less": "lessThan", "at least": "greaterThanEqual", "at most": "lessThanEqual", "equal": "equal"}
+)
+
+
+def glsl(value: Operand) -> str:
+    """The expression of a value."""
+    return _WORDS[type(value)](value)
+
+
+def glsl_length(value: Operand) -> int:
+    """Characters of a value's text where it is part of another."""
+    return len(_atom(value))
+
+
+_BLOCKS = (ForEach, When)
+
+
+def lines(statements: Iterable[Statement], depth: int = 1) -> Iterator[str]:
+    """The lines of statements, indented."""
+    space = "    " * depth
+    for statement in statements:
+        if isinstance(statement, _BLOCKS):
+            yield f"{space}{_head(statement)}{{"
+            yield from lines(statement.body, depth + 1)
+            yield f"{space}}}"
+        else:
+            yield space + _line(statement)
+
+
+def _head(statement: ForEach | When) -> str:
+    if isinstance(statement, When):
+        return f"if ({glsl(statement.condition)}) "
+    rolled = "" if statement.may_unroll else f" * {ONE}"
+    loops = ((name.name, f"{count}{rolled}") for name, count in statement.over)
+    return "".join(f"for (int {name} = 0; {name} < {limit}; ++{name}) " for name, limit in loops)
+
+
+def shared_array(name: str, texels: int) -> str:
+    """The declaration of an array in shared memory."""
+    return f"shared vec4 {name}[{texels}];"
+
+
+def _line(statement: Declare | Reserve | Assign | AddTo | StoreTo | StoreShared | Synchronize | Leave) -> str:
+    if isinstance(statement, Declare):
+        declared = "HALF4" if statement.name.type == "half4" else statement.name.type
+        return f"{declared} {statement.name.name} = {glsl(statement.value)};"
+    if isinstance(statement, Reserve):
+        return f"{statement.names[0].type} {', '.join(name.name for name in statement.names)};"
+    if isinstance(statement, StoreTo):
+        return f"WRITE({statement.target}, {glsl(statement.at)}, {glsl(statement.value)});"
+    if isinstance(statement, StoreShared):
+        return f"{statement.array}[{glsl(statement.at)}] = {glsl(statement.value)};"
+    if isinstance(statement, Synchronize):
+        return "SYNC();"
+    if isinstance(statement, Leave):
+        return f"if ({glsl(statement.condition)}) return;"
+    sign = "+=" if isinstance(statement, AddTo) else "="
+    return f"{statement.name.name} {sign} {glsl(statement.value)};"
+
+
+# Values ---------------------------------------------------------------------------------------------------------------
+
+
+def _binding(value: Operand) -> int:
+    """How tightly the text of a value holds together."""
+    if isinstance(value, Operation):
+        return _SIGNS[value.operation][1] if value.operation in _SIGNS else _WHOLE
+    if isinstance(value, Tap):
+        return 0 if value.branches else _WHOLE
+    return _LOOSE.get(type(value), _WHOLE)
+
+
+def _within(value: Operand, binding: int) -> str:
+    """The text of a part of an expression, in brackets where it binds less tightly."""
+    text = glsl(value)
+    return text if _binding(value) >= binding else f"({text})"
+
+
+def _atom(value: Operand) -> str:
+    return _within(value, _WHOLE)
+
+
+def _number(value: float) -> str:
+    """A float with all its digits; one that is not finite by its bits."""
+    if math.isfinite(value):
+        return repr(value).replace("e+", "e")
+    return f"uintBitsToFloat(0x{int(np.float32(value).view(np.uint32)):08x}u)"
+
+
+def _operation(value: Operation) -> str:
+    if value.operation in _FUNCTIONS:
+        return f"{_FUNCTIONS[value.operation]}({', '.join(map(glsl, value.operands))})"
+    sign, binding = _SIGNS[value.operation]
+    left, right = value.operands
+    return f"{_within(left, binding)} {sign} {_within(right, binding + (sign != '&&'))}"
+
+
+def _sum(value: Sum) -> str:
+    """In brackets, whatever stands around it."""
+    text = " + ".join(_atom(term) if factor == 1 else f"{_atom(term)} * {factor}" for term, factor in value.terms)
+    rest = f" {'-' if value.constant < 0 else '+'} {abs(value.constant)}" if value.constant else ""
+    return f"({text}{rest})"
+
+
+def _lane(value: Lane) -> str:
+    if isinstance(value.lane, int):
+        return f"{_atom(value.value)}.{_LANES[value.lane]}"
+    return f"{_atom(value.value)}[{glsl(value.lane)}]"
+
+
+def _across(value: AcrossLanes) -> str:
+    return f"({glsl(combined(value.operation, [Lane(value.value, lane) for lane in range(4)]))})"
+
+
+def _keep(value: Keep) -> str:
+    text, left = glsl(value.value), f"{value.channels} - 4 * ({glsl(value.at)})"
+    if value.other is None:
+        return f"keep({text}, {left})"
+    return f"mix(vec4({_number(value.other)}), {text}, lessThan(ivec4(0, 1, 2, 3), ivec4({left})))"
+
+
+def _choose_lanes(value: ChooseLanes) -> str:
+    """mix() with truth values takes one of both, whatever the other is."""
+    left, right, inside, other = map(glsl, (value.left, value.right, value.value, value.other))
+    return f"mix({other}, {inside}, {_LANE_COMPARISONS[value.comparison]}({left}, {right}))"
+
+
+def _on_grid(value: OnGrid) -> str:
+    text, stride = glsl(value.value), value.stride
+    return f"({text}) >= 0 && ({text}) % {stride} == 0 && ({text}) / {stride} < {value.size}"
+
+
+def _tap(value: Tap) -> str:
+    """mix() with a truth value takes one of both, whatever the other is."""
+    valid, inside, outside = map(glsl, (value.valid, value.value, value.outside))
+    return f"{valid} ? {inside} : {outside}" if value.branches else f"mix({outside}, {inside}, bvec4({valid}))"
+
+
+def halves(value: Operand) -> str:
+    """The text of sums and products in half precision; what they are made of is converted."""
+    if isinstance(value, Operation):
+        sign, _ = _SIGNS[value.operation]
+        left, right = map(halves, value.operands)
+        return f"({left} {sign} {right})"
+    return f"{'half4' if type_of(value) == 'vec4' else 'half1'}({glsl(value)})"
+
+
+def _element(value: Element) -> str:
+    first, *others = value.at
+    text = _atom(first)
+    for at, length in zip(others, value.lengths, strict=True):
+        text = f"({text}) * {length} + {_atom(at)}"
+    return f"{value.base} + {text}"
+
+
+def _texel(value: Texel) -> str:
+    start = str(value.at * value.pixels) if isinstance(value.at, int) else f"({_atom(value.at)}) * {value.pixels}"
+    return f"{start} + {glsl(value.pixel)}"
+
+
+_WORDS: Mapping[type, Callable[[Any], str]] = MappingProxyType(
+    {
+        int: str,
+        float: _number,
+        Name: lambda value: value.name,
+        Slice: lambda value: _atom(value.at),
+        Operation: _operation,
+        Sum: _sum,
+        Inside: lambda value: f"uint({glsl(value.value)}) < {value.size}u",
+        OnGrid: _on_grid,
+        Lane: _lane,
+        Vector: lambda value: f"vec{len(value.lanes)}({', '.join(map(glsl, value.lanes))})",
+        Splat: lambda value: f"vec4({_number(value.value)})",
+        Repeated: lambda value: f"{_atom(value.value)}.xxxx",
+        AcrossLanes: _across,
+        Keep: _keep,
+        Choose: lambda v: f"({glsl(v.condition)} ? {glsl(v.value)} : {glsl(v.other)})",
+        ChooseLanes: _choose_lanes,
+        Tap: _tap,
+        Elementwise: lambda value: value.glsl.format(*map(_atom, (*value.operands, *value.constants))),
+        Halves: lambda value: halves(value.value),
+        Widened: lambda value: f"vec4({glsl(value.value)})",
+        Texel: _texel,
+        Element: _element,
+        LoadFrom: lambda value: f"READ({value.source}, {glsl(value.at)})",
+        Weight: lambda value: f"WEIGHT({glsl(value.at)})",
+        Shared: lambda value: f"{value.array}[{glsl(value.at)}]",
+    }
+)

@@ -1,0 +1,245 @@
+"""A compiled model goes in, all that running it takes comes out, as bytes and back: code, weights, calls, places.
+
+What a NativeProgram knows besides (graph, passes, kernels as text) is not in it, so that a model that was compiled
+before starts without it. Bytes from the cache on disk have a checksum there; here their counts are held against each
+other, so that no place lies outside of what is there.
+"""
+
+import json
+import operator
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ...model.graph import Faults, Quantization, Tensor
+from ...model.layout import PHWC4, PLAIN, MapShape, Storage, shape_of
+from ...model.packing import Float32Array
+from .native_program import NativeProgram
+from .planes import FLOAT_BYTES, tensor_floats
+from .work import StepRange, WorkRound
+
+_HEAD_BYTES = 8  # the length of the description in front of it
+_MOST_FLOATS = 1 << 29  # of all tensors together
+
+
+@dataclass(frozen=True)
+class StoredTensor:
+    """A tensor between runs: as in the file, and where its planes begin, in floats."""
+
+    own: Tensor
+    shape: MapShape
+    storage: Storage
+    place: int
+
+    @property
+    def floats(self) -> int:
+        """That it takes."""
+        return tensor_floats(self.shape, self.storage)
+
+
+@dataclass(frozen=True)
+class NativeStep:
+    """One call: a function, where its tensors and weights begin, in floats, and how far it can be cut.
+
+    `local` says of each tensor whether it lies between steps that take turns, and is there but in part.
+    """
+
+    name: str  # of its ops
+    symbol: str
+    tensors: tuple[tuple[bool, int], ...]  # whether it lies among the weights, and where
+    local: tuple[bool, ...]
+    weights: int
+    row_groups: int
+    slice_blocks: int
+    macs: int
+    group_pixels: int
+
+
+@dataclass(frozen=True)
+class NativeImage:
+    """A model ready to run on one kind of CPU."""
+
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    faults: Faults | None
+    tensors: Mapping[int, StoredTensor]  # those that callers may read and write
+    steps: tuple[NativeStep, ...]
+    rounds: tuple[WorkRound, ...]  # their order
+    arena_floats: int
+    weights: Float32Array  # of all steps, and constant maps
+    code: bytes  # an object file
+    constants: Mapping[int, int]  # outputs that are such: where they lie among the weights
+
+    def to_bytes(self) -> bytes:
+        """All of it in a row."""
+        described = {
+            "inputs": self.inputs, "outputs": self.outputs, "faults": self.faults and list(vars(self.faults).values()),
+            "arena_floats": self.arena_floats,
+            "tensors": [_described(number, tensor) for number, tensor in self.tensors.items()],
+            "steps": [list(vars(step).values()) for step in self.steps],
+            "rounds": [[[list(vars(part).values()) for part in task] for task in tasks] for tasks in self.rounds],
+            "weights": self.weights.size, "code": len(self.code), "constants": list(self.constants.items()),
+        }  # fmt: skip
+        head = json.dumps(described).encode()
+        return len(head).to_bytes(_HEAD_BYTES, "little") + head + self.weights.tobytes() + self.code
+
+
+def image_of(
+    program: NativeProgram, code: bytes, rounds: Sequence[WorkRound], tensors: Collection[int] = ()
+) -> NativeImage:
+    """What running a compiled model takes; callers may read and write inputs and outputs, and further tensors."""
+    graph = program.graph
+    steps = [_step(program, number) for number in range(len(program.kernels))]
+    stored = {number: _stored(program, number) for number in {*graph.inputs, *graph.outputs, *tensors}}
+    arena_floats = program.plan.total_bytes // FLOAT_BYTES
+    return NativeImage(
+        graph.inputs,
+        program.source.outputs,
+        graph.faults,
+        stored,
+        tuple(steps),
+        tuple(rounds),
+        arena_floats,
+        program.weights,
+        code,
+        {number: program.constants[number] for number in graph.outputs if number in program.constants},
+    )
+
+
+def _stored(program: NativeProgram, number: int) -> StoredTensor:
+    shape, place = shape_of(program.graph.tensors[number]), program.plan.offsets[number] // FLOAT_BYTES
+    return StoredTensor(replace(program.tensor(number), data=None), shape, program.storages[number], place)
+
+
+def _step(program: NativeProgram, number: int) -> NativeStep:
+    kernel = program.kernels[number]
+    tensors = [
+        (True, program.constants[t]) if t in program.constants else (False, program.plan.offsets[t] // FLOAT_BYTES)
+        for t in (*kernel.inputs, *kernel.outputs)
+    ]
+    return NativeStep(
+        kernel.name, kernel.symbol, tuple(tensors),
+        tuple(t in program.local for t in (*kernel.inputs, *kernel.outputs)), program.weight_offsets[number],
+        kernel.row_groups, kernel.slice_blocks, kernel.macs, kernel.group_pixels,
+    )  # fmt: skip
+
+
+def parse_image(data: bytes) -> NativeImage | None:
+    """An image of what to_bytes wrote, None for anything else. Whatever the bytes are, nothing is raised."""
+    start = _HEAD_BYTES + int.from_bytes(data[:_HEAD_BYTES], "little")
+    try:
+        image = _parsed(json.loads(data[_HEAD_BYTES:start]), data[start:])
+    except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
+        return None
+    return image if _is_sound(image) else None
+
+
+def _described(number: int, tensor: StoredTensor) -> list[Any]:
+    own, shape = tensor.own, tensor.shape
+    meaning = own.quantization and list(vars(own.quantization).values())
+    where = list(vars(shape).values()), tensor.storage.lanes, tensor.place
+    return [number, own.name, own.shape, own.dtype, meaning, *where]
+
+
+def _parsed(described: dict[str, Any], rest: bytes) -> NativeImage:
+    weights_bytes = FLOAT_BYTES * int(described["weights"])
+    if len(rest) != weights_bytes + described["code"] or weights_bytes < 0:
+        raise ValueError("another length")
+    tensors = {}
+    for number, name, own, dtype, meaning, shape, lanes, place in described["tensors"]:
+        tensor = Tensor(_count(number), str(name), _counts(own), np.dtype(dtype).name, None, _meaning(meaning))
+        storage = PLAIN if lanes == 1 else PHWC4
+        tensors[_count(number)] = StoredTensor(tensor, MapShape(*_counts(shape)), storage, _count(place))
+    steps = tuple(
+        NativeStep(
+            str(name),
+            str(symbol),
+            tuple((bool(w), _count(at)) for w, at in places),
+            tuple(map(bool, local)),
+            *_counts(rest),
+        )
+        for name, symbol, places, local, *rest in described["steps"]
+    )
+    rounds = tuple(
+        tuple(tuple(StepRange(*_counts(part)) for part in task) for task in tasks) for tasks in described["rounds"]
+    )
+    weights = np.frombuffer(rest, np.float32, described["weights"])
+    inputs, outputs = _counts(described["inputs"]), _counts(described["outputs"])
+    return NativeImage(
+        inputs,
+        outputs,
+        _faults(described["faults"]),
+        tensors,
+        steps,
+        rounds,
+        _count(described["arena_floats"]),
+        weights,
+        rest[weights_bytes:],
+        {_count(tensor): _count(place) for tensor, place in described["constants"]},
+    )
+
+
+def _meaning(said: list[Any] | None) -> Quantization | None:
+    """What a tensor's integers mean. Raises ValueError where that makes no sense."""
+    if said is None:
+        return None
+    scales, zero_points, dimension = said
+    points = tuple(map(operator.index, zero_points))
+    if len(points) != len(scales):
+        raise ValueError("another number of zero points")
+    return Quantization(tuple(map(float, scales)), points, _count(dimension))
+
+
+def _faults(said: list[Any] | None) -> Faults | None:
+    return None if said is None else Faults(_count(said[0]), tuple(map(str, said[1])))
+
+
+def _counts(values: list[Any]) -> tuple[int, ...]:
+    return tuple(map(_count, values))
+
+
+def _count(value: Any) -> int:
+    """A whole number that is not negative. Raises ValueError for anything else."""
+    if not isinstance(value, int) or not 0 <= value < 1 << 53:
+        raise ValueError(f"{value} is no count")
+    return value
+
+
+def _is_sound(image: NativeImage) -> bool:
+    """Whether all places lie where there is something."""
+    stored = image.tensors.values()
+    ends = [tensor.place + tensor.floats for tensor in stored]
+    places = [place for step in image.steps for place in (*step.tensors, (True, step.weights))]
+    limits = {True: image.weights.size, False: image.arena_floats}
+    parts = [part for tasks in image.rounds for task in tasks for part in task]
+    return (
+        image.arena_floats <= _MOST_FLOATS
+        and all(_is_within(part, image.steps) for part in parts)
+        and all(
+            tensor.shape.pixels * tensor.shape.channels == np.prod(tensor.own.shape, dtype=int) for tensor in stored
+        )
+        and all(end <= image.arena_floats for end in ends)
+        and all(at <= limits[of_weights] for of_weights, at in places)
+        and {*image.inputs, *image.outputs, *image.constants} <= image.tensors.keys()
+        and all(place + image.tensors[t].floats <= image.weights.size for t, place in image.constants.items())
+        and (image.faults is None or _is_told(image.faults, image.tensors))
+    )
+
+
+def _is_told(faults: Faults, tensors: Mapping[int, StoredTensor]) -> bool:
+    """Whether there is a truth for each message."""
+    return faults.tensor in tensors and np.prod(tensors[faults.tensor].own.shape, dtype=int) == len(faults.messages)
+
+
+def _is_within(part: StepRange, steps: Sequence[NativeStep]) -> bool:
+    """Whether a range is one of its step's."""
+    step = steps[part.step] if part.step < len(steps) else None
+    return (
+        step is not None
+        and part.y1 <= step.row_groups
+        and part.z1 <= step.slice_blocks
+        and part.shift < step.row_groups * step.group_pixels
+        and len(step.local) == len(step.tensors)
+    )

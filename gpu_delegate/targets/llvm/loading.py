@@ -1,0 +1,87 @@
+"""A graph and a kind of CPU go in; its image and loaded code come out, from the cache on disk or made anew.
+
+An image is kept by all that it depends on: the graph, the CPU, LLVM's version, the threads that share the work, and
+this package's own files. With it a model starts without passes, planning and LLVM's optimizer.
+"""
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ...base.disk_cache import DiskCache
+from ...base.errors import DeviceError
+from ...model.graph import Graph
+from ...model.graph_digest import graph_digest
+from .compiler import CompiledCode, llvm_version, object_code
+from .image import NativeImage, image_of, parse_image
+from .machine import CpuTarget
+from .native_program import NativeProgram, compile_native
+from .planes import in_reserved
+from .strips import strip_rounds
+from .work import WorkRound
+
+IMAGES = "networks"  # what they are called in the cache on disk
+_MOST_BYTES = 64 << 20  # of one that is kept, so that none drives out all others
+
+
+def load_image(
+    graph: Graph, target: CpuTarget, threads: int = 1, cache: DiskCache | None = None
+) -> tuple[NativeImage, CompiledCode]:
+    """A model ready to run on this machine, which several networks may run at a time.
+
+    Raises UnsupportedError for a model with unsupported ops, DeviceError without LLVM or for too much memory.
+    """
+    cache = DiskCache() if cache is None else cache
+    key = _key(graph, target, threads)
+    kept = cache.get(IMAGES, key)
+    image = None if kept is None else parse_image(kept)
+    if image is not None:
+        try:
+            return with_weights_reserved(image), load_code(image, target)
+        except DeviceError:  # whole, but of no use: it is replaced
+            pass
+    program = compile_native(graph, target)
+    image = image_of(program, object_code(program.text, target), rounds_of(program, threads))
+    loaded = load_code(image, target)
+    content = image.to_bytes()
+    if len(content) <= _MOST_BYTES:
+        cache.put(IMAGES, key, content)
+    return with_weights_reserved(image), loaded
+
+
+def with_weights_reserved(image: NativeImage) -> NativeImage:
+    """The same, its weights where kernels can read them."""
+    return replace(image, weights=in_reserved(image.weights))
+
+
+def load_code(image: NativeImage, target: CpuTarget) -> CompiledCode:
+    """The functions of an image. Raises DeviceError for an object file that is none."""
+    return CompiledCode(image.code, sorted({step.symbol for step in image.steps}), {}, target)
+
+
+def rounds_of(program: NativeProgram, threads: int) -> Sequence[WorkRound]:
+    """The order of a program's work for so many threads."""
+    return strip_rounds(program.pixels, threads, program.target.caches.l2_bytes)
+
+
+def _key(graph: Graph, target: CpuTarget, threads: int) -> str:
+    """All that an image depends on; the name is for people."""
+    parts = (*vars(target).values(), llvm_version(), threads, graph_digest(graph), *compiling_files())
+    digest = hashlib.sha256(repr(parts).encode()).hexdigest()
+    return f"{graph.name[:100]} {target.name} {threads} thread{'s' if threads > 1 else ''} {digest}"
+
+
+def compiling_files() -> list[tuple[str, int, int]]:
+    """The files that compile, which change while they are worked on."""
+    found, folders = [], [str(Path(__file__).parents[2])]
+    while folders:
+        with os.scandir(folders.pop()) as entries:  # pathlib takes 15 ms for them
+            for entry in entries:
+                if entry.is_dir():
+                    folders.append(entry.path)
+                elif entry.name.endswith(".py"):
+                    status = entry.stat()
+                    found.append((entry.path, status.st_size, status.st_mtime_ns))
+    return sorted(found)

@@ -1,0 +1,305 @@
+"""One kernel for the CPU: a planned body and a tile go in, a function in LLVM's words, and what a caller of it needs,
+come out.
+
+    void NAME(ptr tensors, ptr weights, i32 y0, i32 y1, i32 z0, i32 z1)
+
+`tensors` has a float pointer for each input, then one for each output, in the order of LlvmKernel; `weights` points at
+the kernel's own, 64-byte aligned. Row groups y0 to y1 - 1 of the map are computed, slice blocks z0 to z1 - 1 of the
+output, and all columns: what calls with other groups and blocks write is never written with other values.
+
+A function is a loop over blocks of slices, over groups of rows and over blocks of as many columns as there are lanes.
+Where a map is no multiple of them, the last group or block begins earlier, and computes some values again. In
+small maps it has vectors of half as many lanes, where these are enough.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...code.vocabulary import Statement
+from ...device.tile import Tile
+from ...model.graph import Node
+from ...model.layout import Storages, ceil_div, shape_of
+from ...model.packing import Blob, Float32Array
+from ...ops.nodes import is_contraction, record_of
+from ...plan.body import Body
+from .index_analysis import Outline, run_of
+from .ir import I64, POINTER, Function, Module, Register, integer
+from .kernel_context import Region, Scene, Tables
+from .lanes import Affine, IntValue, Lanes, PlaneMemory
+from .machine import CpuTarget
+from .plane_emitter import PlaneEmitter
+from .planes import plane_floats
+from .print_llvm import LanePrinter, by_channels
+from .tiles import native_tile
+
+PARAMETERS = (
+    ("ptr noalias readonly", "tensors"),
+    ("ptr noalias readonly", "weights"),
+    *(("i32", name) for name in ("y0", "y1", "z0", "z1")),
+)
+KnownFunctions = dict[str, tuple[str, Float32Array]]  # by all that decides their text: names, and tables
+LEAST_INSIDE = 0.25  # of all blocks, for code of their own without conditions
+MOST_BLOCKS = 4  # of columns, where a narrower last one gains enough for code of its own
+MOST_GROUPS = 32  # of pixels
+LEAST_LANES = 8  # of a last one: narrower vectors take as long
+
+
+@dataclass(frozen=True)
+class LlvmKernel:
+    """A function that was added to a module, before memory is planned. Tensors are numbers of the graph."""
+
+    name: str  # of its ops
+    symbol: str  # of the function
+    nodes: tuple[Node, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    weights: Float32Array  # (N,), texels one behind the other, then tables
+    row_groups: int  # y0 and y1 are among 0 ... row_groups
+    rows: int  # of a group; of a flat tile runs of as many pixels as there are lanes
+    slice_blocks: int  # z0 and z1 are among 0 ... slice_blocks
+    macs: int
+    tile: Tile
+    signature: str = ""  # by which its tile is chosen
+    group_pixels: int = 1  # that a group of rows computes, in the order of memory
+
+
+def pixel_function(
+    module: Module, body: Body, tile: Tile, target: CpuTarget, storages: Storages, known: KnownFunctions
+) -> LlvmKernel:
+    """Add the function of a body under a tile to a module, if none that it has does the same.
+
+    Raises UnsupportedError for what has no code on the CPU.
+    """
+    tile, target = native_tile(body, tile, target)
+    blob = Blob()
+    emitter = PlaneEmitter(body, tile, target.lanes, blob, storages)
+    emitter.emit()
+    grid = Grid.of(body, tile, target.lanes)
+    statements = (*emitter.preamble, *emitter.statements)
+    start = 4 * len(blob.data())
+    key = repr((statements, grid, target.lanes, _memories(body), _plain(body, storages), start))
+    if key not in known:  # printing takes longer than all that is before
+        name = module.new_name("k")
+        writer = _Writer(module.function(name, PARAMETERS), target, grid, body, storages, start)
+        writer.write(statements)
+        known[key] = module.shared(name), writer.tables.data
+    symbol, tables = known[key]
+    weights = np.concatenate([blob.data().ravel(), tables])
+    return LlvmKernel(
+        name="+".join(record_of(node).kernel_name for node in body.nodes),
+        symbol=symbol,
+        nodes=body.nodes,
+        inputs=body.inputs,
+        outputs=body.outputs,
+        weights=weights,
+        row_groups=grid.row_groups,
+        rows=tile.down,
+        slice_blocks=grid.slice_blocks,
+        macs=sum(record_of(node).macs(body.graph, node) for node in body.nodes),
+        tile=tile,
+        group_pixels=grid.step or tile.down * body.domain.width,
+    )
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The blocks that a function runs over: of a flat tile the map is one row."""
+
+    width: int
+    height: int
+    rows: int
+    step: int  # columns from one group of rows to the next: of a flat tile all are in one row
+    row_groups: int
+    slices: int
+    z_slices: int
+
+    @staticmethod
+    def of(body: Body, tile: Tile, lanes: int) -> "Grid":
+        domain, slices = body.domain, shape_of(body.graph.tensors[body.outputs[0]]).slices
+        if tile.flat:
+            step = tile.rows * lanes
+            return Grid(domain.pixels, 1, 1, step, ceil_div(domain.pixels, step), slices, tile.z_slices)
+        width, height = tile.area(domain)
+        return Grid(width, height, tile.down, 0, ceil_div(height, tile.down), slices, tile.z_slices)
+
+    @property
+    def slice_blocks(self) -> int:
+        return ceil_div(self.slices, self.z_slices) if self.z_slices else 1
+
+    def has_narrow_end(self, lanes: int, is_sum: bool) -> bool:
+        """Whether half as many lanes are enough for the last pixels, of a map or of each row, and matter there."""
+        blocks, rest = divmod(self.width, lanes)
+        most = (MOST_GROUPS if is_sum and self.step == lanes else 0) if self.step else MOST_BLOCKS
+        return lanes >= 2 * LEAST_LANES and 0 < blocks < most and 0 < rest <= lanes // 2
+
+    @property
+    def first_rows(self) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+        """The first row of each group."""
+        if self.step:
+            return np.zeros(1, np.int64)
+        return np.minimum(np.arange(self.row_groups) * self.rows, self.height - self.rows)
+
+
+def _memories(body: Body) -> list[tuple[str, int, int]]:
+    """(name, floats of a slice's place, floats from channel to channel) of what a function reads and writes."""
+    tensors = [(f"in{k}", tensor) for k, tensor in enumerate(body.inputs)]
+    tensors += [(f"out{k}", tensor) for k, tensor in enumerate(body.outputs)]
+    shapes = ((name, shape_of(body.graph.tensors[tensor])) for name, tensor in tensors)
+    return [(name, *((4, 1) if shape.is_vector else (1, plane_floats(shape)))) for name, shape in shapes]
+
+
+def _plain(body: Body, storages: Storages) -> frozenset[str]:
+    """The outputs that are one plane."""
+    return frozenset(f"out{k}" for k, tensor in enumerate(body.outputs) if storages[tensor].lanes == 1)
+
+
+class _Writer:
+    """Writes one function: its loops, and within them the code of blocks."""
+
+    def __init__(
+        self, function: Function, target: CpuTarget, grid: Grid, body: Body, storages: Storages, weights: int
+    ) -> None:
+        self.f = function
+        self.grid = grid
+        self.lanes = Lanes(function, target)
+        has_narrow = grid.has_narrow_end(target.lanes, any(map(is_contraction, body.nodes)))
+        self._narrow = Lanes(function, replace(target, lanes=target.lanes // 2)) if has_narrow else None
+        self.tables = Tables(weights)
+        self._tensors, self._weights, *self._limits = function.parameters
+        self._memories = {
+            name: PlaneMemory(self.f.load(POINTER, self.f.at(self._tensors, place, POINTER), 8), scale, step)
+            for place, (name, scale, step) in enumerate(_memories(body))
+        }
+        self._plain = _plain(body, storages)
+
+    def write(self, statements: tuple[Statement, ...]) -> None:
+        """All of it."""
+        grid = self.grid
+        columns = min(grid.width, 3) if grid.step else grid.width  # pixels in a row need no conditions
+        outline = Outline.of(statements, columns, grid.first_rows)
+        self._scene = Scene(outline, grid.first_rows, self.tables, self._weights, self._memories, self._plain)
+        self._statements = statements
+        y0, y1, z0, z1 = (self.f.convert("sext", limit, I64) for limit in self._limits)
+        with self.f.loop(z0, z1) as block:
+            ints: dict[str, IntValue] = {"block": Affine(block, 0)}
+            if grid.z_slices:
+                ints["z0"] = self._start(block, grid.z_slices, grid.slices)
+            if by_channels(statements) and not self._plain:
+                with self.f.loop(integer(0, I64), integer(4, I64)) as channel:
+                    self._scene = self._of_channel(channel)
+                    self._groups(y0, y1, ints)
+            else:
+                self._groups(y0, y1, ints)
+        self.f.give_back()
+
+    def _of_channel(self, channel: Register) -> Scene:
+        """What surrounds the code of one channel of all slices."""
+        memories = {
+            name: memory._replace(
+                pointer=self.f.at(memory.pointer, self.f.binary("mul nsw", channel, integer(memory.step, I64)))
+            )
+            for name, memory in self._memories.items()
+        }
+        return replace(self._scene, memories=memories, channel=channel)
+
+    def _groups(self, y0: Register, y1: Register, ints: Mapping[str, IntValue]) -> None:
+        if not self._narrow or not self.grid.step:
+            with self.f.loop(y0, y1) as group:
+                self._rows(group, ints)
+            return
+        last = integer(self.grid.row_groups - 1, I64)
+        with self.f.loop(y0, self.f.call("llvm.smin.i64", I64, y1, last)) as group:
+            self._rows(group, ints)
+        with self.f.loop(self.f.call("llvm.smax.i64", I64, y0, last), y1):
+            self._end(self._narrow, {**ints, "y0": Affine(None, 0)})
+
+    def _end(self, lanes: Lanes, ints: Mapping[str, IntValue]) -> None:
+        """The last columns, in narrower vectors."""
+        first, last = self.grid.width - lanes.count, self.grid.width - 1
+        region = Region((0 if self.grid.step else first, last), slice(None))  # pixels in a row are all the same
+        self._print(region, Affine(None, first), ints, lanes)
+
+    def _start(self, number: Register, together: int, whole: int) -> Affine:
+        """Where a block begins: the last one ends with the whole."""
+        if whole <= together:
+            return Affine(None, 0)
+        first = self.f.binary("mul nsw", number, integer(together, I64)) if together > 1 else number
+        if whole % together:
+            first = self.f.call("llvm.smin.i64", I64, first, integer(whole - together, I64))
+        return Affine(first, 0)
+
+    def _rows(self, group: Register, ints: Mapping[str, IntValue]) -> None:
+        """The blocks of one group of rows."""
+        grid, lanes = self.grid, self.lanes.count
+        whole = Region((0, grid.width - 1), slice(None))
+        if grid.step:
+            self._print(whole, self._start(group, grid.step, grid.width), {**ints, "y0": Affine(None, 0)})
+            return
+        ints = {**ints, "y0": self._start(group, grid.rows, grid.height)}
+        blocks, inside = self._blocks, self._inside()
+        if (inside is None or inside == whole) and blocks == 1:
+            self._print(Region((0, min(grid.width, lanes) - 1), slice(None)), Affine(None, 0), ints)
+        elif inside is None or inside == whole:
+            with self.f.loop(integer(0, I64), integer(blocks, I64)) as number:
+                self._print(whole, self._start(number, lanes, grid.width), ints)
+        else:
+            self._edges_apart(group, inside, blocks, ints)
+        if self._narrow:
+            self._end(self._narrow, ints)
+
+    @property
+    def _blocks(self) -> int:
+        """Of columns, in a row."""
+        return self.grid.width // self.lanes.count if self._narrow else ceil_div(self.grid.width, self.lanes.count)
+
+    def _edges_apart(self, group: Register, inside: Region, blocks: int, ints: Mapping[str, IntValue]) -> None:
+        """Blocks where no condition fails in a loop of their own, and then the others with all conditions."""
+        grid, lanes = self.grid, self.lanes.count
+        first, behind = self._blocks_inside(inside)
+        last = self.f.choose(self._is_inside(group, inside), integer(behind, I64), integer(first, I64))
+        with self.f.loop(integer(first, I64), last) as number:
+            self._print(inside, self._start(number, lanes, grid.width), ints)
+        done = self.f.binary("sub nsw", last, integer(first, I64))
+        with self.f.loop(integer(0, I64), self.f.binary("sub nsw", integer(blocks, I64), done)) as number:
+            skipped = self.f.choose(self.f.compare("icmp sge", number, integer(first, I64)), done, integer(0, I64))
+            place = self.f.binary("add nsw", number, skipped)
+            self._print(Region((0, grid.width - 1), slice(None)), self._start(place, lanes, grid.width), ints)
+
+    def _inside(self) -> Region | None:
+        """Where no condition fails; None where that is too little for code of its own."""
+        grid, outline = self.grid, self._scene.outline
+        fine_columns, fine_rows = (each.undisturbed(outline.values) for each in (outline.columns, outline.rows))
+        if fine_columns.all() and fine_rows.all():
+            return Region((0, grid.width - 1), slice(None))
+        first, behind = run_of(fine_columns)
+        group, last_group = run_of(fine_rows)
+        region = Region((first, behind - 1), slice(group, last_group))
+        start, stop = self._blocks_inside(region)
+        if (stop - start) * (last_group - group) < LEAST_INSIDE * self._blocks * len(fine_rows):
+            return None
+        return region
+
+    def _blocks_inside(self, region: Region) -> tuple[int, int]:
+        """The blocks of columns that lie in a region: the first one, and the one behind the last."""
+        grid, lanes, (first, last) = self.grid, self.lanes.count, region.columns
+        starts = np.minimum(np.arange(self._blocks) * lanes, max(grid.width - lanes, 0))
+        found = np.flatnonzero((starts >= first) & (starts + lanes <= last + 1))
+        return (int(found[0]), int(found[-1]) + 1) if len(found) else (0, 0)
+
+    def _is_inside(self, group: Register, region: Region) -> Register:
+        """Whether a group of rows lies in a region."""
+        above = self.lanes.compare_ints("sge", Affine(group, 0), Affine(None, region.groups.start))
+        found = self.lanes.both(
+            above, self.lanes.compare_ints("slt", Affine(group, 0), Affine(None, region.groups.stop))
+        )
+        assert isinstance(found, Register)
+        return found
+
+    def _print(self, region: Region, x: Affine, ints: Mapping[str, IntValue], lanes: Lanes | None = None) -> None:
+        lanes = lanes or self.lanes
+        mask = lanes.first_lanes(self.grid.width) if self.grid.width < lanes.count else None
+        lanes.present = mask or lanes.present
+        with lanes.block():
+            LanePrinter(lanes, self._scene, region, x, ints, mask).print(self._statements)

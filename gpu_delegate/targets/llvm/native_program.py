@@ -1,0 +1,192 @@
+"""A graph and a kind of CPU go in; steps, their code as text, weights and a plan of memory come out, no machine code.
+
+Passes, fusion, views, tiles and the plan of memory are those of the GPU path (lower.py); what differs is in the tuning
+(tuning.py), in the order of values in memory (planes.py), and in the code.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+import numpy as np
+
+from ...base.errors import UnsupportedError
+from ...device.device import Device
+from ...device.tile import Tile
+from ...model.graph import Graph, Tensor
+from ...model.layout import MapShape, Precision, Storage, Storages, shape_of
+from ...model.packing import Float32Array, output_floats
+from ...model.rewrite import float_data
+from ...passes.convolutions import whole_map_to_vector
+from ...passes.pipeline import PassReport
+from ...plan.body import Body
+from ...plan.compile_options import CompileOptions
+from ...plan.lower import lower_with
+from ...plan.memory.memory_options import MemoryOptions
+from ...plan.memory.memory_plan import MemoryPlan
+from ...plan.memory.records import UsageRecord
+from ...plan.partial_sums import PartialSum
+from ...plan.placement import OuterLifetime, plan_memory, usage_records
+from ...plan.vector_work import VectorWork
+from ...plan.views import Views
+from ..glsl.compiled_graph import rewrite_graph
+from .depth_to_space_kernel import is_spread, spread_function
+from .ir import Module
+from .machine import CpuTarget
+from .native_kernel import KnownFunctions, LlvmKernel, pixel_function
+from .native_tuning import cpu_device
+from .pixel_needs import local_tensors, pixels_of_steps
+from .planes import FLOAT_BYTES, LINE_FLOATS, tensor_floats, to_planes
+from .strips import StepPixels, kept_together, sections
+from .vectors import in_functions, vector_function
+
+_PASSES = (whole_map_to_vector,)  # after those of all targets
+# LLVM takes about a second for a megabyte of text, and for long functions of many conditions up to five
+MOST_FUNCTION_BYTES = 5_000_000
+MOST_MODEL_BYTES = 16_000_000
+
+
+@dataclass(frozen=True)
+class NativeProgram:
+    """A model as a list of calls with their memory. Offsets of weights and constants are in floats, 16 to a line."""
+
+    source: Graph  # as read
+    graph: Graph  # after the passes
+    passes: tuple[PassReport, ...]
+    declined: tuple[str, ...]
+    target: CpuTarget
+    kernels: tuple[LlvmKernel, ...]  # in order
+    text: str  # of the module with all functions
+    weights: Float32Array  # of all kernels, and constants behind them
+    weight_offsets: tuple[int, ...]  # of each kernel
+    constants: Mapping[int, int]  # what kernels read like tensors, and outputs: the offset among the weights
+    records: tuple[UsageRecord, ...]
+    plan: MemoryPlan
+    storages: Storages
+    views: Views
+    pixels: tuple[StepPixels, ...]  # of each kernel: what strips go by
+    local: frozenset[int]  # tensors between kernels that take turns: whole they are never there
+    precision: Precision = "fp32"
+
+    def tensor(self, number: int) -> Tensor:
+        """A tensor as in the file: its own shape and type. Those that passes have made are as in `graph`."""
+        return self.source.tensors.get(number) or self.graph.tensors[number]
+
+    @property
+    def stored(self) -> tuple[int, ...]:
+        """Tensors that the kernels write to memory, in order."""
+        return tuple(dict.fromkeys(t for kernel in self.kernels for t in kernel.outputs))
+
+
+def compile_native(
+    source: Graph,
+    target: CpuTarget,
+    fuse: bool = True,
+    keep_all: bool = False,
+    module: Module | None = None,
+    uses_views: bool = True,
+) -> NativeProgram:
+    """Decide everything about a model; `fuse` and `keep_all` are CompileOptions', `uses_views` MemoryOptions'.
+    Functions go into a module if given.
+
+    Raises UnsupportedError for a model with unsupported ops, too many weights or too much code, DeviceError for too
+    much memory.
+    """
+    graph, reports = rewrite_graph(source, fuse, _PASSES)
+    module = module or Module()
+    before = module.shared_bytes
+
+    def makes(device: Device, storages: Storages) -> _NativeKernels:
+        return _NativeKernels(module, target, storages, before)
+
+    lowered = lower_with(makes, graph, cpu_device(target), CompileOptions(fuse).with_memory(uses_views=uses_views))
+    graph, kernels = lowered.graph, lowered.kernels
+    records = usage_records(graph, kernels, lowered.storages, lowered.views, _size_bytes)
+    pixels = pixels_of_steps(graph, kernels, lowered.views)
+    found = sections(pixels, target.caches.l2_bytes)
+    local = frozenset[int]() if keep_all else local_tensors(graph, kernels, lowered.views, found)
+    records = tuple(kept_together(records, found))
+    planner = MemoryOptions("naive" if keep_all else "arena").strategy.plan
+    plan = plan_memory(source.name, records, lowered.views, planner, FLOAT_BYTES * LINE_FLOATS)
+    planes = _constants(graph, kernels)
+    weights, offsets = _joined([*(kernel.weights for kernel in kernels), *planes.values()])
+    constants = dict(zip(planes, offsets[len(kernels) :], strict=True))
+    return NativeProgram(
+        source, graph, reports, lowered.declined, target, kernels, module.text, weights, offsets[: len(kernels)],
+        MappingProxyType(constants), records, plan, lowered.storages, lowered.views, tuple(pixels), local,
+    )  # fmt: skip
+
+
+def _constants(graph: Graph, kernels: Sequence[LlvmKernel]) -> Mapping[int, Float32Array]:
+    """The planes of constants that kernels read like tensors, and of those that are outputs."""
+    tensors = graph.tensors
+    read = dict.fromkeys(t for kernel in kernels for t in kernel.inputs if tensors[t].is_constant)
+    values = {t: float_data(tensors[t]) for t in read}
+    values |= {t: output_floats(tensors[t]) for t in graph.outputs if tensors[t].is_constant}
+    return {t: to_planes(each, shape_of(tensors[t])) for t, each in values.items()}
+
+
+def native_records(program: NativeProgram, always: OuterLifetime) -> list[UsageRecord]:
+    """Lifetimes of its tensors if the caller had inputs and outputs so."""
+    graph, kernels, views = program.graph, program.kernels, program.views
+    records = usage_records(graph, kernels, program.storages, views, _size_bytes, always)
+    return kept_together(records, sections(program.pixels, program.target.caches.l2_bytes))
+
+
+@dataclass(frozen=True)
+class _NativeKernels:
+    """Makes the functions of a program; equal ones are one."""
+
+    module: Module
+    target: CpuTarget
+    storages: Storages
+    before: int  # bytes of what the module had already
+    known: KnownFunctions = field(default_factory=dict)
+
+    def pixel(
+        self, body: Body, prologue: VectorWork, tile: Tile, left: Sequence[PartialSum], signature: str
+    ) -> LlvmKernel:
+        """A body's function; the tuning leaves vector nodes to functions of their own."""
+        assert not prologue.nodes
+        assert not left
+        before = self.module.shared_bytes
+        if is_spread(body):
+            made = spread_function(self.module, self.module.new_name("k"), body, self.target.lanes, self.storages)
+            made = self._shared(made)
+        else:
+            made = pixel_function(self.module, body, tile, self.target, self.storages, self.known)
+        self._check_length(made, before)
+        return replace(made, signature=signature)
+
+    def vectors(self, work: VectorWork, outputs: Sequence[int]) -> Sequence[LlvmKernel]:
+        """Functions that store all values of vector nodes."""
+        made = []
+        for nodes in in_functions(work):
+            name = self.module.new_name("k")
+            kernel = vector_function(self.module, name, replace(work, nodes=nodes), self.target.lanes)
+            before = self.module.shared_bytes
+            made.append(self._shared(kernel))
+            self._check_length(made[-1], before)
+        return made
+
+    def _shared(self, made: LlvmKernel) -> LlvmKernel:
+        return replace(made, symbol=self.module.shared(made.symbol))
+
+    def _check_length(self, made: LlvmKernel, before: int) -> None:
+        """Raises UnsupportedError for what LLVM would take longer for than anybody waits at the first start."""
+        own, together = self.module.shared_bytes - before, self.module.shared_bytes - self.before
+        for what, found, most in ((made.name, own, MOST_FUNCTION_BYTES), ("the model", together, MOST_MODEL_BYTES)):
+            if found > most:
+                sizes = f"{found / 1e6:.1f} MB of code as text, at most {most / 1e6:.1f} are allowed"
+                raise UnsupportedError(f"{what} takes {sizes}: compiling it for the CPU would take too long")
+
+
+def _size_bytes(storage: Storage, shape: MapShape) -> int:
+    return FLOAT_BYTES * tensor_floats(shape, storage)
+
+
+def _joined(pieces: Sequence[Float32Array]) -> tuple[Float32Array, tuple[int, ...]]:
+    """Pieces one behind the other, each from the beginning of a cache line on, and where each begins."""
+    padded = [np.pad(piece.reshape(-1), (0, -piece.size % LINE_FLOATS)) for piece in pieces]
+    ends = np.cumsum([0, *(piece.size for piece in padded)]).tolist()
+    return np.concatenate([np.zeros(0, np.float32), *padded]), tuple(ends[:-1])

@@ -1,0 +1,159 @@
+"""An image or a NativeProgram goes in, a network that runs on the CPU comes out: BHWC arrays in, BHWC arrays out."""
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...base.disk_cache import DiskCache
+from ...base.errors import UsageError
+from ...model.graph import Graph
+from ...model.packing import Float32Array, check_values, in_file_type
+from ...programs.weights_cache import WeightsCache
+from .compiler import CompiledCode, native_target
+from .image import NativeImage, image_of
+from .loading import load_image, rounds_of, with_weights_reserved
+from .native_program import NativeProgram
+from .planes import FLOAT_BYTES, from_planes, planes_of, reserve_floats
+from .pool import WorkerPool, default_threads
+from .work import StepAddresses, WorkTable
+
+_PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_int32] * 4)
+
+
+class NativeNetwork:
+    """One model as machine code, with memory of its own. Not for use from several threads at once."""
+
+    def __init__(
+        self,
+        image: NativeImage,
+        code: CompiledCode,
+        pool: WorkerPool,
+        owns_pool: bool = False,
+        weights_cache: WeightsCache | None = None,
+    ) -> None:
+        """Image and code as load_image gives them."""
+        self.image, self.pool, self._cache = image, pool, weights_cache
+        self._code, self._owns_pool = code, owns_pool
+        self._arena = reserve_floats(image.arena_floats)
+        for tensor, place in image.constants.items():  # nothing else ever lies there
+            memory = self.memory(tensor)
+            memory[:] = image.weights[place : place + memory.size]
+        inputs, outputs = ([image.tensors[t].own for t in side] for side in (image.inputs, image.outputs))
+        self.input_shapes, self.input_dtypes = ([t.shape for t in inputs], [np.dtype(t.dtype) for t in inputs])
+        self.output_shapes, self.output_dtypes = ([t.shape for t in outputs], [np.dtype(t.dtype) for t in outputs])
+        self._pointers = [self._addresses(step.tensors) for step in image.steps]
+        self.steps = [self._step(number) for number in range(len(image.steps))]
+        self._table = WorkTable(image.rounds, self.steps)
+
+    @classmethod
+    def load(
+        cls,
+        graph: Graph,
+        threads: int | None = None,
+        pool: WorkerPool | None = None,
+        cache: DiskCache | None = None,
+        weights_cache: WeightsCache | None = None,
+    ) -> "NativeNetwork":
+        """A network for this machine, in a pool that may have others, or by so many threads of its own.
+
+        Weights and machine code are those of `weights_cache`, if there is one. Raises UnsupportedError for what it
+        cannot compute, DeviceError without LLVM, UsageError for TEXELFLOW_CPU and for what `weights_cache` refuses.
+        """
+        target = native_target()
+        used = pool or WorkerPool(target, threads or default_threads())
+
+        def make() -> tuple[NativeImage, CompiledCode]:
+            return load_image(graph, target, used.threads, cache)
+
+        facts = {"backend": "the CPU's own code", "processor": target.name, "threads": used.threads}
+        image, code = weights_cache.shared(graph, facts, make) if weights_cache else make()
+        return cls(image, code, used, owns_pool=pool is None, weights_cache=weights_cache)
+
+    def run(self, inputs: Sequence[npt.NDArray[Any]] | npt.NDArray[Any] | None = None) -> tuple[npt.NDArray[Any], ...]:
+        """Output tensors, as copies, for one input tensor or one per input; without any, for what is in memory.
+
+        Raises UsageError for other inputs than the model's.
+        """
+        if inputs is not None:
+            self._write_inputs((inputs,) if isinstance(inputs, np.ndarray) else inputs)
+        self.compute()
+        return tuple(self.read(number) for number in self.image.outputs)
+
+    def compute(self) -> None:
+        """All steps, on the inputs that are in memory; one call, without Python's lock.
+
+        Raises UsageError as check_run, InferenceError where TensorFlow Lite would refuse to run: indices out of range.
+        """
+        self.check_run()
+        self.pool.run(self._table)
+        if faults := self.image.faults:
+            faults.check(self.read(faults.tensor))
+
+    def check_run(self) -> None:
+        """Raise UsageError before the WeightsCache is finalized, if it is in one."""
+        if self._cache:
+            self._cache.check_run()
+
+    def write(self, tensor: int, values: npt.NDArray[Any]) -> None:
+        """Values of a tensor: exactly its type and shape in the file, all finite. Raises UsageError for others."""
+        stored = self.image.tensors[tensor]
+        shape, checked = stored.shape, check_values(values, stored.own)
+        planes = planes_of(self.memory(tensor), shape, stored.storage)
+        planes[: shape.channels] = checked.reshape(shape.rows, shape.width, shape.channels).transpose(2, 0, 1)
+
+    def read(self, tensor: int) -> npt.NDArray[Any]:
+        """A stored tensor in its type and shape in the file."""
+        stored = self.image.tensors[tensor]
+        values = from_planes(self.memory(tensor), stored.shape, stored.storage)
+        return in_file_type(values, stored.own).reshape(stored.own.shape)
+
+    def memory(self, tensor: int) -> Float32Array:
+        """The floats of a stored tensor as they lie in memory (planes.py). Raises KeyError for one that is not."""
+        stored = self.image.tensors[tensor]
+        return self._arena[stored.place : stored.place + stored.floats]
+
+    def close(self) -> None:
+        """End its own threads, which else go with it; later runs do without."""
+        if self._owns_pool:
+            self.pool.close()
+
+    def _write_inputs(self, arrays: Sequence[npt.NDArray[Any]]) -> None:
+        numbers = self.image.inputs
+        if len(arrays) != len(numbers):
+            raise UsageError(f"the model takes {len(numbers)} inputs, not {len(arrays)}")
+        for number, array in zip(numbers, arrays, strict=True):
+            self.write(number, array)
+
+    def _addresses(self, places: Sequence[tuple[bool, int]]) -> npt.NDArray[np.int64]:
+        """Where tensors are: among the weights, or in the arena."""
+        starts = {True: self.image.weights.ctypes.data, False: self._arena.ctypes.data}
+        return np.array([starts[of_weights] + FLOAT_BYTES * place for of_weights, place in places], np.int64)
+
+    def _step(self, number: int) -> StepAddresses:
+        step = self.image.steps[number]
+        weights = self.image.weights.ctypes.data + FLOAT_BYTES * step.weights
+        return StepAddresses(self._code.address(step.symbol), self._pointers[number].ctypes.data, weights, step.local)
+
+
+class CheckedNetwork(NativeNetwork):
+    """A network with the program that it was made of; all that its plan has a place for can be read and written."""
+
+    def __init__(self, compiled: NativeProgram, code: CompiledCode, pool: WorkerPool | None = None) -> None:
+        self.compiled = compiled
+        pool = pool or WorkerPool(compiled.target, 1)
+        rounds = rounds_of(compiled, pool.threads)
+        image = image_of(compiled, code.object_code, rounds, compiled.plan.offsets)
+        super().__init__(with_weights_reserved(image), code, pool)
+
+    def run_step(self, number: int) -> None:
+        """One step, on what its inputs have been given."""
+        step = self.image.steps[number]
+        self.run_part(number, (0, step.row_groups), (0, step.slice_blocks))
+
+    def run_part(self, number: int, groups: tuple[int, int], blocks: tuple[int, int]) -> None:
+        """Some of a step's row groups and slice blocks: from the first number of each on, up to the second."""
+        step = self.steps[number]
+        _PROTOTYPE(step.kernel)(step.tensors, step.weights, *groups, *blocks)

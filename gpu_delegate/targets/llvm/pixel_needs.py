@@ -1,0 +1,86 @@
+"""The steps of a network go in, what strips.py needs to know of them comes out: which need but the same pixels."""
+
+from collections.abc import Sequence
+
+from ...model.graph import Graph, Node
+from ...model.layout import MapShape, shape_of
+from ...ops.nodes import computed_weights, is_elementwise, is_pixelwise_contraction, is_scatter
+from ...plan.views import Views
+from .cutting import StepSize
+from .native_kernel import LlvmKernel
+from .planes import FLOAT_BYTES
+from .strips import PixelSource, StepPixels
+
+_WORK_OF_A_FLOAT = 2  # multiply-adds that take as long as reading or writing one in the second cache
+
+
+def pixels_of_steps(graph: Graph, steps: Sequence[LlvmKernel], views: Views) -> list[StepPixels]:
+    """What each step computes and reads, in order."""
+    writers: dict[int, list[int]] = {}  # steps, by the tensor whose memory it is
+    found = []
+    for number, step in enumerate(steps):
+        found.append(_pixels_of(graph, step, writers, views))
+        for tensor in step.outputs:
+            writers.setdefault(views.place(tensor)[0], []).append(number)
+    return found
+
+
+def local_tensors(graph: Graph, steps: Sequence[LlvmKernel], views: Views, found: Sequence[range]) -> frozenset[int]:
+    """Tensors in memory of their own that no step outside of the section reads: whole they are never there."""
+    readers: dict[int, list[int]] = {}
+    for number, step in enumerate(steps):
+        for tensor in step.inputs:
+            readers.setdefault(tensor, []).append(number)
+    shared = {*graph.inputs, *graph.outputs, *views.inside, *(view.parent for view in views.inside.values())}
+    return frozenset(
+        tensor
+        for section in found
+        if len(section) > 1
+        for number in section
+        for tensor in steps[number].outputs
+        if tensor not in shared and all(reader in section for reader in readers.get(tensor, ()))
+        if _sides(shape_of(graph.tensors[tensor])) == _sides(_domain(graph, steps[number]))
+    )
+
+
+def _pixels_of(graph: Graph, step: LlvmKernel, writers: dict[int, list[int]], views: Views) -> StepPixels:
+    domain, outputs = _domain(graph, step), [shape_of(graph.tensors[tensor]) for tensor in step.outputs]
+    moved = [shape_of(graph.tensors[tensor]) for tensor in (*step.inputs, *step.outputs)]
+    work = step.macs + _WORK_OF_A_FLOAT * sum(4 * shape.texels for shape in moved)
+    sources = [
+        PixelSource(writer, views.place(tensor) == (tensor, 0) and _needs_its_pixel(graph, step, tensor))
+        for tensor in step.inputs
+        for writer in writers.get(views.place(tensor)[0], ())
+    ]
+    return StepPixels(
+        StepSize(step.row_groups, step.slice_blocks, work),
+        domain.pixels,
+        step.group_pixels,
+        tuple(sources),
+        pixel_bytes=FLOAT_BYTES * sum(4 * shape.slices for shape in outputs),
+        weights_bytes=FLOAT_BYTES * step.weights.size,
+    )
+
+
+def _domain(graph: Graph, step: LlvmKernel) -> MapShape:
+    """The map over whose pixels a step runs."""
+    node = step.nodes[0]
+    return shape_of(graph.tensors[node.inputs[0] if is_scatter(node) else node.outputs[0]])
+
+
+def _needs_its_pixel(graph: Graph, step: LlvmKernel, tensor: int) -> bool:
+    """Whether a step needs of a tensor the pixel that it computes, and no other."""
+    sides = _sides(_domain(graph, step))
+    readers = [node for node in step.nodes if tensor in node.inputs]
+    same = _sides(shape_of(graph.tensors[tensor])) == sides
+    return same and bool(readers) and all(_is_of_pixels(graph, node, tensor) for node in readers)
+
+
+def _is_of_pixels(graph: Graph, node: Node, tensor: int) -> bool:
+    if tensor in computed_weights(node):
+        return False
+    return is_elementwise(node) or is_scatter(node) or is_pixelwise_contraction(graph, node)
+
+
+def _sides(shape: MapShape) -> tuple[int, int, int]:
+    return shape.batch, shape.height, shape.width

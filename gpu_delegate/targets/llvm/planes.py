@@ -1,0 +1,65 @@
+"""Tensors as CPU kernels store them: a shape goes in, sizes and strides come out; BHWC arrays become planes and back.
+
+A map lies in planes, one for each channel: the rows of the whole batch, one behind the other. Channels are filled up to
+whole slices of four, as in PHWC4, with planes of zeros. Planes begin at whole cache lines and are an odd number of them
+long, so that the same place in several planes never falls into one set of a cache. A tensor of one pixel, a vector, is
+so many floats in a row instead; a plain output of one channel is one plane. Kernels may read, and never use, a margin
+in front of a tensor and behind it.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from ...model.layout import PHWC4, MapShape, Storage, ceil_div
+from ...model.packing import Float32Array
+
+FLOAT_BYTES = 4
+LINE_FLOATS = 16  # of a cache line, and of the widest vector
+MARGIN_FLOATS = 256  # in front of and behind all tensors
+
+
+def plane_floats(shape: MapShape) -> int:
+    """Floats from one plane of a map to the next; 1 for vectors, whose channels are neighbors."""
+    return 1 if shape.is_vector else LINE_FLOATS * (ceil_div(shape.pixels, LINE_FLOATS) | 1)
+
+
+def tensor_floats(shape: MapShape, storage: Storage = PHWC4) -> int:
+    """Floats that a tensor takes, in whole cache lines, without margins."""
+    planes = 1 if storage.lanes == 1 else 4 * shape.slices
+    return LINE_FLOATS * ceil_div(planes * plane_floats(shape), LINE_FLOATS)
+
+
+def reserve_floats(count: int) -> Float32Array:
+    """Zeros whose first float begins a cache line, with margins on both sides that are no part of the array."""
+    whole = np.zeros(count + 2 * MARGIN_FLOATS + LINE_FLOATS, np.float32)
+    start = MARGIN_FLOATS - whole.ctypes.data // whole.itemsize % LINE_FLOATS + LINE_FLOATS
+    return whole[start : start + count]
+
+
+def in_reserved(values: Float32Array) -> Float32Array:
+    """A copy that lies so."""
+    floats = reserve_floats(values.size)
+    floats[:] = values
+    return floats
+
+
+def planes_of(data: Float32Array, shape: MapShape, storage: Storage = PHWC4) -> npt.NDArray[np.float32]:
+    """The planes of a tensor in memory as an array (planes, rows of the batch, width), which shares its memory."""
+    planes = 1 if storage.lanes == 1 else 4 * shape.slices
+    stride = plane_floats(shape)
+    return data[: planes * stride].reshape(planes, stride)[:, : shape.pixels].reshape(planes, shape.rows, shape.width)
+
+
+def to_planes(values_bhwc: Float32Array, shape: MapShape) -> Float32Array:
+    """A BHWC array of the shape -> its floats in memory, with zeros past the last channel."""
+    data = reserve_floats(tensor_floats(shape))
+    values = values_bhwc.reshape(shape.rows, shape.width, shape.channels)
+    planes_of(data, shape)[: shape.channels] = values.transpose(2, 0, 1)
+    return data
+
+
+def from_planes(data: Float32Array, shape: MapShape, storage: Storage = PHWC4) -> Float32Array:
+    """The floats of a tensor in memory -> BHWC."""
+    planes = planes_of(data, shape, storage)[: shape.channels]
+    values = planes.reshape(shape.channels, shape.batch, shape.height, shape.width)
+    return np.ascontiguousarray(values.transpose(1, 2, 3, 0))

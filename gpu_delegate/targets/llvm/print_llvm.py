@@ -1,0 +1,422 @@
+"""Statements of kernels (code.py) go in, LLVM's instructions on lanes of pixels come out, as print_glsl.py makes GLSL.
+
+Variables are registers from the start: where loops and branches meet, those that change get a phi. Loads stand where
+they are first needed. Where pixels lie, and which count, is printed by print_positions.py.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import count, groupby
+from types import MappingProxyType
+from typing import Any
+
+from ...base.errors import UnsupportedError
+from ...code.vocabulary import (
+    AcrossLanes,
+    AddTo,
+    Assign,
+    Choose,
+    ChooseLanes,
+    Declare,
+    Elementwise,
+    ForEach,
+    Keep,
+    Lane,
+    LoadFrom,
+    Name,
+    Operand,
+    Operation,
+    Repeated,
+    Reserve,
+    Splat,
+    Statement,
+    StoreTo,
+    Tap,
+    Vector,
+    Weight,
+    When,
+    type_of,
+    values_in,
+)
+from .ir import I1, Register
+from .kernel_context import Region, Scene
+from .lanes import Affine, FloatValue, IntValue, Lanes, PlaneMemory
+from .native_elementwise import elementwise_vectors
+from .print_positions import FLOAT_CONDITIONS, PositionPrinter, Texels
+from .vector_math import OwnNumbers
+
+_LAZY = (LoadFrom, Tap, Weight)
+
+
+class LanePrinter(PositionPrinter):
+    """Prints statements for one block of pixels after the other."""
+
+    def __init__(
+        self,
+        lanes: Lanes,
+        scene: Scene,
+        region: Region,
+        first_column: Affine,
+        ints: Mapping[str, IntValue],
+        mask: Register | None,
+    ) -> None:
+        """`mask` says which pixels the block has, where they are not as many as there are lanes."""
+        super().__init__(lanes, scene, region, first_column, ints)
+        self.mask = mask
+        self._variables: dict[str, Texels] = {}
+        self._values: dict[str, Texels] = {}  # of names that never change
+        self._changing: frozenset[str] = frozenset()
+        self._strided: dict[tuple[str, str, int], dict[int, tuple[FloatValue, IntValue]]] = {}
+        channel = scene.channel
+        weights = self.f.hidden(scene.weights) if channel is None else self.f.at(scene.weights, channel)
+        self._weights = PlaneMemory(weights, 4, 1)
+        self._together = 4 if scene.channel is None else 1  # channels of a slice
+
+    # Statements -------------------------------------------------------------------------------------------------------
+
+    def print(self, statements: Sequence[Statement]) -> None:
+        """Everything for one block."""
+        self._changing = frozenset(_changed(statements))
+        with self.lanes.block():
+            self._all(statements)
+            self._flush()
+
+    def _all(self, statements: Sequence[Statement]) -> None:
+        for adds, group in groupby(statements, lambda each: isinstance(each, AddTo)):
+            if adds:
+                self._add_to([each for each in group if isinstance(each, AddTo)])
+            else:
+                for each in group:
+                    self._statement(each)
+
+    def _statement(self, statement: Statement) -> None:
+        if isinstance(statement, Declare):
+            self._declare(statement)
+        elif isinstance(statement, Assign):
+            self._variables[statement.name.name] = self.texels(statement.value)
+        elif isinstance(statement, Reserve):
+            self._variables |= dict.fromkeys((name.name for name in statement.names), (0.0,) * self._together)
+        elif isinstance(statement, StoreTo):
+            self._store(statement)
+        elif isinstance(statement, ForEach):
+            self._for_each(statement.over, statement.body)
+        elif isinstance(statement, When):
+            self._when(statement)
+        else:
+            raise UnsupportedError(f"{type(statement).__name__} has no code for the CPU")
+
+    def _declare(self, statement: Declare) -> None:
+        name, value = statement.name, statement.value
+        if name.name in self._changing:
+            self._variables[name.name] = self.texels(value)
+        elif name.type in ("int", "bool", "float") or isinstance(value, _LAZY):
+            self._declared[name.name] = value
+        else:
+            self._values[name.name] = self.texels(value)
+
+    def _add_to(self, statements: Sequence[AddTo]) -> None:
+        """Sums of products, term by term, so that sums whose terms have the same weight take it from one register."""
+        sums = [(each.name.name, list(_terms(each.value))) for each in statements]
+        for number in range(max(len(terms) for _, terms in sums)):
+            terms_now = [(name, terms[number]) for name, terms in sums if number < len(terms)]
+            for _, same in groupby(terms_now, lambda each: _weight_of(each[1])):
+                self._add_terms(list(same))
+
+    def _add_terms(self, terms: Sequence[tuple[str, Operand]]) -> None:
+        products = [(name, self._factors(term)) for name, term in terms]
+        totals = {name: list(self._variables[name]) for name, _ in terms}
+        for lane in range(self._together):
+            for name, (left, right) in products:
+                total = self.lanes.floats(totals[name][lane])
+                if right is None:
+                    totals[name][lane] = self.lanes.math.add(total, self.lanes.floats(left[lane]))
+                else:
+                    first, second = self.lanes.floats(left[lane]), self.lanes.floats(right[lane])
+                    totals[name][lane] = self.f.fma(first, second, total)
+        self._variables |= {name: tuple(total) for name, total in totals.items()}
+
+    def _factors(self, term: Operand) -> tuple[Texels, Texels | None]:
+        if isinstance(term, Operation) and term.operation == "multiply":
+            left, right = term.operands
+            return self.texels(left), self.texels(right)
+        return self.texels(term), None
+
+    # Blocks -----------------------------------------------------------------------------------------------------------
+
+    def _for_each(self, over: Sequence[tuple[Name, int]], body: Sequence[Statement]) -> None:
+        if not over:
+            self._all(body)
+            return
+        (name, count), *inner = over
+        if count == 1:
+            self._ints[name.name] = Affine(None, 0)
+            with self.lanes.block():
+                self._for_each(inner, body)
+            return
+        self._settle()
+        carried = [each for each in dict.fromkeys(_changed(body)) if each in self._variables]
+        before = [self.lanes.floats(value) for each in carried for value in self._variables[each]]
+        with self.f.repeat(count, before) as (index, current, following):
+            self._ints[name.name] = Affine(index, 0)
+            self._set(carried, current)
+            with self.lanes.block(), self._own_values():
+                self._for_each(inner, body)
+                following += [self.lanes.floats(value) for each in carried for value in self._variables[each]]
+                self._flush()
+        self._set(carried, following)
+
+    def _when(self, statement: When) -> None:
+        condition = self._condition(statement.condition)
+        if isinstance(condition, bool):
+            self._all(statement.body if condition else ())
+            return
+        self._settle()
+        carried = [each for each in dict.fromkeys(_changed(statement.body)) if each in self._variables]
+        if condition.type != I1:
+            self._masked(condition, carried, statement.body)
+            return
+        before = [self.lanes.floats(value) for each in carried for value in self._variables[each]]
+        with self.f.branch(condition, before) as after, self.lanes.block(), self._own_values():
+            self._all(statement.body)
+            after += [self.lanes.floats(value) for each in carried for value in self._variables[each]]
+            self._flush()
+        self._set(carried, after)
+
+    def _masked(self, condition: Register, carried: Sequence[str], body: Sequence[Statement]) -> None:
+        """Statements for some lanes: what they store and assign counts there."""
+        outer, before = self.mask, {each: self._variables[each] for each in carried}
+        both = condition if outer is None else self.lanes.both(outer, condition)
+        assert isinstance(both, Register)
+        self.mask = both
+        self._all(body)
+        self._flush()
+        self.mask = outer
+        for each, values in before.items():
+            now = zip(self._variables[each], values, strict=True)
+            self._variables[each] = tuple(self.lanes.select(condition, new, old) for new, old in now)
+
+    def _set(self, names: Sequence[str], values: Sequence[Register]) -> None:
+        for number, name in enumerate(names):
+            self._variables[name] = tuple(values[self._together * number : self._together * (number + 1)])
+
+    def _settle(self) -> None:
+        """Load what waits to be needed, and store what waits for others, in front of a block of its own."""
+        self._flush()
+        for name, value in list(self._declared.items()):
+            if name not in self._values and isinstance(value, _LAZY):
+                self._values[name] = self.texels(value)
+
+    @contextmanager
+    def _own_values(self) -> Iterator[None]:
+        """What is declared or computed inside is forgotten behind."""
+        declared, values, variables = dict(self._declared), dict(self._values), set(self._variables)
+        yield
+        self._declared, self._values = declared, values
+        self._variables = {name: value for name, value in self._variables.items() if name in variables}
+
+    # Stores -----------------------------------------------------------------------------------------------------------
+
+    def _store(self, statement: StoreTo) -> None:
+        memory = self.scene.memories[statement.target]
+        at, value = self._int(statement.at), statement.value
+        if statement.target in self.scene.plain:
+            values = (self._float(value),) if type_of(value) == "float" else self.texels(value)
+            self._store_values(statement.target, memory.pointer, self.lanes.times(at, len(values)), values)
+            return
+        texels = self.texels(value)
+        for channel, each in enumerate(texels):
+            place = self.lanes.add(self.lanes.times(at, memory.scale), Affine(None, memory.step * channel))
+            self._store_values(statement.target, memory.pointer, place, (each,))
+
+    def _store_values(self, target: str, pointer: Register, at: IntValue, values: Texels) -> None:
+        """Values that lie one behind the other, for each lane."""
+        if not isinstance(at, Affine):
+            for number, value in enumerate(values):
+                self.lanes.scatter(pointer, self.lanes.add(at, Affine(None, number)), value, self.mask)
+            return
+        if at.step in (0, 1) and len(values) == 1:
+            self.lanes.store(pointer, at, values[0], self.mask)
+            return
+        for number, value in enumerate(values):
+            place = Affine(at.register, at.constant + number, at.step)
+            if at.step in (2, 4) and self.mask is None:
+                self._store_strided(target, pointer, place, value)
+            elif at.step == 0:
+                self.lanes.store(pointer, place, value, None)
+            else:
+                self.lanes.scatter(pointer, place, value, self.mask)
+
+    def _store_strided(self, target: str, pointer: Register, at: Affine, value: FloatValue) -> None:
+        """Wait for the values in between, and store them together."""
+        key = (target, at.register.text if at.register else "", at.step)
+        waiting = self._strided.setdefault(key, {})
+        waiting[at.constant] = (value, at)
+        for first in range(at.constant - at.step + 1, at.constant + 1):
+            run = range(first, first + at.step)
+            if all(place in waiting for place in run):
+                parts = self.lanes.interleaved([waiting.pop(place)[0] for place in run])
+                for number, part in enumerate(parts):
+                    place = Affine(at.register, first + number * self.lanes.count, 1)
+                    self.lanes.store(pointer, place, part, None)
+                return
+
+    def _flush(self) -> None:
+        """Store what has waited in vain."""
+        for (target, _, _), waiting in self._strided.items():
+            for value, at in waiting.values():
+                self.lanes.scatter(self.scene.memories[target].pointer, at, value, self.mask)
+        self._strided.clear()
+
+    # Vectors ----------------------------------------------------------------------------------------------------------
+
+    def texels(self, value: Operand) -> Texels:
+        """The lanes of a vector; those of a float or a number are that."""
+        return _WORDS[type(value)](self, value)
+
+    def _name(self, value: Name) -> Texels:
+        name = value.name
+        if name in self._variables:
+            return self._variables[name]
+        if name in self._values:
+            found: Texels = self._values[name]
+            return found
+        if value.type == "float":
+            return (self._float(value),) * self._together
+        self._values[name] = self.texels(self._declared[name])
+        return self._name(value)
+
+    def _operation(self, value: Operation) -> Texels:
+        if value.type == "float":
+            return (self._float(value),) * self._together
+        operands = value.operands
+        if value.operation == "add":
+            for term, product in (operands, operands[::-1]):
+                if isinstance(product, Operation) and product.operation == "multiply" and product.type == "vec4":
+                    return self._multiply_add(*product.operands, term)
+        parts = [self.texels(each) for each in operands]
+        return tuple(self._arithmetic(value.operation, *each) for each in zip(*parts, strict=True))
+
+    def _multiply_add(self, *operands: Operand) -> Texels:
+        parts = zip(*map(self.texels, operands), strict=True)
+        return tuple(self.f.fma(*map(self.lanes.floats, each)) for each in parts)
+
+    def _elementwise(self, value: Elementwise) -> Texels:
+        operands = [self.texels(each) for each in value.operands]
+        found: dict[tuple[str, ...], Register] = {}
+        results = []
+        for each in zip(*operands, strict=True):
+            parts = [self.lanes.floats(part) for part in each]
+            key = tuple(part.text for part in parts)
+            if key not in found:
+                found[key] = elementwise_vectors(self.f, value, parts, self._own_numbers(value))
+            results.append(found[key])
+        return tuple(results)
+
+    def _own_numbers(self, value: Elementwise) -> OwnNumbers:
+        """The numbers of an op among the weights, by the order in which its code asks for them."""
+        order = count()
+
+        def load(number: float, kind: str) -> Register:
+            key = (value.op, value.attributes, next(order))
+            place = self.scene.tables.own_place(key, number, kind)
+            return self.lanes.once(("own", key), lambda: self.f.load(kind, self.f.at(self.scene.weights, place)))
+
+        return load
+
+    def _keep(self, value: Keep) -> Texels:
+        texels, other = self.texels(value.value), 0.0 if value.other is None else value.other
+        first = self.lanes.times(self._int(value.at), 4)
+        kept = []
+        for lane, each in enumerate(texels):
+            channel = Affine(None, lane) if self.scene.channel is None else Affine(self.scene.channel, 0)
+            holds = self._below(self.lanes.add(first, channel), value.channels)
+            kept.append(self.lanes.select(holds, each, other))
+        return tuple(kept)
+
+    def _tap(self, value: Tap) -> Texels:
+        """Where a window lies outside of its map, what stands in memory there is read and not used."""
+        condition = self._condition(value.valid)
+        if condition is False:
+            return self.texels(value.outside)
+        where = self._where(value.valid)
+        inside = value.value
+        if isinstance(inside, LoadFrom) and where is not None and where.ndim:
+            texels = self.lanes.load(self.scene.memories[inside.source], self._int(inside.at, where), self._together)
+        else:
+            texels = self.texels(inside)
+        if condition is True:
+            return texels
+        outside = zip(texels, self.texels(value.outside), strict=True)
+        mask = self.lanes.mask(condition)
+        return tuple(self.lanes.select(mask, each, other) for each, other in outside)
+
+    def _choose(self, value: Choose) -> Texels:
+        condition = self._condition(value.condition)
+        if isinstance(condition, bool):
+            return self.texels(value.value if condition else value.other)
+        parts = zip(self.texels(value.value), self.texels(value.other), strict=True)
+        return tuple(self.lanes.select(condition, *each) for each in parts)
+
+    def _choose_lanes(self, value: ChooseLanes) -> Texels:
+        compared = zip(self.texels(value.left), self.texels(value.right), strict=True)
+        pairs = ((self.lanes.floats(left), self.lanes.floats(right)) for left, right in compared)
+        holds = [self.lanes.math.compare(FLOAT_CONDITIONS[value.comparison], *pair) for pair in pairs]
+        parts = zip(holds, self.texels(value.value), self.texels(value.other), strict=True)
+        return tuple(self.lanes.select(*each) for each in parts)
+
+    def _load(self, value: LoadFrom) -> Texels:
+        return self.lanes.load(self.scene.memories[value.source], self._int(value.at), self._together)
+
+    def _weight(self, value: Weight) -> Texels:
+        return self.lanes.load(self._weights, self._int(value.at), self._together)
+
+
+def by_channels(statements: Iterable[Statement]) -> bool:
+    """Whether each channel of a slice is computed from the same channel of others."""
+    return not any(
+        isinstance(v, Lane | AcrossLanes | Vector | Repeated) for each in statements for v in values_in(each)
+    )
+
+
+def _terms(value: Operand) -> Iterator[Operand]:
+    """What is added, from the first to the last."""
+    if isinstance(value, Operation) and value.operation == "add":
+        yield from _terms(value.operands[0])
+        yield value.operands[1]
+    else:
+        yield value
+
+
+def _weight_of(term: Operand) -> Operand | None:
+    return term.operands[1] if isinstance(term, Operation) and term.operation == "multiply" else None
+
+
+def _changed(statements: Iterable[Statement]) -> Iterator[str]:
+    """Names of variables that get other values."""
+    for statement in statements:
+        if isinstance(statement, AddTo | Assign):
+            yield statement.name.name
+        elif isinstance(statement, ForEach | When):
+            yield from _changed(statement.body)
+
+
+_WORDS: Mapping[type, Callable[[LanePrinter, Any], Texels]] = MappingProxyType(
+    {
+        int: lambda printer, value: (float(value),) * printer._together,
+        float: lambda printer, value: (value,) * printer._together,
+        Name: LanePrinter._name,
+        Operation: LanePrinter._operation,
+        Lane: lambda printer, value: (printer._lane(value),) * 4,
+        AcrossLanes: lambda printer, value: (printer._float(value),) * 4,
+        Vector: lambda printer, value: tuple(printer._float(lane) for lane in value.lanes),
+        Splat: lambda printer, value: (value.value,) * printer._together,
+        Repeated: lambda printer, value: (printer.texels(value.value)[0],) * 4,
+        Elementwise: LanePrinter._elementwise,
+        Keep: LanePrinter._keep,
+        Choose: LanePrinter._choose,
+        ChooseLanes: LanePrinter._choose_lanes,
+        Tap: LanePrinter._tap,
+        LoadFrom: LanePrinter._load,
+        Weight: LanePrinter._weight,
+    }
+)

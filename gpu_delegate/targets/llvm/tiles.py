@@ -1,0 +1,62 @@
+"""A body and a tile for threads of a GPU go in, the tile and the lanes of its kernel for a CPU come out."""
+
+from dataclasses import replace
+
+from ...device.tile import Tile
+from ...model.layout import ceil_div, shape_of
+from ...ops.nodes import is_contraction
+from ...plan.body import Body
+from ...plan.tiling import is_pixelwise
+from .machine import CpuTarget
+
+_LEAST_LANES = 4
+_LEAST_SLICES = 2  # of sums at once: four depend on one another too often
+_MOST_ROWS = 8  # of a group: more take long to compile, and gain nothing
+_MOST_ACROSS = 4  # runs of pixels in a row that share the matrix that they are multiplied by
+_ACROSS_SLICES = 2  # of their sums: more would not stay in registers
+_MOST_WHOLE_ROWS = 10  # of a map in one group: what its rows share is loaded once
+
+
+def native_tile(body: Body, tile: Tile, target: CpuTarget) -> tuple[Tile, CpuTarget]:
+    """What a kernel computes together, and its target with as many lanes as a map has use for.
+
+    Where each pixel is made of the same pixel of the inputs, pixels are taken in the order of memory, whatever their
+    rows: of a map 14 wide a vector of 16 would have two lanes too many in every row. Elsewhere vectors are narrower
+    where a whole row fits, and groups have as many rows as leave the fewest to be computed twice.
+    """
+    domain, slices = body.domain, shape_of(body.graph.tensors[body.outputs[0]]).slices
+    if tile.across:
+        return _across_tile(body, tile, target)
+    z_slices, flat = min(tile.z_slices, slices), tile.flat or is_pixelwise(body)
+    target = replace(target, lanes=_lanes(domain.pixels if flat else domain.width, target.lanes))
+    most = domain.pixels // target.lanes if flat else domain.rows
+    is_sum = any(map(is_contraction, body.nodes)) and (flat or domain.batch == 1)  # rows are of one map of a batch
+    least = _LEAST_SLICES // (z_slices or slices) if is_sum else 1
+    rows = max(1, min(max(tile.rows, least), most))
+    if flat:
+        choices = range(rows, max(0, min(rows, least) - 1), -1)  # fewer sums would wait for one another
+        rows = min(choices, key=lambda k: ceil_div(domain.pixels, k * target.lanes) * k)
+    elif tile.rows > 2 and domain.batch == 1 and domain.rows <= _MOST_WHOLE_ROWS:
+        rows = domain.rows
+    elif tile.rows > 2 and domain.batch == 1:
+        nearest = sorted(range(3, min(_MOST_ROWS, most) + 1), key=lambda k: abs(k - tile.rows))
+        rows = min(nearest, key=lambda k: ceil_div(domain.rows, k) * k, default=rows)
+    return Tile(rows, z_slices, (1, 1, 1), flat=flat, loads_at_use=True), target
+
+
+def _across_tile(body: Body, tile: Tile, target: CpuTarget) -> tuple[Tile, CpuTarget]:
+    """For products of matrices: pixels of a row that are as far apart as all lanes, or more, share what is loaded."""
+    width, slices = body.domain.width, shape_of(body.graph.tensors[body.outputs[0]]).slices
+    lanes = _lanes(width, target.lanes)
+    choices = [rows for rows in range(1, _MOST_ACROSS + 1) if width % rows == 0 and width // rows >= lanes]
+    z_slices = min(tile.z_slices, _ACROSS_SLICES) if tile.z_slices else 0
+    rows = max(choices, default=1)
+    local = (1, 1, 1)
+    return Tile(rows, min(z_slices, slices), local, loads_at_use=True, across=True), replace(target, lanes=lanes)
+
+
+def _lanes(pixels: int, lanes: int) -> int:
+    """As many lanes as a vector has, or fewer where that is enough for all of so many pixels."""
+    while lanes > _LEAST_LANES and pixels <= lanes // 2:
+        lanes //= 2
+    return lanes

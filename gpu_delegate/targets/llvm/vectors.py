@@ -1,0 +1,393 @@
+"""Nodes on 1x1xC tensors and reductions over pixels go in, a function of LLVM's language for them comes out.
+
+What reduction.py says in GLSL: squeeze-and-excite blocks, a mean over a map, matrices, their activations, and the ends
+of classifiers, which reduce channels. Lanes are channels, but in reductions over pixels, whose lanes are pixels. A
+function of one node takes a range of its parts, so that threads can share it; one of several does all of them.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ...code.vocabulary import Arithmetic
+from ...device.tile import Tile
+from ...model.graph import Node
+from ...model.layout import ceil_div, shape_of
+from ...model.packing import Float32Array
+from ...model.rewrite import float_data
+from ...ops.nodes import has_role, is_channel_reduction, is_constant_vector, is_elementwise, record_of
+from ...ops.reduce import fold_of
+from ...plan.vector_work import VectorWork, input_names
+from .ir import FLOAT, I64, POINTER, Function, Module, Register, constants, filled, integer, lanes_of, number, vector
+from .native_elementwise import elementwise_vectors
+from .native_kernel import LlvmKernel
+from .planes import plane_floats
+
+HEAVY_FLOATS = 1 << 14  # that a node reads: from so many on, threads may share its work
+CHAINS = 8  # sums that are independent of each other: a multiply-add takes four cycles, two begin in each
+SLICE = 4  # channels that a reduction over pixels computes together
+PARAMETERS = (
+    ("ptr noalias readonly", "tensors"),
+    ("ptr noalias readonly", "weights"),
+    *(("i32", name) for name in ("y0", "y1", "z0", "z1")),
+)
+
+
+def in_functions(work: VectorWork) -> list[tuple[Node, ...]]:
+    """Vector nodes in groups that become a function each: one that reads much is alone."""
+    groups: list[tuple[Node, ...]] = []
+    was_heavy = True
+    for node in work.nodes:
+        heavy = _floats_read(work, node) >= HEAVY_FLOATS
+        if heavy or was_heavy:
+            groups.append((node,))
+        else:
+            groups[-1] = (*groups[-1], node)
+        was_heavy = heavy
+    return groups
+
+
+def _floats_read(work: VectorWork, node: Node) -> int:
+    """Weights and values that a node reads."""
+    sizes = (tensor.shape for i in node.inputs if (tensor := work.graph.tensors.get(i)) is not None)
+    return sum(math.prod(size) for size in sizes)
+
+
+def vector_function(module: Module, symbol: str, work: VectorWork, lanes: int) -> LlvmKernel:
+    """Add the function of vector nodes to a module: it stores the outputs of all of them."""
+    inputs = tuple(input_names((), work))
+    outputs = tuple(node.outputs[0] for node in work.nodes)
+    writer = _Writer(module.function(symbol, PARAMETERS), work, lanes, (*inputs, *outputs))
+    writer.write()
+    records = [record_of(node) for node in work.nodes]
+    return LlvmKernel(
+        name="+".join(record.kernel_name for record in records),
+        symbol=symbol,
+        nodes=work.nodes,
+        inputs=inputs,
+        outputs=outputs,
+        weights=writer.weights,
+        row_groups=1,
+        rows=1,
+        slice_blocks=writer.parts,
+        macs=sum(record.macs(work.graph, node) for record, node in zip(records, work.nodes, strict=True)),
+        tile=Tile(),
+    )
+
+
+class _Writer:
+    """Writes one function, node by node."""
+
+    def __init__(self, function: Function, work: VectorWork, lanes: int, tensors: Sequence[int]) -> None:
+        self.f = function
+        self.work = work
+        self.graph = work.graph
+        self.lanes = lanes
+        self.kind = vector(FLOAT, lanes)
+        addresses, self._blob, *_ = function.parameters
+        self._pointers = {
+            tensor: function.load(POINTER, function.at(addresses, k, POINTER), 8) for k, tensor in enumerate(tensors)
+        }
+        self._weights: list[Float32Array] = []
+        self._count = 0
+        self.parts = 1
+
+    @property
+    def weights(self) -> Float32Array:
+        """All that the function reads behind its second argument."""
+        return np.concatenate(self._weights) if self._weights else np.zeros(0, np.float32)
+
+    def write(self) -> None:
+        """The whole function."""
+        for node in self.work.nodes:
+            if is_channel_reduction(self.graph, node):
+                self._channels(node)
+            elif has_role(node, "reduction"):
+                self._pixels(node)
+            elif is_elementwise(node):
+                self._elementwise(node)
+            else:
+                self._matrix(node)
+        self.f.give_back()
+
+    # Memory -----------------------------------------------------------------------------------------------------------
+
+    def _constant(self, values: Float32Array) -> Register:
+        """Where values lie among the weights: whole vectors, filled up with zeros."""
+        flat = np.ascontiguousarray(values, np.float32).reshape(-1)
+        place = self.f.at(self._blob, self._count)
+        self._weights.append(np.pad(flat, (0, -flat.size % self.lanes)))
+        self._count += self._weights[-1].size
+        return place
+
+    def _pointer(self, tensor: int) -> Register:
+        """Where a vector or map lies."""
+        if tensor in self._pointers:
+            return self._pointers[tensor]
+        assert is_constant_vector(self.graph, tensor)
+        return self._constant(float_data(self.graph.tensors[tensor]))
+
+    def _channels_of(self, tensor: int) -> int:
+        return self.work.shape(tensor).channels
+
+    def _load(self, pointer: Register, offset: Register | int) -> Register:
+        return self.f.load(self.kind, self.f.at(pointer, offset))
+
+    def _store(self, pointer: Register, offset: Register | int, value: Register, channels: int) -> None:
+        """So many lanes of a value, and zeros up to the end of the slice that they end in."""
+        stored = min(4 * ceil_div(channels, 4), self.lanes)
+        if channels < stored:
+            value = self._kept(value, channels, number(0.0))
+        if stored < self.lanes:
+            value = self.f.shuffle(value, value, range(stored))
+        self.f.store(value, self.f.at(pointer, offset))
+
+    def _kept(self, value: Register, channels: int, other: Register) -> Register:
+        """The first lanes of a value, another number in those behind."""
+        mask = constants([Register("true" if lane < channels else "false", "i1") for lane in range(self.lanes)])
+        return self.f.choose(mask, value, filled(other, self.lanes))
+
+    def _scaled(self, index: Register, factor: int) -> Register:
+        """An index times a number."""
+        return self.f.binary("mul nsw", index, integer(factor, I64)) if factor != 1 else index
+
+    def _each(self, count: int, body: Callable[[Register], None]) -> None:
+        """What is written by `body` for each index below a number."""
+        if count == 1:
+            body(integer(0, I64))
+        elif count > 1:
+            with self.f.loop(integer(0, I64), integer(count, I64)) as index:
+                body(index)
+
+    def _each_part(self, count: int, body: Callable[[Register], None], last: Callable[[], None] | None) -> None:
+        """`body` for each of so many parts, then the last one if it is another; a node alone does those it is told."""
+        if len(self.work.nodes) > 1:
+            self._each(count, body)
+            if last:
+                last()
+            return
+        self.parts = count + (last is not None)
+        z0, z1 = (self.f.convert("sext", value, I64) for value in self.f.parameters[4:])
+        if count:
+            stop = self.f.call("llvm.smin.i64", I64, z1, integer(count, I64)) if last else z1
+            with self.f.loop(z0, stop) as index:
+                body(index)
+        if last:
+            with self.f.when(self.f.compare("icmp sgt", z1, integer(count, I64))):
+                last()
+
+    # Nodes ------------------------------------------------------------------------------------------------------------
+
+    def _elementwise(self, node: Node) -> None:
+        out = self._pointer(node.outputs[0])
+        channels = self._channels_of(node.outputs[0])
+        sources = [(self._pointer(i), channels > 1 == self._channels_of(i)) for i in node.inputs]
+
+        def block(offset: Register | int, count: int) -> None:
+            operands = [
+                self.f.splat(self.f.load(FLOAT, pointer), self.lanes) if repeats else self._load(pointer, offset)
+                for pointer, repeats in sources
+            ]
+            self._store(out, offset, elementwise_vectors(self.f, node, operands), count)
+
+        full, rest = divmod(channels, self.lanes)
+        self._each(full, lambda index: block(self._scaled(index, self.lanes), self.lanes))
+        if rest:
+            block(full * self.lanes, rest)
+
+    def _matrix(self, node: Node) -> None:
+        """A 1x1 convolution: vectors of outputs, each a sum over inputs; blocks of them share what they read."""
+        source, out = self._pointer(node.inputs[0]), self._pointer(node.outputs[0])
+        weights = float_data(self.graph.tensors[node.inputs[1]])
+        outputs = weights.shape[0]
+        matrix = weights.reshape(outputs, -1)
+        vectors = min(CHAINS, ceil_div(outputs, self.lanes))
+        width = vectors * self.lanes
+        full, rest = divmod(outputs, width)
+        bias = self._bias(node, outputs)
+        packed = self._constant(_packed(matrix, bias, width)[:full])
+
+        def block(index: Register) -> None:
+            offset = self._scaled(index, width)
+            place = self.f.at(packed, self._scaled(index, (matrix.shape[1] + 1) * width))
+            self._products(place, source, self.f.at(out, offset), matrix.shape[1], width)
+
+        def last() -> None:
+            tail = self.lanes * ceil_div(rest, self.lanes)
+            place = self._constant(_packed(matrix[full * width :], bias[full * width :], tail))
+            self._products(place, source, self.f.at(out, full * width), matrix.shape[1], rest)
+
+        self._each_part(full, block, last if rest else None)
+
+    def _bias(self, node: Node, outputs: int) -> Float32Array:
+        tensor = self.graph.tensors.get(node.inputs[2]) if len(node.inputs) > 2 else None
+        return np.zeros(outputs, np.float32) if tensor is None else float_data(tensor).reshape(-1)
+
+    def _products(self, place: Register, source: Register, out: Register, inputs: int, outputs: int) -> None:
+        """One block of outputs: its bias, then a row of weights for each input, several of them side by side."""
+        vectors = ceil_div(outputs, self.lanes)
+        width, beside = vectors * self.lanes, max(1, CHAINS // vectors)
+        sums = [[self.f.reserve(self.kind) for _ in range(vectors)] for _ in range(min(beside, inputs))]
+        for number_of_row, row in enumerate(sums):
+            for k, each in enumerate(row):
+                start = self._load(place, k * self.lanes) if number_of_row == 0 else filled(number(0.0), self.lanes)
+                self.f.store(start, each, 64)
+
+        def add(first: Register | int, count: int) -> None:
+            base = first if isinstance(first, Register) else integer(first, I64)
+            rows = self.f.at(place, self.f.binary("add nsw", self._scaled(base, width), integer(width, I64)))
+            values = self.f.at(source, base)
+            for j in range(count):
+                value = self.f.splat(self.f.load(FLOAT, self.f.at(values, j)), self.lanes)
+                for k, each in enumerate(sums[j]):
+                    total = self.f.load(self.kind, each, 64)
+                    weight = self._load(rows, j * width + k * self.lanes)
+                    self.f.store(self.f.fma(value, weight, total), each, 64)
+
+        turns, left = divmod(inputs, len(sums))
+        self._each(turns, lambda index: add(self._scaled(index, len(sums)), len(sums)))
+        if left:
+            add(turns * len(sums), left)
+        for k in range(vectors):
+            total = self._joined([self.f.load(self.kind, row[k], 64) for row in sums], "add")
+            self._store(out, k * self.lanes, total, min(self.lanes, outputs - k * self.lanes))
+
+    # Reductions -------------------------------------------------------------------------------------------------------
+
+    def _fold(self, operation: Arithmetic, left: Register, right: Register) -> Register:
+        """Two values as one."""
+        if operation in ("add", "multiply"):
+            return self.f.binary("fadd" if operation == "add" else "fmul", left, right)
+        how = "fcmp olt" if operation == "maximum" else "fcmp ogt"
+        return self.f.choose(self.f.compare(how, left, right), right, left)
+
+    def _joined(self, values: Sequence[Register], operation: Arithmetic) -> Register:
+        """All values as one, two by two."""
+        level = list(values)
+        while len(level) > 1:
+            pairs = [self._fold(operation, *level[k : k + 2]) for k in range(0, len(level) - 1, 2)]
+            level = [*pairs, *level[2 * len(pairs) :]]
+        return level[0]
+
+    def _across(self, values: Sequence[Register], operation: Arithmetic) -> Register:
+        """Four lanes, one for each of one, two or four vectors, in turn: all lanes of that one folded.
+
+        Halves of two vectors are folded side by side in one, until there is but one vector.
+        """
+        level, lanes = list(values), self.lanes
+        part = lanes  # lanes that still belong to one value
+        while part > 1:
+            half = part // 2
+            low = [lane for lane in range(lanes) if lane % part < half]
+            if len(level) > 1:
+                low += [lane + lanes for lane in low]
+            else:
+                lanes = max(SLICE, lanes // 2)
+                low = (low * SLICE)[:lanes]
+            high = [lane + half for lane in low]
+            pairs = [(level[k], level[min(k + 1, len(level) - 1)]) for k in range(0, len(level), 2)]
+            level = [self._halved(*pair, low, high, operation) for pair in pairs]
+            part = half
+        return level[0]
+
+    def _halved(
+        self, left: Register, right: Register, low: Sequence[int], high: Sequence[int], operation: Arithmetic
+    ) -> Register:
+        return self._fold(operation, self.f.shuffle(left, right, low), self.f.shuffle(left, right, high))
+
+    def _factor(self, node: Node) -> float:
+        """What a fold is multiplied by in the end: a mean divides by the number of values."""
+        sizes = [math.prod(self.graph.tensors[i].shape) for i in (node.inputs[0], node.outputs[0])]
+        return 1.0 / (sizes[0] // sizes[1]) if node.op == "MEAN" else 1.0
+
+    def _times(self, value: Register, factor: float) -> Register:
+        if factor == 1.0:
+            return value
+        lanes = lanes_of(value.type)
+        return self.f.binary("fmul", value, filled(number(factor), lanes))
+
+    def _pixels(self, node: Node) -> None:
+        """A reduction over pixels, four planes at once: their lanes are pixels until the end."""
+        shape = shape_of(self.graph.tensors[node.inputs[0]])
+        source, out = self._pointer(node.inputs[0]), self._pointer(node.outputs[0])
+        if shape.is_vector:  # one pixel
+            self._copy(source, out, shape.channels)
+            return
+        full, rest = divmod(shape.channels, SLICE)
+        stride = plane_floats(shape)
+
+        def slice_of(index: Register, count: int = SLICE) -> None:
+            place = self.f.at(source, self._scaled(index, SLICE * stride))
+            total = self._folded_planes(node, [self.f.at(place, k * stride) for k in range(count)], shape.pixels)
+            self.f.store(total, self.f.at(out, self._scaled(index, SLICE)))
+
+        self._each_part(full, slice_of, (lambda: slice_of(integer(full, I64), rest)) if rest else None)
+
+    def _folded_planes(self, node: Node, planes: Sequence[Register], pixels: int) -> Register:
+        """A vector of four floats: each plane's pixels folded, zeros where there is no plane."""
+        fold = fold_of(node)
+        neutral = filled(number(fold.neutral), self.lanes)
+        totals = [[self.f.reserve(self.kind) for _ in planes] for _ in range(CHAINS // SLICE)]
+        for variable in (each for row in totals for each in row):
+            self.f.store(neutral, variable, 64)
+
+        def into(variable: Register, value: Register) -> None:
+            self.f.store(self._fold(fold.operation, self.f.load(self.kind, variable, 64), value), variable, 64)
+
+        def step(index: Register) -> None:
+            first = self._scaled(index, len(totals) * self.lanes)
+            for k, plane in enumerate(planes):
+                place = self.f.at(plane, first)
+                for row, variables in enumerate(totals):
+                    into(variables[k], self._load(place, row * self.lanes))
+
+        turns, left = divmod(pixels, len(totals) * self.lanes)
+        self._each(turns, step)
+        for number_of_row, first in enumerate(range(pixels - left, pixels, self.lanes)):
+            for k, plane in enumerate(planes):
+                value = self._load(plane, first)
+                if pixels - first < self.lanes:
+                    value = self._kept(value, pixels - first, number(fold.neutral))
+                into(totals[number_of_row][k], value)
+        loaded = [[self.f.load(self.kind, each, 64) for each in row] for row in totals]
+        joined = [self._joined(column, fold.operation) for column in zip(*loaded, strict=True)]
+        zeros = filled(number(0.0), self.lanes)
+        return self._times(
+            self._across([*joined, *[zeros] * (SLICE - len(joined))], fold.operation), self._factor(node)
+        )
+
+    def _copy(self, source: Register, out: Register, channels: int) -> None:
+        full, rest = divmod(channels, self.lanes)
+
+        def block(offset: Register | int, count: int) -> None:
+            self._store(out, offset, self._load(source, offset), count)
+
+        self._each(full, lambda index: block(self._scaled(index, self.lanes), self.lanes))
+        if rest:
+            block(full * self.lanes, rest)
+
+    def _channels(self, node: Node) -> None:
+        """A reduction of a vector's channels to one."""
+        source, out = self._pointer(node.inputs[0]), self._pointer(node.outputs[0])
+        fold, (full, rest) = fold_of(node), divmod(self._channels_of(node.inputs[0]), self.lanes)
+        total = self.f.reserve(self.kind)
+        self.f.store(filled(number(fold.neutral), self.lanes), total, 64)
+
+        def into(value: Register) -> None:
+            self.f.store(self._fold(fold.operation, self.f.load(self.kind, total, 64), value), total, 64)
+
+        self._each(full, lambda index: into(self._load(source, self._scaled(index, self.lanes))))
+        if rest:
+            into(self._kept(self._load(source, full * self.lanes), rest, number(fold.neutral)))
+        one = self._times(self._across([self.f.load(self.kind, total, 64)], fold.operation), self._factor(node))
+        zeros = filled(number(0.0), SLICE)
+        self.f.store(self.f.shuffle(one, zeros, [0, SLICE, SLICE, SLICE]), out)
+
+
+def _packed(matrix: Float32Array, bias: Float32Array, width: int) -> Float32Array:
+    """Rows OI and a bias of O -> (blocks, 1 + I, width): a block's bias, then its weights for each input."""
+    rows = np.concatenate([bias.reshape(-1, 1), matrix], axis=1)
+    blocks = ceil_div(len(rows), width)
+    padded = np.pad(rows, ((0, blocks * width - len(rows)), (0, 0)))
+    return np.ascontiguousarray(padded.reshape(blocks, width, -1).transpose(0, 2, 1))

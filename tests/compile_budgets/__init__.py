@@ -1,0 +1,1 @@
+"""Seconds of the CPU that compiling takes: `make compile-budgets`."""

@@ -1,0 +1,82 @@
+"""What the caller writes and reads: tensors of other types than float32 and of other ranks than 4, on the GPU."""
+
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from tests.helpers.borders import product_graph
+from tests.model_files.graphs import GraphBuilder
+from texelflow.gpu_delegate.base.errors import UnsupportedError, UsageError
+from texelflow.gpu_delegate.device.device import SOFTWARE
+from texelflow.gpu_delegate.model.graph import Graph, Node, Shape, Tensor
+from texelflow.gpu_delegate.model.layout import PHWC4, PHWC4_HALVES
+from texelflow.gpu_delegate.model.packing import as_type
+from texelflow.gpu_delegate.plan.compile_options import CompileOptions
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.gl.runtime import Program
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
+
+SHAPES: tuple[Shape, ...] = ((), (5,), (3, 5), (3, 4, 1), (2, 3, 4, 13), (2, 1, 3, 4, 5))
+
+
+def random_values(dtype: str, shape: Shape) -> npt.NDArray[Any]:
+    rng = np.random.default_rng(1)
+    if dtype == "bool":
+        return np.asarray(rng.random(shape) < 0.5)
+    return np.asarray(rng.integers(-5_000_000, 5_000_000, shape) if "int" in dtype else rng.random(shape)).astype(dtype)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", ["bool", "int32", "float16", "float32"])
+def test_values_keep_their_type_and_shape(context: Context, dtype: str, shape: Shape) -> None:
+    values = random_values(dtype, shape)
+    wanted = values.astype(np.float64) * 3
+    with Program(context, compile_graph(product_graph(shape, dtype), SOFTWARE)) as program:
+        program.write(0, values)
+        program.run()
+        found, given = program.read(2), program.read(0)
+    assert (found.dtype, found.shape) == (np.dtype(dtype), shape)
+    np.testing.assert_array_equal(given, values)
+    if "float" in dtype:
+        np.testing.assert_allclose(found, wanted, rtol=1e-3)
+    else:
+        np.testing.assert_array_equal(found, wanted.astype(dtype))
+
+
+@pytest.mark.parametrize("value", [1 << 24, -(1 << 24), np.iinfo(np.int32).min])
+def test_integers_that_float32_does_not_have_are_refused(context: Context, value: int) -> None:
+    with Program(context, compile_graph(product_graph((3, 5), "int32"), SOFTWARE)) as program:
+        values = np.full((3, 5), (1 << 24) - 1, np.int32)
+        program.write(0, values)
+        np.testing.assert_array_equal(program.read(0), values)
+        values[2, 4] = value
+        with pytest.raises(UsageError, match="t0 takes integers from -16777215 to 16777215 on the GPU"):
+            program.write(0, values)
+        with pytest.raises(UsageError, match=r"t0 takes an array of int32 of shape \(3, 5\), not float32"):
+            program.write(0, values.astype(np.float32))
+
+
+def test_integer_constants_that_float32_does_not_have_are_refused() -> None:
+    g = GraphBuilder()
+    x, large = g.input(3, dtype="int32"), g.constant([1, 2, 1 << 24], "int32")
+    with pytest.raises(UnsupportedError, match="t1: integers beyond"):
+        compile_graph(g.graph(g.node("MAXIMUM", [x, large], (3,), dtype="int32")), SOFTWARE)
+
+
+def test_integers_are_not_stored_as_halves() -> None:
+    shape = (1, 5, 6, 3)
+    tensors = {i: Tensor(i, f"t{i}", shape, "int32" if i == 1 else "float32") for i in range(4)}
+    nodes = (Node("ABS", (0,), (1,)), Node("NEG", (1,), (2,)), Node("NEG", (2,), (3,)))
+    graph = Graph("g", MappingProxyType(tensors), nodes, (0,), (3,))
+    compiled = compile_graph(graph, SOFTWARE, CompileOptions(fuse=False, precision="fp16"))
+    assert [compiled.storages[i] for i in (1, 2)] == [PHWC4, PHWC4_HALVES]
+
+
+def test_results_in_types_that_do_not_have_them_are_the_nearest() -> None:
+    values = np.array([np.nan, np.inf, -np.inf, 2.5, -0.4, 3e9], np.float32)
+    limits = np.iinfo(np.int32)
+    np.testing.assert_array_equal(as_type(values, "int32"), [0, limits.max, limits.min, 2, 0, limits.max])
+    np.testing.assert_array_equal(as_type(values, "bool"), [True, True, True, True, True, True])

@@ -1,0 +1,38 @@
+"""What goes into a buffer comes out, span by span, whether or not the CPU reaches it; on a GPU nothing reaches it."""
+
+import ctypes
+
+import numpy as np
+import pytest
+
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.gl.gl_buffers import WayOut, clear_buffer, device_buffer, read_buffer, write_buffer
+from texelflow.gpu_delegate.targets.gl.opengl import BufferRange
+
+BUFFER_IMMUTABLE_STORAGE = 0x821F
+
+
+@pytest.mark.parametrize("context", ["gl", "gles"], indirect=True)
+@pytest.mark.parametrize("is_software", [True, False])
+def test_spans_are_written_and_read(is_software: bool, context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Context, "is_software", is_software)
+    gl, content = context.gl, np.arange(100, dtype=np.uint8)
+    buffer, way = device_buffer(context, 100, content), WayOut(context)
+    try:
+        immutable = ctypes.c_int64()
+        gl.glGetBufferParameteri64v(opengl.SHADER_STORAGE_BUFFER, BUFFER_IMMUTABLE_STORAGE, ctypes.byref(immutable))
+        assert bool(immutable.value) is (gl.buffer_storage and not is_software)
+        more = np.full(7, 200, np.uint8)
+        write_buffer(context, BufferRange(buffer, 13, 7), more.ctypes.data)
+        clear_buffer(context, BufferRange(buffer, 24, 4))
+        content[13:20], content[24:28] = 200, 0
+        np.testing.assert_array_equal(read_buffer(context, BufferRange(buffer, 9, 20)), content[9:29])
+        for sizes in ((3, 50), (100,), ()):  # one behind the other, in a buffer that grows
+            found = [np.empty(size, np.uint8) for size in sizes]
+            way.take([BufferRange(buffer, 100 - size, size) for size in sizes])
+            way.give([one.ctypes.data for one in found])
+            assert all((one == content[100 - len(one) :]).all() for one in found)
+    finally:
+        way.release()
+        gl.delete("Buffers", buffer)

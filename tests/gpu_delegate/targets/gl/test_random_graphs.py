@@ -1,0 +1,80 @@
+"""Random graphs of all ops, of floats and of bytes, against TensorFlow Lite: `make fuzz-graphs` tries thousands."""
+
+from collections import Counter
+
+import hypothesis
+import hypothesis.strategies as st
+import pytest
+
+from tests.fuzz.graphs import made, small_failure
+from tests.fuzz.reduction import reduced
+from tests.generators.random_graphs import described
+from tests.generators.random_steps import OUTSIDE, random_graph
+from tests.helpers.checked_graphs import CheckedGraph, first_difference, ways_of
+from tests.model_files.model_builder import ModelBuilder
+from tests.model_files.sketch import Sketch
+from texelflow.gpu_delegate.ops.registry import SUPPORTED_OPS
+from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.targets.gl.context import Context
+
+GRAPHS = {"no": 30, "int8": 10, "uint8": 10}
+CUSTOM = {name for name in SUPPORTED_OPS if not name.isupper()}  # which TensorFlow Lite's interpreter lacks
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", GRAPHS)
+def test_random_graphs_agree_with_tensorflow_lite(context: Context, kind: str) -> None:
+    """Of a failing one, what is left when all is taken away that does not matter."""
+
+    @hypothesis.settings(max_examples=GRAPHS[kind], derandomize=True, database=None, phases=[hypothesis.Phase.generate])
+    @hypothesis.given(seed=st.integers(0, 1 << 20))
+    def agrees(seed: int) -> None:
+        text, _ = first_difference(CheckedGraph(*made(seed, kind), seed), ways_of(seed), context)
+        if text:
+            again = f"python -m tests.fuzz.graphs --only {seed} --quantized {kind}"
+            pytest.fail(f"{text}\n{described(small_failure(seed, kind, context))}\n{again}")
+
+    agrees()
+
+
+def test_graphs_have_every_op_and_differ_in_size() -> None:
+    ops, sizes, ranks, dtypes = Counter[str](), set[int](), set[int](), set[str]()
+    for seed in range(150):
+        sketch = random_graph(seed)
+        ops.update({op.name for op in sketch.ops})
+        sizes.add(len(sketch.ops))
+        ranks |= {len(sketch.shape(i)) for op in sketch.ops for i in op.outputs}
+        dtypes |= {sketch.dtype(i) for op in sketch.ops for i in op.outputs}
+    assert random_graph(149).build() == sketch.build()
+    assert set(SUPPORTED_OPS) - set(ops) <= OUTSIDE | CUSTOM
+    assert {2, 10, 20} <= sizes
+    assert max(sizes) > 25
+    assert ranks >= {0, 1, 2, 3, 4}
+    assert dtypes >= {"float32", "int32", "bool"}
+
+
+def test_estimates_of_long_products_stay_numbers() -> None:
+    """Of one with more than 1750 factors, whose size no float can say."""
+    assert random_graph(1522).ops
+
+
+def test_a_failing_graph_becomes_small() -> None:
+    """What makes it fail, and nothing else."""
+    m = Sketch(0)
+    x = m.unary("TANH", m.conv(m.image(4, 5, 3), 5))
+    y = m.unary("RELU", m.binary("ADD", x, m.unary("ABS", x)))
+    m.output(m.unary("SQUARE", y), m.unary("NEG", x))
+
+    def fails(model: ModelBuilder) -> bool:
+        return "ADD" in [node.op for node in read_model(model.build()).nodes]
+
+    small = reduced(m, fails)
+    assert [op.name for op in small.ops] == ["ADD"]
+    assert fails(small)
+
+
+def test_a_wrong_result_is_told(context: Context) -> None:
+    sketch = random_graph(3)
+    checked = CheckedGraph(sketch.build(), [sketch.values(0)])
+    checked.wanted = [[values + values.dtype.type(1) for values in outputs] for outputs in checked.wanted]
+    assert "apart" in checked.difference("native")

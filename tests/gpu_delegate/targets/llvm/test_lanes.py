@@ -1,0 +1,92 @@
+"""Kernels for vectors of 4, 8 and 16 lanes: op cases at odd sizes against TensorFlow Lite, and what their loops are."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from tests.helpers.engine import Floats, on_cpu, worst
+from tests.helpers.native import native_networks
+from tests.model_files.sketch import OpCase
+from tests.tables.op_cases import CASES
+from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.targets.llvm.compiler import assembly, native_target
+from texelflow.gpu_delegate.targets.llvm.machine import AVX2, AVX512, NEON, CpuTarget
+from texelflow.gpu_delegate.targets.llvm.native_program import compile_native
+from texelflow.gpu_delegate.targets.llvm.native_runtime import CheckedNetwork
+
+NAMES = (
+    "CONV_2D 3x5x67->70 1x1", "CONV_2D 3x5x5->70 3x3 stride=2x2", "DEPTHWISE_CONV_2D 40x33x4 3x3",
+    "DEPTHWISE_CONV_2D 11x12x5 3x3 dilation=2x3", "DEPTHWISE_CONV_2D 9x10x3 3x3 stride=3x3 padding=SAME",
+    "Convolution2DTransposeBias 4x5x5->5 4x4 stride=4x4 padding=SAME", "fused inverted bottleneck of 70 channels",
+)  # fmt: skip
+KINDS = ("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "AVERAGE_POOL_2D", "MAX_POOL_2D", "DEPTH_TO_SPACE", "moved")
+ENDS = (  # 16 lanes and then 8 for the rest, of a map or of each row
+    OpCase("CONV_2D", "7x7x9->18 1x1", lambda m: m.conv(m.image(7, 7, 9), 18)),
+    OpCase("DEPTHWISE_CONV_2D", "11x21x6 3x3", lambda m: m.depthwise(m.image(11, 21, 6), (3, 3))),
+    OpCase("DEPTHWISE_CONV_2D", "20x20x5 3x3 s2", lambda m: m.depthwise(m.image(20, 20, 5), (3, 3), stride=(2, 2))),
+)
+CHOSEN = {case.name: case for case in (*CASES, *ENDS) if case.name in NAMES or case in ENDS} | {
+    case.name: case for kind in KINDS for case in [case for case in CASES if case.op == kind and not case.refused][::6]
+}
+
+
+@cache
+def networks(lanes: int) -> Mapping[str, CheckedNetwork]:
+    """Of all chosen cases."""
+    target = replace(native_target(), lanes=lanes, registers=16 if lanes == 8 else 32)
+    return native_networks({name: read_model(case.model()) for name, case in CHOSEN.items()}, target)
+
+
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+@pytest.mark.parametrize("name", CHOSEN)
+def test_odd_sizes(name: str, lanes: int) -> None:
+    network, case = networks(lanes)[name], CHOSEN[name]
+    drawn = zip(case.inputs(network.input_shapes), network.input_dtypes, strict=True)
+    inputs = [values.astype(dtype) for values, dtype in drawn]
+    assert worst(network.run(inputs), expected(name)) <= case.tolerance
+
+
+@cache
+def expected(name: str) -> list[Floats]:
+    model = CHOSEN[name].model()
+    shapes = [tensor.shape for tensor in map(read_model(model).tensors.__getitem__, read_model(model).inputs)]
+    return on_cpu(model, CHOSEN[name].inputs(shapes))
+
+
+def listing(case: OpCase, target: CpuTarget) -> str:
+    """The assembly of all kernels of a model."""
+    return assembly(compile_native(read_model(case.model()), target).text, target)
+
+
+@pytest.mark.parametrize("target", [AVX512, AVX2, NEON], ids=lambda target: target.name)
+def test_no_loop_gathers_or_spills(target: CpuTarget) -> None:
+    cases = (
+        OpCase("CONV_2D", "3x3 of stride 2", lambda m: m.conv(m.image(48, 48, 16), 32, (3, 3), stride=(2, 2))),
+        OpCase("CONV_2D", "1x1", lambda m: m.conv(m.image(48, 48, 32), 32)),
+        OpCase("DEPTHWISE_CONV_2D", "3x3", lambda m: m.depthwise(m.image(48, 48, 16), (3, 3))),
+        OpCase("RESIZE_BILINEAR", "doubled", lambda m: m.resize(m.image(24, 24, 8), (48, 48), half_pixel_centers=True)),
+    )
+    for case in cases:
+        text = listing(case, target)
+        products = text.count("vfmadd") + text.count("fmla")
+        assert products >= 4 or case.op == "RESIZE_BILINEAR"
+        assert "vgather" not in text
+        assert text.count("-byte Spill") <= products // 8, case.name
+
+
+def test_ends_of_small_maps_have_half_as_many_lanes() -> None:
+    cases = (
+        (OpCase("CONV_2D", "7x7", lambda m: m.conv(m.image(7, 7, 32), 32)), {"y", "z"}),
+        (OpCase("CONV_2D", "16x16", lambda m: m.conv(m.image(16, 16, 32), 32)), {"z"}),
+        (OpCase("DEPTHWISE_CONV_2D", "20x20", lambda m: m.depthwise(m.image(20, 20, 16), (3, 3))), {"y", "z"}),
+    )
+    for case, registers in cases:
+        assert set(re.findall(r"vfmadd.*%([xyz])mm", listing(case, AVX512))) == registers, case.name
+
+
+def test_strided_rows_are_taken_apart_once() -> None:
+    case = OpCase("DEPTHWISE_CONV_2D", "s2", lambda m: m.depthwise(m.image(20, 20, 16), (3, 3), stride=(2, 2)))
+    assert 0 < len(re.findall(r"vperm[ti]2ps", listing(case, AVX512))) <= 3 * 21  # three taps of each row

@@ -1,0 +1,103 @@
+"""A compiled model is kept whole: the next start takes it from the cache, and nothing damaged, stale or foreign."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.model_files.graphs import GraphBuilder
+from texelflow.gpu_delegate.base.disk_cache import DiskCache
+from texelflow.gpu_delegate.model.graph import Activated, Graph, Reduce
+from texelflow.gpu_delegate.targets.llvm import loading
+from texelflow.gpu_delegate.targets.llvm.compiler import native_target
+from texelflow.gpu_delegate.targets.llvm.image import NativeImage, parse_image
+from texelflow.gpu_delegate.targets.llvm.loading import load_image
+from texelflow.gpu_delegate.targets.llvm.machine import CpuTarget
+from texelflow.gpu_delegate.targets.llvm.native_runtime import NativeNetwork
+
+
+def means(factor: float) -> Graph:
+    """The means of three channels times a constant."""
+    g = GraphBuilder()
+    mean = g.node("MEAN", [g.input(1, 5, 7, 3)], (1, 1, 1, 3), Reduce((1, 2), True))
+    return g.graph(
+        g.node("MUL", [mean, g.constant(np.full((1, 1, 1, 3), factor, np.float32))], (1, 1, 1, 3), Activated())
+    )
+
+
+X = np.random.default_rng(1).standard_normal((1, 5, 7, 3)).astype(np.float32)
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> DiskCache:
+    return DiskCache(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def target() -> CpuTarget:
+    return native_target()
+
+
+@pytest.fixture(scope="module")
+def image(target: CpuTarget, tmp_path_factory: pytest.TempPathFactory) -> NativeImage:
+    return load_image(means(2), target, 2, DiskCache(tmp_path_factory.mktemp("cache")))[0]
+
+
+def test_a_kept_model_starts_without_being_compiled(cache: DiskCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        first = NativeNetwork.load(means(2), 2, cache=cache)
+        (entry,) = cache.entries()
+        assert (entry.kind, entry.key.split()[1:4]) == ("networks", [native_target().name, "2", "threads"])
+        patch.setattr(loading, "compile_native", None)
+        second = NativeNetwork.load(means(2), 2, cache=cache)
+    (wanted,), (found,) = first.run(X), second.run(X)
+    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_allclose(found.ravel(), 2 * X.mean((0, 1, 2)), rtol=1e-5, atol=1e-6)
+    first.close()
+    second.close()
+
+
+def test_another_model_machine_or_number_of_threads_has_its_own(cache: DiskCache, target: CpuTarget) -> None:
+    for graph, kind, threads in (
+        (means(2), target, 1), (means(3), target, 1), (means(2), replace(target, features=""), 1), (means(2), target, 3)
+    ):  # fmt: skip
+        load_image(graph, kind, threads, cache)
+    assert len(cache.entries()) == 4
+
+
+@pytest.mark.parametrize("how", ["cut off", "no image", "no code"])
+def test_what_is_damaged_is_made_anew(how: str, cache: DiskCache, target: CpuTarget) -> None:
+    load_image(means(2), target, 1, cache)
+    (entry,) = cache.entries()
+    good = cache.get(entry.kind, entry.key)
+    assert good is not None
+    if how == "cut off":
+        entry.path.write_bytes(entry.path.read_bytes()[:-5])
+    elif how == "no image":
+        cache.put(entry.kind, entry.key, b"nothing")
+    else:
+        at = good.index(b"\x7fELF")
+        cache.put(entry.kind, entry.key, good[:at] + b"\x7fEVE" + good[at + 4 :])
+    load_image(means(2), target, 1, cache)
+    assert cache.get(entry.kind, entry.key) == good
+
+
+def test_an_image_comes_back_from_its_bytes(image: NativeImage) -> None:
+    again = parse_image(image.to_bytes())
+    assert again is not None
+    assert replace(again, weights=image.weights) == image
+    np.testing.assert_array_equal(again.weights, image.weights)
+
+
+@settings(max_examples=150)
+@given(st.integers(0, 2000), st.binary(min_size=1, max_size=12), st.integers(0, 12))
+def test_bytes_that_are_no_image_are_none(image: NativeImage, at: int, new: bytes, dropped: int) -> None:
+    """Or still one with every place within what is there."""
+    good = image.to_bytes()
+    found = parse_image(good[:at] + new + good[at + dropped :])
+    if found is not None:
+        ends = {True: found.weights.size, False: found.arena_floats}
+        assert all(0 <= place <= ends[own] for step in found.steps for own, place in step.tensors)

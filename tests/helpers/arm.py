@@ -1,0 +1,110 @@
+"""Networks go in, what they compute on a 64-bit ARM CPU comes out: cross-compiled, and run by an emulator."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from texelflow.gpu_delegate.model.packing import Float32Array, in_file_type
+from texelflow.gpu_delegate.targets.llvm.compiler import object_code
+from texelflow.gpu_delegate.targets.llvm.image import NativeStep, StoredTensor, image_of
+from texelflow.gpu_delegate.targets.llvm.ir import Module
+from texelflow.gpu_delegate.targets.llvm.machine import NEON
+from texelflow.gpu_delegate.targets.llvm.native_program import NativeProgram
+from texelflow.gpu_delegate.targets.llvm.planes import from_planes, planes_of, tensor_floats
+
+Values = npt.NDArray[Any]
+
+COMPILER, EMULATOR = "aarch64-linux-gnu-gcc", "qemu-aarch64"
+_DRIVER = Path(__file__).parent / "arm_driver.c"
+
+
+def missing_tools() -> str:
+    """Why nothing can be run here; empty where all is there."""
+    missing = [name for name in (COMPILER, EMULATOR) if not shutil.which(name)]
+    return f"no {' and no '.join(missing)}: Debian's gcc-aarch64-linux-gnu and qemu-user have them" if missing else ""
+
+
+def run_on_arm(
+    module: Module, programs: Mapping[str, NativeProgram], inputs: Mapping[str, Sequence[Values]], folder: Path
+) -> dict[str, list[Values]]:
+    """The outputs of programs whose functions are in a module, by name."""
+    symbols = sorted({kernel.symbol for program in programs.values() for kernel in program.kernels})
+    (folder / "kernels.o").write_bytes(object_code(module.text, NEON))
+    lines = [f"void {symbol}(float **, float *, int, int, int, int);" for symbol in symbols]
+    table = "typedef void (*Kernel)(float **, float *, int, int, int, int);\n"
+    table += "\n".join(lines) + f"\nKernel const kernels[] = {{{', '.join(symbols)}}};\n"
+    (folder / "table.c").write_text(table)
+    sources = [str(folder / "table.c"), str(_DRIVER), str(folder / "kernels.o")]
+    subprocess.run([COMPILER, "-O1", "-static", "-o", str(folder / "networks"), *sources, "-lm"], check=True)
+    jobs = [_job(program, inputs[name], symbols) for name, program in programs.items()]
+    told = np.int32(len(jobs)).tobytes() + b"".join(jobs)
+    ran = subprocess.run([EMULATOR, str(folder / "networks")], input=told, capture_output=True, check=True)
+    memory, found = np.frombuffer(ran.stdout, np.float32), dict[str, list[Values]]()
+    for name, program in programs.items():
+        image = image_of(program, b"", ())
+        arena, memory = memory[: image.arena_floats], memory[image.arena_floats :]
+        found[name] = [_read(arena, image.tensors[number]) for number in image.outputs]
+    return found
+
+
+def _job(program: NativeProgram, inputs: Sequence[Values], symbols: Sequence[str]) -> bytes:
+    """What the driver reads of one network."""
+    image = image_of(program, b"", ())
+    arena = np.zeros(image.arena_floats, np.float32)
+    for number, values in zip(image.inputs, inputs, strict=True):
+        stored = image.tensors[number]
+        shape, place = stored.shape, stored.place
+        planes = planes_of(arena[place : place + tensor_floats(shape, stored.storage)], shape, stored.storage)
+        planes[: shape.channels] = values.reshape(shape.rows, shape.width, shape.channels).transpose(2, 0, 1)
+    calls = [_call(step, symbols) for step in image.steps]
+    parts: list[Float32Array | npt.NDArray[np.int32]] = [_numbers(arena.size), arena, _numbers(image.weights.size)]
+    parts += [image.weights, _numbers(len(calls)), *calls]
+    return b"".join(part.tobytes() for part in parts)
+
+
+def _call(step: NativeStep, symbols: Sequence[str]) -> npt.NDArray[np.int32]:
+    places = [number for of_weights, place in step.tensors for number in (int(of_weights), place)]
+    given = symbols.index(step.symbol), len(step.tensors), *places
+    return _numbers(*given, step.weights, step.row_groups, step.slice_blocks)
+
+
+def _numbers(*values: int) -> npt.NDArray[np.int32]:
+    return np.array(values, np.int32)
+
+
+def _read(arena: Float32Array, stored: StoredTensor) -> Values:
+    data = arena[stored.place : stored.place + tensor_floats(stored.shape, stored.storage)]
+    return in_file_type(from_planes(data, stored.shape, stored.storage), stored.own).reshape(stored.own.shape)
+
+
+# What a model of a CPU says -------------------------------------------------------------------------------------------
+
+
+def inner_loop(listing: str) -> str:
+    """The loop with the most multiply-adds of an ARM listing: what stands between a label and a branch back to it."""
+    lines = [line.split("//")[0].strip() for line in listing.splitlines()]
+    labels = {line[:-1]: number for number, line in enumerate(lines) if re.fullmatch(r"\.LBB\w+:", line)}
+    loops = [
+        lines[labels[target] + 1 : number + 1]
+        for number, line in enumerate(lines)
+        for target in re.findall(r"^(?:b|b\.\w+|cb\w+|tb\w+)\s.*?(\.LBB\w+)$", line)
+        if labels.get(target, number) < number
+    ]
+    innermost = [loop for loop in loops if not any(line.endswith(":") for line in loop)]
+    best = max(innermost, key=lambda loop: (" ".join(loop).count("fmla"), -len(loop)))  # not that of a map's edges
+    return "\n".join(line for line in best if line)
+
+
+def multiply_adds_a_cycle(loop: str, cpu: str = "cortex-a72", turns: int = 100) -> float:
+    """How many vectors a loop multiplies and adds in a cycle, as llvm-mca has it."""
+    command = ["llvm-mca", "-mtriple=aarch64", f"-mcpu={cpu}", f"-iterations={turns}", "-"]
+    told = subprocess.run(command, input=loop, capture_output=True, text=True, check=True).stdout
+    cycles = re.search(r"Total Cycles:\s+(\d+)", told)
+    assert cycles
+    return loop.count("fmla") * turns / int(cycles[1])

@@ -1,0 +1,76 @@
+"""Tests go in; those that need OpenGL, a window or time come out marked; with --without-gl others that open one fail.
+
+Most are known by the fixtures that they use; whatever opens a context or a window by itself, or takes
+long, carries the marker by hand.
+conftest.py takes the hooks from here; `pytest -p tests.helpers.markers` does so elsewhere.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from texelflow.app import glfw_library
+from texelflow.app.window import window
+from texelflow.gpu_delegate.targets.gl import context
+
+FIXTURES: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "gl": frozenset({"_opened_context"}),
+        "window": frozenset({"screen", "managed_screen"}),
+        "slow": frozenset({"index"}),  # where pip runs
+    }
+)
+on_both_apis = pytest.mark.parametrize("context", ["gl", "gles"], indirect=True)  # for tests that use that fixture
+ABOUT_S: Mapping[str, float] = MappingProxyType({"slow": 3.0, "window": 0.5, "gl": 0.2})  # that a test takes
+LEAST_S = 0.05  # that one without them takes
+_OPTION = "--without-gl"
+_DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
+_NO_DRIVERS = {"__EGL_VENDOR_LIBRARY_DIRS": "/nonexistent"}  # of EGL, as on a machine without any
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(_OPTION, action="store_true", help="fail tests that open OpenGL or a window")
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        used = set(getattr(item, "fixturenames", ()))
+        for marker in (marker for marker, opening in FIXTURES.items() if used & opening):
+            item.add_marker(marker)
+    items[:] = longest_first(items)
+
+
+def longest_first(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    """The tests by their files, those that take long first: at the end no process waits long for another's last one."""
+    seconds = defaultdict[Path, float](float)
+    for item in items:
+        seconds[item.path] += max([LEAST_S, *(s for marker, s in ABOUT_S.items() if item.get_closest_marker(marker))])
+    return sorted(items, key=lambda item: (-seconds[item.path], item.path))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_devices(request: pytest.FixtureRequest) -> Iterator[None]:
+    """With the option, this process and those that it starts have no OpenGL and no display; who asks here fails."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.config.getoption(_OPTION):
+            for name in _DISPLAYS:
+                patch.delenv(name, raising=False)
+            for name, value in _NO_DRIVERS.items():
+                patch.setenv(name, value)
+            patch.setattr(context, "open_native", _refuse_opengl)
+            for module in (glfw_library, window):
+                patch.setattr(module, "load_glfw", _refuse_window)
+        yield
+
+
+def _refuse_opengl(*_: object) -> Any:
+    pytest.fail("the test opens OpenGL, but is not marked gl: let it use the fixture context, or mark it")
+
+
+def _refuse_window() -> Any:
+    pytest.fail("the test opens a window, but is not marked window: let it use the fixture display, or mark it")

@@ -1,0 +1,30 @@
+"""Graphs go in, networks that run as this CPU's code come out, compiled together: LLVM takes long to begin."""
+
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.targets.llvm.compiler import CompiledCode, native_target, object_code
+from texelflow.gpu_delegate.targets.llvm.ir import Module
+from texelflow.gpu_delegate.targets.llvm.machine import CpuTarget
+from texelflow.gpu_delegate.targets.llvm.native_program import NativeProgram, compile_native
+from texelflow.gpu_delegate.targets.llvm.native_runtime import CheckedNetwork
+from texelflow.gpu_delegate.targets.llvm.pool import WorkerPool
+
+Key = TypeVar("Key")
+
+
+def native_networks(
+    graphs: Mapping[Key, Graph], target: CpuTarget | None = None, fuse: bool = True, keep_all: bool = False
+) -> dict[Key, CheckedNetwork]:
+    """A network of each graph, run by one thread."""
+    target, module = target or native_target(), Module()
+    programs = {key: compile_native(graph, target, fuse, keep_all, module) for key, graph in graphs.items()}
+    code, pool = code_of(module, programs.values(), target), WorkerPool(target, 1)
+    return {key: CheckedNetwork(program, code, pool) for key, program in programs.items()}
+
+
+def code_of(module: Module, programs: Iterable[NativeProgram], target: CpuTarget) -> CompiledCode:
+    """What the functions of some programs are, compiled anew."""
+    names = sorted({kernel.symbol for program in programs for kernel in program.kernels})
+    return CompiledCode(object_code(module.text, target), names, {}, target)

@@ -1,0 +1,1 @@
+"""Models that tests write as real .tflite files, and what writes them."""

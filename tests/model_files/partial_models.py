@@ -1,0 +1,82 @@
+"""A model that the GPU runs wholly goes in; the file of the same model with operators that it cannot run comes out.
+
+`segments` is such a model of few operators, each of them worth a GPU.
+"""
+
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import tflite
+
+from tests.model_files.model_builder import ModelBuilder
+from texelflow.gpu_delegate.model.graph import Graph, Node, Opaque
+from texelflow.gpu_delegate.reading.writer import write_model
+
+BITCAST = Opaque(code=tflite.BuiltinOperator.BITCAST)  # bits as they are, called another type
+
+
+def segments(size: int = 48, channels: int = 16, five_dimensions: bool = False) -> bytes:
+    """A mask (1, size, size, 1) of a picture (1, size, size, 3), by convolutions with random weights.
+
+    With five_dimensions there are operators behind the second that the reader knows and the GPU cannot run.
+    """
+    model, rng = ModelBuilder(), np.random.default_rng(0)
+    x, depth = model.input((1, size, size, 3)), 3
+    for number, out in enumerate((channels, channels, channels, 1)):
+        weights = rng.normal(0, (2 / (9 * depth)) ** 0.5, (out, 3, 3, depth))
+        inputs = [x, model.constant(weights), model.constant(rng.normal(0, 0.1, out))]
+        options: dict[str, Any] = {"padding": "SAME", "stride": (1, 1), "activation": "RELU" if out > 1 else "NONE"}
+        x, depth = model.op("CONV_2D", inputs, (1, size, size, out), **options), out
+        if five_dimensions and number == 1:
+            x = model.op(
+                "ABS", [_reshaped(model, x, (2, size // 2, 2, size // 2, out))], (2, size // 2, 2, size // 2, out)
+            )
+            x = _reshaped(model, x, (1, size, size, out))
+    model.output(model.op("LOGISTIC", [x], (1, size, size, 1)))
+    return model.build()
+
+
+def _reshaped(model: ModelBuilder, x: int, shape: tuple[int, ...]) -> int:
+    return model.op("RESHAPE", [x, model.constant(shape, "int32")], shape)
+
+
+def cast_and_back(graph: Graph, *places: float) -> bytes:
+    """What the operators at these places, from 0 to 1, give is taken for integers, bit by bit, and for floats again.
+
+    So the model computes what it did, but each place lies between two partitions.
+    """
+    for place in sorted(places, reverse=True):
+        graph = _cast_behind(graph, round(place * (len(graph.nodes) - 1)))
+    return write_model(graph)
+
+
+def _cast_behind(graph: Graph, number: int) -> Graph:
+    number = next(n for n in range(number, len(graph.nodes)) if _is_picture(graph, graph.nodes[n].outputs[0]))
+    old = graph.tensors[graph.nodes[number].outputs[0]]
+    first = 1 + max(graph.tensors)
+    there = replace(old, index=first, name="bits", dtype="int32")
+    back = replace(old, index=first + 1, name="floats again")
+    casts = (
+        Node("BITCAST", (old.index,), (there.index,), BITCAST),
+        Node("BITCAST", (there.index,), (back.index,), BITCAST),
+    )
+    behind = (
+        replace(node, inputs=tuple(back.index if i == old.index else i for i in node.inputs))
+        for node in graph.nodes[number + 1 :]
+    )
+    nodes = (*graph.nodes[: number + 1], *casts, *behind)
+    tensors = {**graph.tensors, **{tensor.index: tensor for tensor in (there, back)}}
+    return replace(
+        graph,
+        nodes=tuple(replace(node, index=place) for place, node in enumerate(nodes)),
+        tensors=MappingProxyType(tensors),
+    )
+
+
+def _is_picture(graph: Graph, tensor: int) -> bool:
+    """Whether a tensor is a map of values that a run computes, wide enough to be reversed."""
+    found = graph.tensors[tensor]
+    made = {index for node in graph.nodes if node.op == "DEQUANTIZE" for index in node.outputs}
+    return len(found.shape) == 4 and found.shape[2] > 1 and tensor not in made and tensor not in graph.outputs

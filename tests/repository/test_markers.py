@@ -1,0 +1,60 @@
+"""Made-up tests go through pytest with the project's hooks: what opens OpenGL or a window unmarked is told so."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.running import ROOT
+
+PLUGINS = ["-p", "tests.helpers.markers", "-p", "no:hypothesispytest", "-p", "no:cacheprovider"]
+TESTS = """
+import pytest
+from texelflow.app.window.opening import open_window
+from texelflow.gpu_delegate.targets.gl.context import open_context
+@pytest.fixture
+def _opened_context(): return None
+@pytest.fixture
+def context(_opened_context): return None
+@pytest.fixture(scope="session")
+def screen(): return None
+def test_nothing(): pass
+def test_by_fixture(context): pass
+def test_on_screen(screen): pass
+@pytest.mark.gl
+def test_by_hand(): pass
+def test_unmarked(): open_context()
+def test_unmarked_window(): open_window((8, 8), "", "auto")
+"""
+
+
+@pytest.fixture
+def made_up(tmp_path: Path) -> Path:
+    path = tmp_path / "test_made_up.py"
+    path.write_text(TESTS)
+    return path
+
+
+def run(path: Path, *options: str) -> str:
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "tests.helpers.markers",
+        "-c",
+        "pyproject.toml",
+        "-rA",
+        *options,
+        str(path),
+    ]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60).stdout
+
+
+@pytest.mark.slow
+def test_fixtures_mark_tests_and_unmarked_ones_are_refused(made_up: Path) -> None:
+    out = run(made_up, "-m", "not gl and not window", "--without-gl")
+    assert "2 failed, 1 passed, 3 deselected" in out
+    assert "Failed: the test opens OpenGL, but is not marked gl: " in out
+    assert "Failed: the test opens a window, but is not marked window: " in out

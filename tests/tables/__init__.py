@@ -1,0 +1,1 @@
+"""Tables of what ops compute, row by row."""

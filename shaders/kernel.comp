@@ -1,5 +1,5 @@
 #version 430
-// The frame of every network kernel. The lines marked with //@ are where gpu_delegate/targets/glsl/glsl_kernel.py puts what a group of ops
+// The frame of every network kernel. The lines marked with //@ are where the engine puts what a group of ops
 // needs; as it stands it copies one slice.
 #define LOCAL_X 8
 #define LOCAL_Y 8

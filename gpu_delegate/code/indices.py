@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from ..targets.glsl.print_glsl import glsl_length
+from .text_length import length_within
 from .vocabulary import Name, Operand, Operation, Sum, Value, clamp, combined
 
 LONGEST_PART = 24  # characters of an expression without a name; more in one that is about to be part of others
@@ -129,7 +129,7 @@ class Index:
     def with_names(self, name: Callable[[Value], Name]) -> "Index":
         """With names in place of long expressions, so that what is made of it stays short."""
         named = {
-            Variable(name(v.code), v.low, v.high) if glsl_length(v.code) > LONGEST_PART else v: factor
+            Variable(name(v.code), v.low, v.high) if length_within(v.code) > LONGEST_PART else v: factor
             for v, factor in self.factors.items()
         }
         return Index(MappingProxyType(named), self.constant)
@@ -145,6 +145,9 @@ class Index:
         parts = [Operation("at least", (self.code, low))] * (self.low < low)
         parts += [Operation("at most", (self.code, high))] * (self.high > high)
         return both(parts)
+
+
+Place = tuple[Index, Index, Index]  # (b, y, x) of a pixel
 
 
 def both(conditions: Sequence[Validity]) -> Validity:

@@ -6,13 +6,11 @@ They lie in a column, one below the other; of a flat tile as far apart in memory
 
 from ..device.tile import Tile
 from ..model.layout import MapShape
-from .indices import Index
+from .indices import Index, Place
 from .vocabulary import X0, Y0, Operand, Operation, Value
 
-Coordinate3 = tuple[Index, Index, Index]  # (b, y, x)
 
-
-def place_of_pixel(tile: Tile, domain: MapShape, row: int) -> Coordinate3:
+def place_of_pixel(tile: Tile, domain: MapShape, row: int) -> Place:
     """(b, y, x) of pixel `row` of a thread."""
     if tile.across:
         step, _ = tile.area(domain)

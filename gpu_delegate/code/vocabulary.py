@@ -370,8 +370,9 @@ Statement = (
 
 
 THREAD = Name("thread", "int")  # its number in the work-group
-PART, PAST = Name("part", "int"), Name("past", "bool")  # of kernels whose sums threads share, see sum_parts.py
+PART, PAST = Name("part", "int"), Name("past", "bool")  # of kernels whose sums threads share: plan/split_k.py
 PIXEL = Name("pixel", "int")  # the thread's in the work-group of such a kernel, whose parts have the same
+PART_SUMS = "part_sums"  # the array in shared memory by which the parts of such a pixel are joined
 X0, Y0, Z0 = (Name(name, "int") for name in ("x0", "y0", "z0"))  # of every kernel: a thread's first pixel and slice
 ZEROS = Splat(0.0)
 SourceIndex = tuple[Operand, Value | None]  # a source coordinate, and whether it is valid if it is not always

@@ -18,7 +18,7 @@ class Tuning:
 
     held_slices: int = 16  # vec4 values that a kernel may hold in registers for one pixel
     min_fused_threads: int = 16  # the fewest threads for which a kernel that holds whole pixels pays off
-    min_shared_threads: int = 4096  # the same where threads of a group share pixels, see pixel_parts.py
+    min_shared_threads: int = 4096  # the same where threads of a group share pixels, see plan/split_k.py
     joins_sums: bool = True  # whether a kernel may have several windows and contractions
     rows: int = 8  # pixels of one thread, in a column: they share loads of weights and of neighbors
     window_rows: int = 0  # the same where there are windows and no contractions; 0: as many as elsewhere

@@ -53,12 +53,12 @@ class Tile:
 
     @property
     def parts(self) -> int:
-        """Threads that share the terms of a sum, see sum_parts.py."""
+        """Threads that share the terms of a sum, see plan/split_k.py."""
         return self.local[2]
 
     @property
     def shares_pixels(self) -> bool:
-        """Whether parts share all loops over a pixel's slices, see pixel_parts.py; else just a sum's."""
+        """Whether parts share all loops over a pixel's slices, see plan/split_k.py; else just a sum's."""
         return self.parts > 1 and self.z_slices == 0
 
     @property

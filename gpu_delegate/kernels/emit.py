@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ..code.expressions import Slice, Weights
-from ..code.indices import Index, Validity
+from ..code.indices import Index, Place, Validity
 from ..code.thread_pixels import index_in_smaller, index_of_pixel, place_of_pixel
 from ..code.vocabulary import (
     PART,
@@ -35,6 +35,7 @@ from ..code.vocabulary import (
     SourceIndex,
     Statement,
     StoreTo,
+    Synchronize,
     Tap,
     Texel,
     Value,
@@ -51,10 +52,11 @@ from ..model.layout import MapShape, Storages, ceil_div, shape_of
 from ..model.packing import Blob, Float32Array
 from ..model.rewrite import float_data
 from ..ops.nodes import constants_of, elementwise_value, has_weights, is_elementwise, needs_mask, record_of
-from ..plan import fold_parts, pixel_parts, sum_parts
 from ..plan.body import Accumulate, Body, Hold, Phase, Root
-from ..plan.moves import Place, moved
+from ..plan.split_k import is_shared_by_outputs, shares_folds
+from . import split_k_sums
 from .epilogue_reduction import GroupSums
+from .moved_values import moved
 
 SLICE = Name("s", "int")  # of loops over slices
 _POSITIONS = frozenset("fiknpqr")  # with what the names of positions begin, and no others
@@ -171,6 +173,12 @@ class Emitter:
             yield
             self._varying = set()
 
+    def share_array(self, name: str, texels: int) -> None:
+        """Have an array of vec4s in the work-group's memory, which nobody reads any more for what it held before."""
+        if name in self.shared:
+            self.add(Synchronize())
+        self.shared[name] = max(texels, self.shared.get(name, 0))
+
     def looped_axes(self, kernel: Size2) -> tuple[bool, bool]:
         """Whether the rows of a window, and its columns, are a loop."""
         return (self._is_loop(math.prod(kernel)),) * 2
@@ -217,6 +225,16 @@ class Emitter:
         if tensor in self.vectors:  # it has but one
             return Shared(self.vectors[tensor], at)
         return LoadFrom(self._inputs[tensor], self.texel(self.shape(tensor), at, pixel))
+
+    def in_memory(self, tensor: int, at: Index, pixel: Index) -> Value:
+        """Slice `at` of a tensor at a pixel, given by its index in the map, from where the kernel has it."""
+        shape, data = self.shape(tensor), self.graph.tensors[tensor]
+        if tensor in self.vectors:
+            return Shared(self.vectors[tensor], at.code)
+        address = at.times(shape.pixels).plus(pixel)
+        if data.is_constant and shape.is_vector:
+            return Weight(address.plus(self.blob.vector(float_data(data))).code)
+        return LoadFrom(self._inputs[tensor], address.code)
 
     def texel_at(self, tensor: int, at: Slice, place: Place) -> Value:
         """Slice `at` of an input at (b, y, x)."""
@@ -282,7 +300,7 @@ class Emitter:
     def output_slice(self, index: int) -> Slice:
         """Slice `index` of those that this thread computes."""
         if self.own is not None:
-            return pixel_parts.own_slice(self, self.own, index)
+            return split_k_sums.own_slice(self, self.own, index)
         if not self.splits:
             return Slice(index)
         if index >= self._sure_slices:  # a thread without it computes the last one instead, and does not store it
@@ -311,9 +329,14 @@ class Emitter:
         """Slice `at` of a node that moves data, at the thread's pixel `row`."""
         return moved(self, node, self.place(self.shape(node.outputs[0]), row), at)
 
-    def source(self, tensor: int) -> str:
-        """The name under which the kernel reads a tensor in memory."""
-        return self._inputs[tensor]
+    def target(self, tensor: int) -> str:
+        """The name under which the kernel writes an output."""
+        return self.outputs[tensor]
+
+    @property
+    def domain(self) -> MapShape:
+        """The map whose pixels are distributed over threads."""
+        return self.body.domain
 
     def index(self, shape: MapShape, at: Slice, row: int) -> Operand:
         """Texel of the thread's pixel `row` in a map of the domain's size."""
@@ -345,14 +368,9 @@ class Emitter:
         first = self._batch() * shape.height + row if self.body.domain.batch > 1 else row
         return self.position("r", Operation("multiply", (first, shape.width)))
 
-    @staticmethod
-    def slice_stride(shape: MapShape) -> int:
-        """Positions in memory from one slice of a map to the next."""
-        return shape.pixels
-
     def texel(self, shape: MapShape, at: Slice, pixel: Operand) -> Operand:
         """Position in memory of slice `at` of a pixel, given by its index in the map."""
-        return pixel if at.index == 0 else Texel(at.at, self.slice_stride(shape), pixel)
+        return pixel if at.index == 0 else Texel(at.at, shape.pixels, pixel)
 
     def tap(self, tensor: int, at: Slice, row: SourceIndex, column: SourceIndex, outside: Value = ZEROS) -> Name:
         """One texel of an input at source coordinates from axis(), `outside` where they are not valid."""
@@ -403,13 +421,13 @@ class Emitter:
                 slices = self.held_slices(root.tensor)
                 self.add(Reserve(tuple(self.held(root.tensor, row, k) for row in self.rows for k in slices)))
         if self.tile.shares_pixels:
-            pixel_parts.emit_phase(self, phase, SLICE)
+            split_k_sums.emit_phase(self, phase, SLICE)
         elif self.splits and not accumulates:
-            if fold_parts.shares_folds(self.body, self.tile):
-                fold_parts.share(self, 0)
+            if shares_folds(self.body, self.tile):
+                split_k_sums.share_folds(self, 0)
             for index in range(self.tile.z_slices):
                 exists = index < self._sure_slices or Operation("less", (Z0 + index, self._all_slices))
-                with self.when(exists if self.tile.parts == 1 else sum_parts.and_own(self, exists, index)):
+                with self.when(exists if self.tile.parts == 1 else split_k_sums.and_own(self, exists, index)):
                     self._roots(phase, self.output_slice(index))
         elif phase.unrolled or (self.tile.baked and self._has_weights(phase)) or phase.slices == 1:
             for index in range(phase.slices):
@@ -443,15 +461,15 @@ class Emitter:
     def _start(self, node: Node) -> None:
         start = record_of(node).emission.start
         assert start is not None
-        if self.tile.shares_pixels and pixel_parts.is_shared_by_outputs(self.body, node):
+        if self.tile.shares_pixels and is_shared_by_outputs(self.body, node):
             self.own = node.outputs[0]
         start(self, node)
         if self.tile.parts > 1 and self.own is None:
-            sum_parts.start_parts(self, node)
+            split_k_sums.start_parts(self, node)
 
     def _finish(self, node: Node) -> None:
         if self.tile.parts > 1:
-            (pixel_parts.finish if self.tile.shares_pixels else sum_parts.join)(self, node)
+            (split_k_sums.finish if self.tile.shares_pixels else split_k_sums.join)(self, node)
         if (finish := record_of(node).emission.finish) is not None:
             finish(self, node)
 

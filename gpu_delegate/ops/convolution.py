@@ -3,12 +3,12 @@ or gathers over held ones."""
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import tflite
 
 from ..code.expressions import Slice
+from ..code.kernel_writer import KernelWriter
 from ..code.vocabulary import X0, Z0, AddTo, Declare, Lane, Name, Value, combined
 from ..code.window_taps import TapIndex, axis_at, strided_axis_at, taps_of
 from ..model.graph import ABSENT, Attributes, Conv2D, Graph, Node, Padding, Size2, TransposeConv2D
@@ -18,9 +18,6 @@ from ..model.packing import bias_of, convolution_blocks
 from ..model.rewrite import float_data
 from .record import ByteRules, Emission, Example, FileForm, OpRecord
 from .sliding import dilated_options, positive, read_dilation, read_stride, slide, window_options, written_taps
-
-if TYPE_CHECKING:
-    from ..kernels.emit import Emitter
 
 SLICES_AT_ONCE = 8  # of a convolution's outputs: each tap is written out for each of them
 
@@ -148,93 +145,93 @@ def _text_taps(graph: Graph, node: Node) -> int:
 # Code ---------------------------------------------------------------------------------------------------------------
 
 
-def start(emitter: "Emitter", node: Node) -> None:
+def start(writer: KernelWriter, node: Node) -> None:
     """Declare the accumulators of a convolution and set them to its bias."""
     out = node.outputs[0]
-    bias = emitter.weights(node, "bias", bias_of(emitter.graph, node))
-    for index in emitter.held_slices(out):
-        first = emitter.held(out, 0, index)
-        emitter.add(Declare(first, bias.texel(emitter.output_slice(index))))
-        for row in list(emitter.rows)[1:]:
-            emitter.add(Declare(emitter.held(out, row, index), first))
+    bias = writer.weights(node, "bias", bias_of(writer.graph, node))
+    for index in writer.held_slices(out):
+        first = writer.held(out, 0, index)
+        writer.add(Declare(first, bias.texel(writer.output_slice(index))))
+        for row in list(writer.rows)[1:]:
+            writer.add(Declare(writer.held(out, row, index), first))
 
 
-def accumulate(emitter: "Emitter", node: Node, at: Slice, source: Slice | None = None) -> None:
+def accumulate(writer: KernelWriter, node: Node, at: Slice, source: Slice | None = None) -> None:
     """Add one input slice to every output slice: out[o] += sum over taps and lanes of x * w.
 
     Where weights are of other slices than those of the input, `source` is the input's.
     """
     out = node.outputs[0]
-    weights = float_data(emitter.graph.tensors[node.inputs[1]])
+    weights = float_data(writer.graph.tensors[node.inputs[1]])
     lanes = min(4, weights.shape[3] - 4 * at.index) if at.index is not None else 4
-    blocks = emitter.weights(node, "weights", convolution_blocks(weights))
+    blocks = writer.weights(node, "weights", convolution_blocks(weights))
     registers = [
-        (emitter.output_slice(index), [emitter.held(out, row, index) for row in emitter.rows])
-        for index in emitter.held_slices(out)
+        (writer.output_slice(index), [writer.held(out, row, index) for row in writer.rows])
+        for index in writer.held_slices(out)
     ]
     height, width = weights.shape[1:3]
-    for ky, kx in taps_of(emitter, (height, width)):
-        values, tap = taps_of_window(emitter, node, source or at, (ky, kx)), ky.times(width).plus(kx).code
+    for ky, kx in taps_of(writer, (height, width)):
+        values, tap = taps_of_window(writer, node, source or at, (ky, kx)), ky.times(width).plus(kx).code
         for position, sums in registers:
-            _multiply(emitter, sums, values, [blocks.texel(at, tap, position, lane) for lane in range(lanes)])
+            _multiply(writer, sums, values, [blocks.texel(at, tap, position, lane) for lane in range(lanes)])
 
 
-def accumulate_group(emitter: "Emitter", node: Node, at: Slice) -> None:
+def accumulate_group(writer: KernelWriter, node: Node, at: Slice) -> None:
     """Slice `at` of the group of channels to which all output slices of a thread belong."""
-    slices = emitter.shape(node.outputs[0]).slices // channel_groups(emitter.graph, node)
-    each = emitter.graph.tensors[node.inputs[1]].shape[3] // 4
-    first = emitter.position("n", Z0 / slices * each) if slices > 1 else emitter.position("n", Z0 * each)
-    accumulate(emitter, node, at, Slice(first + at.at))
+    slices = writer.shape(node.outputs[0]).slices // channel_groups(writer.graph, node)
+    each = writer.graph.tensors[node.inputs[1]].shape[3] // 4
+    first = writer.position("n", Z0 / slices * each) if slices > 1 else writer.position("n", Z0 * each)
+    accumulate(writer, node, at, Slice(first + at.at))
 
 
-def gather(emitter: "Emitter", node: Node, at: Slice) -> Sequence[Value]:
+def gather(writer: KernelWriter, node: Node, at: Slice) -> Sequence[Value]:
     """One output slice of a 1x1 convolution over held input."""
-    weights = float_data(emitter.graph.tensors[node.inputs[1]])
-    bias = emitter.weights(node, "bias", bias_of(emitter.graph, node))
-    blocks = emitter.weights(node, "weights", convolution_blocks(weights)[:, 0].transpose(1, 0, 2, 3))
-    first = emitter.declare([bias.texel(at)], "b")[0]
-    sums = emitter.declare([first for _ in emitter.rows], "b")
+    weights = float_data(writer.graph.tensors[node.inputs[1]])
+    bias = writer.weights(node, "bias", bias_of(writer.graph, node))
+    blocks = writer.weights(node, "weights", convolution_blocks(weights)[:, 0].transpose(1, 0, 2, 3))
+    first = writer.declare([bias.texel(at)], "b")[0]
+    sums = writer.declare([first for _ in writer.rows], "b")
     for index in range(blocks.values.shape[1]):  # (N, S, 4 in, 4 out)
-        values = [emitter.held(node.inputs[0], row, index) for row in emitter.rows]
+        values = [writer.held(node.inputs[0], row, index) for row in writer.rows]
         lanes = min(4, weights.shape[3] - 4 * index)
-        _multiply(emitter, sums, values, [blocks.texel(at, index, lane) for lane in range(lanes)])
+        _multiply(writer, sums, values, [blocks.texel(at, index, lane) for lane in range(lanes)])
     return sums
 
 
-def _multiply(emitter: "Emitter", sums: Sequence[Name], values: Sequence[Value], weights: Sequence[Value]) -> None:
+def _multiply(writer: KernelWriter, sums: Sequence[Name], values: Sequence[Value], weights: Sequence[Value]) -> None:
     """sums[row] += values[row].x * weights[0] + ...; the weights are named first where several rows share them."""
     if len(sums) > 1:
-        weights = emitter.declare(weights, "w")
+        weights = writer.declare(weights, "w")
     for total, value in zip(sums, values, strict=True):
         terms = [Lane(value, lane) * weight for lane, weight in enumerate(weights)]
-        emitter.add(AddTo(total, combined("add", terms)))
+        writer.add(AddTo(total, combined("add", terms)))
 
 
-def taps_of_window(emitter: "Emitter", node: Node, at: Slice, tap: TapIndex) -> Sequence[Value]:
+def taps_of_window(writer: KernelWriter, node: Node, at: Slice, tap: TapIndex) -> Sequence[Value]:
     """The input under one tap of the window, for each of the thread's pixels."""
-    if is_pointwise_convolution(emitter.graph, node):
-        return emitter.value(node.inputs[0], at)
-    source, domain = emitter.shape(node.inputs[0]), emitter.body.domain
+    if is_pointwise_convolution(writer.graph, node):
+        return writer.value(node.inputs[0], at)
+    source, domain = writer.shape(node.inputs[0]), writer.domain
     attributes = node.attributes
     ky, kx = tap
     rows = []
     if isinstance(attributes, TransposeConv2D):
         stride, padding = attributes.stride, attributes.padding
-        column = strided_axis_at(emitter, X0, stride[1], kx.times(-1).plus(padding.left), source.width)
-        base = emitter.map_row()
-        offsets = (ky.times(-1).plus(row + padding.top) for row in emitter.rows)
-        rows = [strided_axis_at(emitter, base, stride[0], offset, source.height) for offset in offsets]
+        column = strided_axis_at(writer, X0, stride[1], kx.times(-1).plus(padding.left), source.width)
+        base = writer.map_row()
+        offsets = (ky.times(-1).plus(row + padding.top) for row in writer.rows)
+        rows = [strided_axis_at(writer, base, stride[0], offset, source.height) for offset in offsets]
     else:
         assert isinstance(attributes, Conv2D)
         stride, dilation, padding = attributes.stride, attributes.dilation, attributes.padding
         offset = kx.times(dilation[1]).plus(-padding.left)
-        column = axis_at(emitter, X0, stride[1], offset, source.width, domain.width - 1)
-        for row in emitter.rows:
+        column = axis_at(writer, X0, stride[1], offset, source.width, domain.width - 1)
+        for row in writer.rows:
             offset = ky.times(dilation[0]).plus(row * stride[0] - padding.top)
             rows.append(
-                axis_at(emitter, emitter.map_row(), stride[0], offset, source.height, domain.height - emitter.tile.rows)
+                axis_at(writer, writer.map_row(), stride[0], offset, source.height, domain.height - writer.tile.rows)
             )
-    return [emitter.tap(node.inputs[0], at, row, column) for row in rows]
+    return [writer.tap(node.inputs[0], at, row, column) for row in rows]
 
 
 _TRANSPOSED = Example(out=(1, 16, 16, 8), constants=((8, 2, 2, 8), (8,)), attributes=TransposeConv2D(stride=(2, 2)))

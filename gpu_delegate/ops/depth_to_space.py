@@ -1,17 +1,13 @@
 """DEPTH_TO_SPACE: each pixel's channels become a block of pixels, so all of the op is in its stores."""
 
-from typing import TYPE_CHECKING
-
 from ..code.expressions import Slice
+from ..code.kernel_writer import KernelWriter
 from ..code.thread_pixels import row_and_column
 from ..code.vocabulary import Lane, Operand, StoreTo, Vector
 from ..model.graph import Attributes, Graph, Node
 from ..model.layout import shape_of
 from ..model.operators import EncodedOperator, Operator
 from .record import Emission, Example, FileForm, OpRecord
-
-if TYPE_CHECKING:
-    from ..kernels.emit import Emitter
 
 
 def read_depth_to_space(operator: Operator) -> Attributes:
@@ -37,44 +33,44 @@ def plain_lanes(block: int) -> int:
     return block if block in (2, 4) else 1
 
 
-def store(emitter: "Emitter", node: Node) -> None:
+def store(writer: KernelWriter, node: Node) -> None:
     """DEPTH_TO_SPACE: channel (i * block + j) * C + c of pixel (y, x) goes to c of (y*block + i, x*block + j)."""
-    shape, domain = emitter.shape(node.outputs[0]), emitter.body.domain
+    shape, domain = writer.shape(node.outputs[0]), writer.domain
     block = shape.width // domain.width
-    if emitter.is_plain(node.outputs[0]):
-        _store_plain(emitter, node, block)
+    if writer.is_plain(node.outputs[0]):
+        _store_plain(writer, node, block)
         return
-    for row in emitter.rows:
-        y, x = row_and_column(emitter.tile, domain, row)
+    for row in writer.rows:
+        y, x = row_and_column(writer.tile, domain, row)
         for i in range(block):
             for j in range(block):
                 first = (i * block + j) * shape.channels
                 pixel = (y * block + i) * shape.width + x * block + j
                 for k in range(shape.slices):
                     lanes = [
-                        _lane(emitter, node.inputs[0], row, first + c, c < shape.channels)
+                        _lane(writer, node.inputs[0], row, first + c, c < shape.channels)
                         for c in range(4 * k, 4 * k + 4)
                     ]
-                    target = emitter.texel(shape, Slice(k), pixel)
-                    emitter.add(StoreTo(emitter.outputs[node.outputs[0]], target, Vector(tuple(lanes))))
+                    target = writer.texel(shape, Slice(k), pixel)
+                    writer.add(StoreTo(writer.target(node.outputs[0]), target, Vector(tuple(lanes))))
 
 
-def _store_plain(emitter: "Emitter", node: Node, block: int) -> None:
+def _store_plain(writer: KernelWriter, node: Node, block: int) -> None:
     """A block's rows, as vectors of floats where their length allows it: the map's width is a multiple of it."""
     together = plain_lanes(block)
-    for row in emitter.rows:
-        y, x = row_and_column(emitter.tile, emitter.body.domain, row)
+    for row in writer.rows:
+        y, x = row_and_column(writer.tile, writer.domain, row)
         for i in range(block):
             for j in range(0, block, together):
-                lanes = [_lane(emitter, node.inputs[0], row, i * block + j + k, True) for k in range(together)]
+                lanes = [_lane(writer, node.inputs[0], row, i * block + j + k, True) for k in range(together)]
                 value = lanes[0] if together == 1 else Vector(tuple(lanes))
-                start = (y * block + i) * emitter.body.domain.width + x
+                start = (y * block + i) * writer.domain.width + x
                 target = start * (block // together) + j // together
-                emitter.add(StoreTo(emitter.outputs[node.outputs[0]], target, value))
+                writer.add(StoreTo(writer.target(node.outputs[0]), target, value))
 
 
-def _lane(emitter: "Emitter", tensor: int, row: int, channel: int, exists: bool) -> Operand:
-    return Lane(emitter.held(tensor, row, channel // 4), channel % 4) if exists else 0.0
+def _lane(writer: KernelWriter, tensor: int, row: int, channel: int, exists: bool) -> Operand:
+    return Lane(writer.held(tensor, row, channel // 4), channel % 4) if exists else 0.0
 
 
 RECORDS = (

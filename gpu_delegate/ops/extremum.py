@@ -8,11 +8,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import tflite
 
 from ..code.expressions import Slice
+from ..code.kernel_writer import KernelWriter
 from ..code.vocabulary import (
     ZEROS,
     AcrossLanes,
@@ -33,9 +33,6 @@ from ..model.operators import EncodedOperator, Operator, attributes_of, integers
 from .elementwise import NUMBERS
 from .record import Emission, Example, FileForm, OpRecord
 from .reduce import loops_over_pixels, reduces_channels, reduces_pixels
-
-if TYPE_CHECKING:
-    from ..kernels.emit import Emitter
 
 POSITION_TYPES = ("int32", "int64")
 
@@ -81,57 +78,57 @@ def _options_table(op: str) -> str:
 # Code ---------------------------------------------------------------------------------------------------------------
 
 
-def _update(emitter: "Emitter", node: Node, best: tuple[Name, Name], value: Value, number: Operand) -> None:
+def _update(writer: KernelWriter, node: Node, best: tuple[Name, Name], value: Value, number: Operand) -> None:
     """Take a value and its number, lane by lane, where it is better than the best so far."""
     place, most = best
     before, after = (most, value) if node.op == "ARG_MAX" else (value, most)
-    emitter.add(Assign(place, ChooseLanes("less", before, after, _number(number), place)))
-    emitter.add(Assign(most, ChooseLanes("less", before, after, value, most)))
+    writer.add(Assign(place, ChooseLanes("less", before, after, _number(number), place)))
+    writer.add(Assign(most, ChooseLanes("less", before, after, value, most)))
 
 
 def _number(number: Operand) -> Value:
     return Splat(float(number)) if isinstance(number, int) else ZEROS + to_float(number)
 
 
-def _best(emitter: "Emitter", node: Node, row: int) -> tuple[Name, Name]:
+def _best(writer: KernelWriter, node: Node, row: int) -> tuple[Name, Name]:
     """The registers of one of the thread's pixels: the numbers of the best slices so far, and the best values."""
     out = node.outputs[0]
-    return emitter.held(out, row, 0), emitter.held(out, row, 1)
+    return writer.held(out, row, 0), writer.held(out, row, 1)
 
 
-def start_extremum(emitter: "Emitter", node: Node) -> None:
-    for row in emitter.rows:
-        place, most = _best(emitter, node, row)
-        emitter.add(Declare(place, ZEROS))
-        emitter.add(Declare(most, Splat(EXTREMA[node.op].worst)))
+def start_extremum(writer: KernelWriter, node: Node) -> None:
+    for row in writer.rows:
+        place, most = _best(writer, node, row)
+        writer.add(Declare(place, ZEROS))
+        writer.add(Declare(most, Splat(EXTREMA[node.op].worst)))
 
 
-def take_slice(emitter: "Emitter", node: Node, at: Slice) -> None:
+def take_slice(writer: KernelWriter, node: Node, at: Slice) -> None:
     """Compare one slice, lane by lane; lanes past the last channel never win."""
-    channels = emitter.shape(node.inputs[0]).channels
-    for row, value in zip(emitter.rows, emitter.value(node.inputs[0], at), strict=True):
-        (compared,) = emitter.declare([emitter.lanes_or(value, channels, at, EXTREMA[node.op].worst)])
-        _update(emitter, node, _best(emitter, node, row), compared, at.at)
+    channels = writer.shape(node.inputs[0]).channels
+    for row, value in zip(writer.rows, writer.value(node.inputs[0], at), strict=True):
+        (compared,) = writer.declare([writer.lanes_or(value, channels, at, EXTREMA[node.op].worst)])
+        _update(writer, node, _best(writer, node, row), compared, at.at)
 
 
-def best_of_lanes(emitter: "Emitter", node: Node) -> None:
+def best_of_lanes(writer: KernelWriter, node: Node) -> None:
     """The first channel that has the best value of all lanes."""
     kind = EXTREMA[node.op]
-    for row in emitter.rows:
-        place, most = _best(emitter, node, row)
-        (best,) = emitter.declare([AcrossLanes(kind.operation, most)])
+    for row in writer.rows:
+        place, most = _best(writer, node, row)
+        (best,) = writer.declare([AcrossLanes(kind.operation, most)])
         channels = place * 4.0 + Vector((0.0, 1.0, 2.0, 3.0))
-        found = emitter.declare([ChooseLanes(kind.best_is, most, Vector((best,) * 4), channels, Splat(math.inf))])[0]
-        emitter.add(Assign(place, Vector((AcrossLanes("minimum", found), 0.0, 0.0, 0.0))))
+        found = writer.declare([ChooseLanes(kind.best_is, most, Vector((best,) * 4), channels, Splat(math.inf))])[0]
+        writer.add(Assign(place, Vector((AcrossLanes("minimum", found), 0.0, 0.0, 0.0))))
 
 
-def best_of_pixels(emitter: "Emitter", node: Node, at: Slice) -> Sequence[Value]:
+def best_of_pixels(writer: KernelWriter, node: Node, at: Slice) -> Sequence[Value]:
     """One slice of the positions along rows, columns or a batch."""
-    places = emitter.declare([ZEROS for _ in emitter.rows], "m")
-    values = emitter.declare([Splat(EXTREMA[node.op].worst) for _ in emitter.rows], "m")
+    places = writer.declare([ZEROS for _ in writer.rows], "m")
+    values = writer.declare([Splat(EXTREMA[node.op].worst) for _ in writer.rows], "m")
     for row, best in enumerate(zip(places, values, strict=True)):
-        with loops_over_pixels(emitter, node, at, row) as (value, names):
-            _update(emitter, node, best, value, names[0])
+        with loops_over_pixels(writer, node, at, row) as (value, names):
+            _update(writer, node, best, value, names[0])
     return places
 
 

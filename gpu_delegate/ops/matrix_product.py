@@ -8,10 +8,10 @@ OHWI weights of a convolution, have their terms along channels: texel s of row n
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ..code.expressions import Slice
-from ..code.indices import Index
+from ..code.indices import Index, Place
+from ..code.kernel_writer import KernelWriter
 from ..code.vocabulary import ZEROS, AddTo, Declare, Lane, Name, Operand, Value, Vector, combined
 from ..code.window_taps import taps_of
 from ..model.graph import Attributes, Conv2D, DepthwiseConv2D, Graph, Node, Shape, TransposeConv2D
@@ -27,10 +27,6 @@ from .convolution import (
 )
 from .record import Emission, Example, FileForm, OpRecord, always
 from .window import computed_depthwise
-
-if TYPE_CHECKING:
-    from ..kernels.emit import Emitter
-    from ..plan.moves import Place
 
 
 @dataclass(frozen=True)
@@ -87,96 +83,96 @@ def _text(graph: Graph, node: Node) -> int:
 # Code ---------------------------------------------------------------------------------------------------------------
 
 
-def start_product(emitter: "Emitter", node: Node) -> None:
+def start_product(writer: KernelWriter, node: Node) -> None:
     """Declare the sums."""
-    for index in emitter.held_slices(node.outputs[0]):
-        for row in emitter.rows:
-            emitter.add(Declare(emitter.held(node.outputs[0], row, index), ZEROS))
+    for index in writer.held_slices(node.outputs[0]):
+        for row in writer.rows:
+            writer.add(Declare(writer.held(node.outputs[0], row, index), ZEROS))
 
 
-def accumulate_product(emitter: "Emitter", node: Node, at: Slice) -> None:
+def accumulate_product(writer: KernelWriter, node: Node, at: Slice) -> None:
     """Add one slice of the rows of x, times the rows of y or their columns, to every output slice."""
-    values, lanes = _with_known_lanes(emitter, node, emitter.value(node.inputs[0], at), at)
-    for target, sums in _registers(emitter, node):
-        for total, value in zip(sums, _products(emitter, node, values, lanes, at, target), strict=True):
-            emitter.add(AddTo(total, value))
+    values, lanes = _with_known_lanes(writer, node, writer.value(node.inputs[0], at), at)
+    for target, sums in _registers(writer, node):
+        for total, value in zip(sums, _products(writer, node, values, lanes, at, target), strict=True):
+            writer.add(AddTo(total, value))
 
 
-def stream_product(emitter: "Emitter", node: Node, at: Slice) -> Sequence[Value]:
+def stream_product(writer: KernelWriter, node: Node, at: Slice) -> Sequence[Value]:
     """One output slice over held rows of x."""
-    return _over_held(emitter, node, lambda values, lanes, source: _products(emitter, node, values, lanes, source, at))
+    return _over_held(writer, node, lambda values, lanes, source: _products(writer, node, values, lanes, source, at))
 
 
-def stream_pixels(emitter: "Emitter", node: Node, at: Slice) -> Sequence[Value]:
+def stream_pixels(writer: KernelWriter, node: Node, at: Slice) -> Sequence[Value]:
     """One output slice of a 1x1 convolution over held pixels."""
     weights = node.inputs[1]
-    count = emitter.graph.tensors[weights].shape[0]
+    count = writer.graph.tensors[weights].shape[0]
 
     def products(values: Sequence[Value], lanes: int, source: Slice) -> list[Value]:
-        rows = _rows_of_slice(emitter, weights, source, at, count, lambda row: (row, Index.of(0), Index.of(0)))
+        rows = _rows_of_slice(writer, weights, source, at, count, lambda row: (row, Index.of(0), Index.of(0)))
         return [_across_rows(value, rows, lanes) for value in values]
 
-    return _over_held(emitter, node, products)
+    return _over_held(writer, node, products)
 
 
 def _over_held(
-    emitter: "Emitter", node: Node, products: Callable[[Sequence[Value], int, Slice], Sequence[Value]]
+    writer: KernelWriter, node: Node, products: Callable[[Sequence[Value], int, Slice], Sequence[Value]]
 ) -> Sequence[Value]:
     """The sums, for each pixel, of what each held slice of x adds to one output slice."""
-    sums = emitter.declare([ZEROS for _ in emitter.rows], "b")
-    for index in range(emitter.shape(node.inputs[0]).slices):
+    sums = writer.declare([ZEROS for _ in writer.rows], "b")
+    for index in range(writer.shape(node.inputs[0]).slices):
         source = Slice(index)
-        held = [emitter.held(node.inputs[0], row, index) for row in emitter.rows]
-        values, lanes = _with_known_lanes(emitter, node, held, source)
+        held = [writer.held(node.inputs[0], row, index) for row in writer.rows]
+        values, lanes = _with_known_lanes(writer, node, held, source)
         for total, value in zip(sums, products(values, lanes, source), strict=True):
-            emitter.add(AddTo(total, value))
+            writer.add(AddTo(total, value))
     return sums
 
 
-def accumulate_window(emitter: "Emitter", node: Node, at: Slice) -> None:
+def accumulate_window(writer: KernelWriter, node: Node, at: Slice) -> None:
     """Add one slice of a convolution's input under each tap, times the weights there, to every output slice."""
     weights = node.inputs[1]
-    outputs, kernel_h, kernel_w, _ = emitter.graph.tensors[weights].shape
-    for ky, kx in taps_of(emitter, (kernel_h, kernel_w)):
-        values, lanes = _with_known_lanes(emitter, node, taps_of_window(emitter, node, at, (ky, kx)), at)
+    outputs, kernel_h, kernel_w, _ = writer.graph.tensors[weights].shape
+    for ky, kx in taps_of(writer, (kernel_h, kernel_w)):
+        values, lanes = _with_known_lanes(writer, node, taps_of_window(writer, node, at, (ky, kx)), at)
 
         def place(row: Index, y: Index = ky, x: Index = kx) -> "Place":
             return row, y, x
 
-        for target, sums in _registers(emitter, node):
-            rows = _rows_of_slice(emitter, weights, at, target, outputs, place)
+        for target, sums in _registers(writer, node):
+            rows = _rows_of_slice(writer, weights, at, target, outputs, place)
             for total, value in zip(sums, values, strict=True):
-                emitter.add(AddTo(total, _across_rows(value, rows, lanes)))
+                writer.add(AddTo(total, _across_rows(value, rows, lanes)))
 
 
-def _registers(emitter: "Emitter", node: Node) -> list[tuple[Slice, list[Name]]]:
+def _registers(writer: KernelWriter, node: Node) -> list[tuple[Slice, list[Name]]]:
     """The output slices of a thread, and their sums for each of its pixels."""
     out = node.outputs[0]
     return [
-        (emitter.output_slice(index), [emitter.held(out, row, index) for row in emitter.rows])
-        for index in emitter.held_slices(out)
+        (writer.output_slice(index), [writer.held(out, row, index) for row in writer.rows])
+        for index in writer.held_slices(out)
     ]
 
 
 def _with_known_lanes(
-    emitter: "Emitter", node: Node, values: Sequence[Value], at: Slice
+    writer: KernelWriter, node: Node, values: Sequence[Value], at: Slice
 ) -> tuple[Sequence[Value], int]:
     """A slice with zeros in lanes past the last channel, and how many lanes count: what is in them may be anything."""
-    channels = emitter.shape(node.inputs[0]).channels
+    channels = writer.shape(node.inputs[0]).channels
     if at.index is not None:
         return values, min(4, channels - 4 * at.index)
-    kept = [emitter.masked(value, channels, at) for value in values]
-    return (values if kept == list(values) else emitter.declare(kept, "v")), 4
+    kept = [writer.masked(value, channels, at) for value in values]
+    return (values if kept == list(values) else writer.declare(kept, "v")), 4
 
 
 def _products(
-    emitter: "Emitter", node: Node, values: Sequence[Value], lanes: int, at: Slice, target: Slice
+    writer: KernelWriter, node: Node, values: Sequence[Value], lanes: int, at: Slice, target: Slice
 ) -> list[Value]:
     """For each pixel what an input slice adds to an output slice; a thread's pixels are rows of one matrix."""
-    assert emitter.tile.across or emitter.tile.rows == 1, "pixels of several matrices share no weights"
-    y, out = node.inputs[1], emitter.shape(node.outputs[0])
-    batch, height, _ = emitter.place(out, 0)
-    shape = emitter.shape(y)
+    assert writer.tile.across or writer.tile.rows == 1, "pixels of several matrices share no weights"
+    y, out = node.inputs[1], writer.shape(node.outputs[0])
+    batch, height, _ = writer.place(out, 0)
+    shape = writer.shape(y)
     image = Index.of(0) if shape.batch == 1 else batch
     matrix = Index.of(0) if shape.height == 1 else height
     if attributes_of(node, MatrixProduct).adj_y:
@@ -184,11 +180,11 @@ def _products(
         def place(row: Index) -> "Place":
             return image, matrix, row
 
-        rows = _rows_of_slice(emitter, y, at, target, shape.width, place)
+        rows = _rows_of_slice(writer, y, at, target, shape.width, place)
         return [_across_rows(value, rows, lanes) for value in values]
     first = _first_of(at, ceil_div(shape.width, 4))
     texels = [
-        emitter.once("w", emitter.texel_at(y, target, (image, matrix, first.plus(lane).clamped(0, shape.width - 1))))
+        writer.once("w", writer.texel_at(y, target, (image, matrix, first.plus(lane).clamped(0, shape.width - 1))))
         for lane in range(lanes)
     ]
     return [combined("add", [Lane(value, lane) * texel for lane, texel in enumerate(texels)]) for value in values]
@@ -200,12 +196,12 @@ def _first_of(at: Slice, slices: int) -> Index:
 
 
 def _rows_of_slice(
-    emitter: "Emitter", tensor: int, at: Slice, target: Slice, count: int, place: "Callable[[Index], Place]"
+    writer: KernelWriter, tensor: int, at: Slice, target: Slice, count: int, place: Callable[[Index], Place]
 ) -> list[Name]:
     """Slice `at` of the four rows whose sums are the lanes of an output slice; behind the last row that again."""
     first = _first_of(target, ceil_div(count, 4))
     rows = (first.plus(lane).clamped(0, count - 1) for lane in range(4))
-    return [emitter.once("w", emitter.texel_at(tensor, at, place(row))) for row in rows]
+    return [writer.once("w", writer.texel_at(tensor, at, place(row))) for row in rows]
 
 
 def _across_rows(value: Value, rows: Sequence[Value], lanes: int) -> Vector:

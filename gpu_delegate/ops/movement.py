@@ -6,21 +6,18 @@ read as it is, else lane by lane. A map may read through further maps, see gpu_d
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ..code.expressions import Slice
 from ..code.indices import Index, both
+from ..code.kernel_writer import KernelWriter
 from ..code.vocabulary import Value
 from ..model.graph import Graph, Node, Shape
 from .record import Coordinates, Emission, FileForm, Origin
 
-if TYPE_CHECKING:
-    from ..kernels.emit import Emitter
 
-
-def move(emitter: "Emitter", node: Node, at: Slice) -> Sequence[Value]:
+def move(writer: KernelWriter, node: Node, at: Slice) -> Sequence[Value]:
     """One slice of a node that moves data, for each of the thread's pixels."""
-    return emitter.declare([emitter.moved(node, row, at) for row in emitter.rows])
+    return writer.declare([writer.moved(node, row, at) for row in writer.rows])
 
 
 MOVE = Emission(stream=move)

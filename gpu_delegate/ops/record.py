@@ -8,16 +8,14 @@ ops that they are about.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from ..code.expressions import Slice
 from ..code.indices import Index, Validity
+from ..code.kernel_writer import KernelWriter
 from ..code.vocabulary import Value
 from ..model.graph import Attributes, Graph, Node, Shape
 from ..model.operators import EncodedOperator, Operator
-
-if TYPE_CHECKING:
-    from ..kernels.emit import Emitter
 
 # elementwise   each output value depends on the input values at the same position
 # window        each output value depends on a window of the input, for each channel separately
@@ -69,13 +67,13 @@ NO_RULES, ONE_SCALE = ByteRules(), ByteRules(one_scale=True)
 class Emission:
     """The functions that emit an op's arithmetic in a pixel kernel; which of them an op has depends on its role."""
 
-    stream: "Callable[[Emitter, Node, Slice], Sequence[Value]] | None" = (
+    stream: "Callable[[KernelWriter, Node, Slice], Sequence[Value]] | None" = (
         None  # one slice for each of the thread's pixels
     )
-    start: "Callable[[Emitter, Node], None] | None" = None  # declares the sums of a contraction or reduction
-    accumulate: "Callable[[Emitter, Node, Slice], None] | None" = None  # adds one input slice to them
-    finish: "Callable[[Emitter, Node], None] | None" = None  # makes the results of the sums, if they are not these
-    store: "Callable[[Emitter, Node], None] | None" = None  # of a scatter
+    start: "Callable[[KernelWriter, Node], None] | None" = None  # declares the sums of a contraction or reduction
+    accumulate: "Callable[[KernelWriter, Node, Slice], None] | None" = None  # adds one input slice to them
+    finish: "Callable[[KernelWriter, Node], None] | None" = None  # makes the results of the sums, if they are not these
+    store: "Callable[[KernelWriter, Node], None] | None" = None  # of a scatter
 
 
 @dataclass(frozen=True)

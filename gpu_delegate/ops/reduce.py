@@ -10,12 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from ..code.expressions import Slice
 from ..code.indices import Index, Validity
+from ..code.kernel_writer import KernelWriter
 from ..code.vocabulary import (
     PART,
+    PART_SUMS,
     PIXEL,
     THREAD,
     AcrossLanes,
@@ -37,12 +38,8 @@ from ..code.vocabulary import (
 from ..model.graph import Attributes, Graph, Node, Reduce
 from ..model.layout import ceil_div
 from ..model.operators import EncodedOperator, Operator, attributes_of, integers
-from ..plan.sum_parts import ARRAY
 from .elementwise import with_integers
 from .record import NO_RULES, ONE_SCALE, Emission, Example, FileForm, OpRecord
-
-if TYPE_CHECKING:
-    from ..kernels.emit import Emitter
 
 CHANNELS = 3  # the dimension of BHWC tensors
 MOST_FOLD_PARTS = 64  # threads that share a loop: the third side of a work-group, as all devices have it
@@ -153,36 +150,36 @@ def write_reduction(graph: Graph, node: Node) -> EncodedOperator:
 # Code ---------------------------------------------------------------------------------------------------------------
 
 
-def fold_pixels(emitter: "Emitter", node: Node, at: Slice) -> Sequence[Value]:
+def fold_pixels(writer: KernelWriter, node: Node, at: Slice) -> Sequence[Value]:
     """One slice of a reduction over pixels: loops over those that each of the thread's pixels stands for."""
     fold = fold_of(node)
-    totals = emitter.declare([Splat(fold.neutral) for _ in emitter.rows], "m")
-    for row, total in zip(emitter.rows, totals, strict=True):
-        with loops_over_pixels(emitter, node, at, row) as (value, _):
-            emitter.add(fold.into(total, value))
-    if emitter.shares_folds:
-        _join_parts(emitter, fold, totals)
-    return emitter.declare([scaled(emitter.graph, node, total) for total in totals])
+    totals = writer.declare([Splat(fold.neutral) for _ in writer.rows], "m")
+    for row, total in zip(writer.rows, totals, strict=True):
+        with loops_over_pixels(writer, node, at, row) as (value, _):
+            writer.add(fold.into(total, value))
+    if writer.shares_folds:
+        _join_parts(writer, fold, totals)
+    return writer.declare([scaled(writer.graph, node, total) for total in totals])
 
 
 @contextmanager
-def loops_over_pixels(emitter: "Emitter", node: Node, at: Slice, row: int) -> Iterator[tuple[Value, list[Name]]]:
+def loops_over_pixels(writer: KernelWriter, node: Node, at: Slice, row: int) -> Iterator[tuple[Value, list[Name]]]:
     """Loops over the pixels that one of the thread's stands for: slice `at` of each, and the loops' variables."""
     (source, *_), axes = node.inputs, attributes_of(node, Reduce).axes
-    sizes, names = emitter.graph.tensors[source].shape, [Name(name, "int") for name in "nij"]
-    place = emitter.place(emitter.shape(node.outputs[0]), row)
+    sizes, names = writer.graph.tensors[source].shape, [Name(name, "int") for name in "nij"]
+    place = writer.place(writer.shape(node.outputs[0]), row)
     inner = [Index.variable(names[k], 0, sizes[k] - 1) if k in axes else where for k, where in enumerate(place)]
     counts = {axis: sizes[axis] for axis in axes}
     is_there: Validity = True
-    if emitter.shares_folds:  # each part has every n-th place along one dimension
-        parts, (axis, size) = emitter.tile.parts, shared_dimension(emitter.graph, node)
+    if writer.shares_folds:  # each part has every n-th place along one dimension
+        parts, (axis, size) = writer.tile.parts, shared_dimension(writer.graph, node)
         index, counts[axis] = names[axis] * parts + PART, ceil_div(size, parts)
         inner[axis] = Index.variable(index, 0, size - 1)
         is_there = size % parts == 0 or Operation("less", (index, size))
-    with emitter.loop(*((names[axis], count) for axis, count in counts.items())), ExitStack() as stack:
+    with writer.loop(*((names[axis], count) for axis, count in counts.items())), ExitStack() as stack:
         if is_there is not True:
-            stack.enter_context(emitter.when(is_there))
-        yield emitter.texel_at(source, at, (inner[0], inner[1], inner[2])), [names[axis] for axis in axes]
+            stack.enter_context(writer.when(is_there))
+        yield writer.texel_at(source, at, (inner[0], inner[1], inner[2])), [names[axis] for axis in axes]
 
 
 def shared_dimension(graph: Graph, node: Node) -> tuple[int, int]:
@@ -192,42 +189,40 @@ def shared_dimension(graph: Graph, node: Node) -> tuple[int, int]:
     return axis, sizes[axis]
 
 
-def _join_parts(emitter: "Emitter", fold: Reducer, totals: Sequence[Name]) -> None:
+def _join_parts(writer: KernelWriter, fold: Reducer, totals: Sequence[Name]) -> None:
     """Fold what the parts of each pixel have found, in all of them."""
-    x, y, parts = emitter.tile.local
+    x, y, parts = writer.tile.local
     threads, number = x * y * parts, Name("e", "int")
-    if ARRAY in emitter.shared:
-        emitter.add(Synchronize())  # all have read what was shared before
-    emitter.shared[ARRAY] = threads * len(totals)
+    writer.share_array(PART_SUMS, threads * len(totals))
     for k, total in enumerate(totals):
-        emitter.add(StoreShared(ARRAY, THREAD + k * threads, total))
-    emitter.add(Synchronize())
+        writer.add(StoreShared(PART_SUMS, THREAD + k * threads, total))
+    writer.add(Synchronize())
     for k, total in enumerate(totals):
-        emitter.add(Assign(total, Shared(ARRAY, PIXEL + k * threads)))
-        with emitter.loop((number, parts - 1)):
-            emitter.add(fold.into(total, Shared(ARRAY, number * (x * y) + (PIXEL + (k * threads + x * y)))))
+        writer.add(Assign(total, Shared(PART_SUMS, PIXEL + k * threads)))
+        with writer.loop((number, parts - 1)):
+            writer.add(fold.into(total, Shared(PART_SUMS, number * (x * y) + (PIXEL + (k * threads + x * y)))))
 
 
-def start_fold(emitter: "Emitter", node: Node) -> None:
+def start_fold(writer: KernelWriter, node: Node) -> None:
     """Declare the values that lanes of channels are folded into."""
-    for row in emitter.rows:
-        emitter.add(Declare(emitter.held(node.outputs[0], row, 0), Splat(fold_of(node).neutral)))
+    for row in writer.rows:
+        writer.add(Declare(writer.held(node.outputs[0], row, 0), Splat(fold_of(node).neutral)))
 
 
-def fold_slice(emitter: "Emitter", node: Node, at: Slice) -> None:
+def fold_slice(writer: KernelWriter, node: Node, at: Slice) -> None:
     """Fold one slice, lane by lane; lanes past the last channel count for nothing."""
-    fold, channels = fold_of(node), emitter.shape(node.inputs[0]).channels
-    for row, value in zip(emitter.rows, emitter.value(node.inputs[0], at), strict=True):
-        lanes = emitter.lanes_or(value, channels, at, fold.neutral)
-        emitter.add(fold.into(emitter.held(node.outputs[0], row, 0), lanes))
+    fold, channels = fold_of(node), writer.shape(node.inputs[0]).channels
+    for row, value in zip(writer.rows, writer.value(node.inputs[0], at), strict=True):
+        lanes = writer.lanes_or(value, channels, at, fold.neutral)
+        writer.add(fold.into(writer.held(node.outputs[0], row, 0), lanes))
 
 
-def fold_lanes(emitter: "Emitter", node: Node) -> None:
+def fold_lanes(writer: KernelWriter, node: Node) -> None:
     """Fold the four lanes into one."""
-    for row in emitter.rows:
-        total = emitter.held(node.outputs[0], row, 0)
-        one = scaled(emitter.graph, node, AcrossLanes(fold_of(node).operation, total))
-        emitter.add(Assign(total, Vector((one, 0.0, 0.0, 0.0))))
+    for row in writer.rows:
+        total = writer.held(node.outputs[0], row, 0)
+        one = scaled(writer.graph, node, AcrossLanes(fold_of(node).operation, total))
+        writer.add(Assign(total, Vector((one, 0.0, 0.0, 0.0))))
 
 
 _EMISSION = Emission(stream=fold_pixels, start=start_fold, accumulate=fold_slice, finish=fold_lanes)

@@ -2,20 +2,16 @@
 and their code."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..code.expressions import Slice
+from ..code.kernel_writer import KernelWriter
 from ..code.vocabulary import X0, Name, Operand, Operation, Value, clamp, to_float, to_int
 from ..model.graph import Attributes, Graph, Node, Resize
 from ..model.interpolation import first_position, scale_of
 from ..model.operators import EncodedOperator, Operator, attributes_of, integers
 from .record import ONE_SCALE, Emission, Example, FileForm, OpRecord
-
-if TYPE_CHECKING:
-    from ..kernels.emit import Emitter
-
 
 Between = tuple[Name, Name, Operand]  # two source coordinates, and the second one's weight
 
@@ -39,81 +35,81 @@ def write_resize(graph: Graph, node: Node) -> EncodedOperator:
     return EncodedOperator((*node.inputs, integers(height, width)), table, options)
 
 
-def bilinear(emitter: "Emitter", node: Node, at: Slice) -> Sequence[Value]:
+def bilinear(writer: KernelWriter, node: Node, at: Slice) -> Sequence[Value]:
     """One slice of RESIZE_BILINEAR: source rows are interpolated along x first, so pixels in a column share them."""
     attributes = node.attributes
     assert isinstance(attributes, Resize)
-    source, target = emitter.shape(node.inputs[0]), emitter.shape(node.outputs[0])
-    left, right, weight_x = _columns(emitter, attributes, source.width, target.width)
+    source, target = writer.shape(node.inputs[0]), writer.shape(node.outputs[0])
+    left, right, weight_x = _columns(writer, attributes, source.width, target.width)
     results = []
-    for row in emitter.rows:
-        above, below, weight_y = _rows(emitter, attributes, source.height, target.height, row)
+    for row in writer.rows:
+        above, below, weight_y = _rows(writer, attributes, source.height, target.height, row)
         mixed = []
         for line in (above, below):
-            a, b = (emitter.tap(node.inputs[0], at, (line, None), (column, None)) for column in (left, right))
-            mixed.append(emitter.once("h", a + (b - a) * weight_x))
+            a, b = (writer.tap(node.inputs[0], at, (line, None), (column, None)) for column in (left, right))
+            mixed.append(writer.once("h", a + (b - a) * weight_x))
         results.append(mixed[0] + (mixed[1] - mixed[0]) * weight_y)
-    return emitter.declare(results)
+    return writer.declare(results)
 
 
-def nearest(emitter: "Emitter", node: Node, at: Slice) -> Sequence[Value]:
+def nearest(writer: KernelWriter, node: Node, at: Slice) -> Sequence[Value]:
     """One slice of RESIZE_NEAREST_NEIGHBOR."""
     attributes = node.attributes
     assert isinstance(attributes, Resize)
-    source, target = emitter.shape(node.inputs[0]), emitter.shape(node.outputs[0])
-    column = _nearest(emitter, X0, attributes, source.width, target.width)
+    source, target = writer.shape(node.inputs[0]), writer.shape(node.outputs[0])
+    column = _nearest(writer, X0, attributes, source.width, target.width)
     return [
-        emitter.tap(
+        writer.tap(
             node.inputs[0],
             at,
-            (_nearest(emitter, emitter.map_row() + row, attributes, source.height, target.height), None),
+            (_nearest(writer, writer.map_row() + row, attributes, source.height, target.height), None),
             (column, None),
         )
-        for row in emitter.rows
+        for row in writer.rows
     ]
 
 
-def _nearest(emitter: "Emitter", base: Value, attributes: Resize, source: int, target: int) -> Name:
+def _nearest(writer: KernelWriter, base: Value, attributes: Resize, source: int, target: int) -> Name:
     """Origin index along an axis, in TensorFlow Lite's float32 arithmetic: exact values would differ near integers."""
     scale = float(np.float32(scale_of(source, target, attributes)))
-    at = emitter.position("f", (to_float(base) + 0.5 if attributes.half_pixel_centers else to_float(base)) * scale)
+    at = writer.position("f", (to_float(base) + 0.5 if attributes.half_pixel_centers else to_float(base)) * scale)
     index: Value = to_int(at)
     if attributes.align_corners:  # rounded to nearest, halves up
         index = index + to_int(Operation("at least", (Operation("fraction", (at,)), 0.5)))
-    return emitter.position("p", Operation("minimum", (index, source - 1)))
+    return writer.position("p", Operation("minimum", (index, source - 1)))
 
 
 def _doubles(source: int, target: int, attributes: Resize) -> bool:
     return target == 2 * source and attributes.half_pixel_centers and not attributes.align_corners
 
 
-def _columns(emitter: "Emitter", attributes: Resize, source: int, target: int) -> Between:
-    return _between(emitter, X0, attributes, source, target)
+def _columns(writer: KernelWriter, attributes: Resize, source: int, target: int) -> Between:
+    return _between(writer, X0, attributes, source, target)
 
 
-def _rows(emitter: "Emitter", attributes: Resize, source: int, target: int, row: int) -> Between:
+def _rows(writer: KernelWriter, attributes: Resize, source: int, target: int, row: int) -> Between:
     """Origin rows above and below a pixel and the weight of the lower; whole-number offsets where the size doubles.
 
     With an even number of rows in each thread y0 is even, and pixel y0 + row lies a quarter off a source row.
     """
-    if not _doubles(source, target, attributes) or len(emitter.rows) % 2 or target % 2:
-        return _between(emitter, emitter.map_row() + row, attributes, source, target)
-    first, base = (row - 1) // 2, emitter.map_row()
-    lines = [emitter.position("p", clamp(base / 2 + (first + k), 0, source - 1)) for k in (0, 1)]
+    if not _doubles(source, target, attributes) or len(writer.rows) % 2 or target % 2:
+        return _between(writer, writer.map_row() + row, attributes, source, target)
+    first, base = (row - 1) // 2, writer.map_row()
+    lines = [writer.position("p", clamp(base / 2 + (first + k), 0, source - 1)) for k in (0, 1)]
     return lines[0], lines[1], 0.75 if row % 2 == 0 else 0.25
 
 
-def _between(emitter: "Emitter", base: Value, attributes: Resize, source: int, target: int) -> Between:
+def _between(writer: KernelWriter, base: Value, attributes: Resize, source: int, target: int) -> Between:
     scale = float(np.float32(scale_of(source, target, attributes)))
     place: Value = to_float(base)
     if attributes.in_1024ths:
         found = place * scale + first_position(scale, attributes)
     else:
         found = (place + 0.5) * scale - 0.5 if attributes.half_pixel_centers else place * scale
-    exact = emitter.position("f", found)
-    low = emitter.position("p", to_int(Operation("floor", (exact,))))
-    weight = emitter.position("f", exact - to_float(low))
-    pair = [emitter.position("p", clamp(low + k, 0, source - 1)) for k in (0, 1)]
+    exact = writer.position("f", found)
+    low = writer.position("p", to_int(Operation("floor", (exact,))))
+    weight = writer.position("f", exact - to_float(low))
+    pair = [writer.position("p", clamp(low + k, 0, source - 1)) for k in (0, 1)]
     return pair[0], pair[1], weight
 
 

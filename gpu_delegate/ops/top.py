@@ -7,18 +7,15 @@ channels are put one by one, all places of the list at once. Of equal values the
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ..code.expressions import Slice
+from ..code.kernel_writer import KernelWriter
 from ..code.vocabulary import ZEROS, Assign, ChooseLanes, Declare, Lane, Name, Operation, Splat, Value, Vector, to_float
 from ..model.graph import Attributes, Graph, Node
 from ..model.layout import ceil_div, shape_of
 from ..model.operators import EncodedOperator, Operator, attributes_of, integers
 from .elementwise import NUMBERS
 from .record import ONE_SCALE, Emission, Example, FileForm, OpRecord, always
-
-if TYPE_CHECKING:
-    from ..kernels.emit import Emitter
 
 MOST_TOP = 64  # values that a list in registers may have
 LEAST_FLOAT = Splat(-3.4028234663852886e38)
@@ -54,34 +51,34 @@ def write_top(graph: Graph, node: Node) -> EncodedOperator:
 # Code ---------------------------------------------------------------------------------------------------------------
 
 
-def _lists(emitter: "Emitter", node: Node, row: int) -> tuple[list[Name], list[Name]]:
+def _lists(writer: KernelWriter, node: Node, row: int) -> tuple[list[Name], list[Name]]:
     """The registers of one of the thread's pixels: values, greatest first, and where they are; behind the output's
     slices those that the other half has as its output."""
     out = node.outputs[0]
-    count = emitter.shape(out).slices
-    own, others = ([emitter.held(out, row, first + k) for k in range(count)] for first in (0, count))
+    count = writer.shape(out).slices
+    own, others = ([writer.held(out, row, first + k) for k in range(count)] for first in (0, count))
     return (own, []) if node.op == VALUES else (others, own)
 
 
-def start_lists(emitter: "Emitter", node: Node) -> None:
-    for row in emitter.rows:
-        values, places = _lists(emitter, node, row)
+def start_lists(writer: KernelWriter, node: Node) -> None:
+    for row in writer.rows:
+        values, places = _lists(writer, node, row)
         for register in values:
-            emitter.add(Declare(register, Splat(-math.inf)))
+            writer.add(Declare(register, Splat(-math.inf)))
         for register in places:
-            emitter.add(Declare(register, ZEROS))
+            writer.add(Declare(register, ZEROS))
 
 
-def put_slice(emitter: "Emitter", node: Node, at: Slice) -> None:
+def put_slice(writer: KernelWriter, node: Node, at: Slice) -> None:
     """Put one slice's channels into the lists; lanes past the last channel are as little as places that are free."""
-    channels = emitter.shape(node.inputs[0]).channels
-    for row, value in zip(emitter.rows, emitter.value(node.inputs[0], at), strict=True):
-        values, places = _lists(emitter, node, row)
+    channels = writer.shape(node.inputs[0]).channels
+    for row, value in zip(writer.rows, writer.value(node.inputs[0], at), strict=True):
+        values, places = _lists(writer, node, row)
         taken = Operation("maximum", (value, LEAST_FLOAT)) if places else value  # negative infinity has a place, too
-        (taken,) = emitter.declare([emitter.lanes_or(taken, channels, at, -math.inf)])
+        (taken,) = writer.declare([writer.lanes_or(taken, channels, at, -math.inf)])
         for lane in range(min(4, channels)):
-            (each,) = emitter.declare([Vector((Lane(taken, lane),) * 4)])
-            _put(emitter, values, places, each, _channel(at, lane))
+            (each,) = writer.declare([Vector((Lane(taken, lane),) * 4)])
+            _put(writer, values, places, each, _channel(at, lane))
 
 
 def _channel(at: Slice, lane: int) -> Value:
@@ -91,14 +88,14 @@ def _channel(at: Slice, lane: int) -> Value:
     return ZEROS + (to_float(at.at) * 4.0 + float(lane))
 
 
-def _put(emitter: "Emitter", values: list[Name], places: list[Name], value: Name, where: Value) -> None:
+def _put(writer: KernelWriter, values: list[Name], places: list[Name], value: Name, where: Value) -> None:
     """Put a value into a list, from its end on: what is less moves on by one place."""
     for k in reversed(range(len(values))):
-        (before,) = emitter.declare([_moved_on(values, k, math.inf)])
+        (before,) = writer.declare([_moved_on(values, k, math.inf)])
         if places:
             moved = ChooseLanes("at least", before, value, where, _moved_on(places, k, 0.0))
-            emitter.add(Assign(places[k], ChooseLanes("at least", values[k], value, places[k], moved)))
-        emitter.add(Assign(values[k], Operation("maximum", (values[k], Operation("minimum", (before, value))))))
+            writer.add(Assign(places[k], ChooseLanes("at least", values[k], value, places[k], moved)))
+        writer.add(Assign(values[k], Operation("maximum", (values[k], Operation("minimum", (before, value))))))
 
 
 def _moved_on(registers: Sequence[Name], k: int, first: float) -> Vector:
@@ -107,14 +104,14 @@ def _moved_on(registers: Sequence[Name], k: int, first: float) -> Vector:
     return Vector((carried, *(Lane(registers[k], lane) for lane in range(3))))
 
 
-def finish_lists(emitter: "Emitter", node: Node) -> None:
+def finish_lists(writer: KernelWriter, node: Node) -> None:
     """Zeros behind the last place."""
-    channels = emitter.shape(node.outputs[0]).channels
-    for row in emitter.rows:
-        values, places = _lists(emitter, node, row)
+    channels = writer.shape(node.outputs[0]).channels
+    for row in writer.rows:
+        values, places = _lists(writer, node, row)
         last, at = (places or values)[-1], Slice(len(values) - 1)
         if channels % 4:
-            emitter.add(Assign(last, emitter.masked(last, channels, at)))
+            writer.add(Assign(last, writer.masked(last, channels, at)))
 
 
 def _text_taps(graph: Graph, node: Node) -> int:

@@ -9,20 +9,17 @@ other ops, of which only the indices of maxima have code of their own.
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import tflite
 
 from ..code.expressions import Slice
+from ..code.kernel_writer import KernelWriter
 from ..code.vocabulary import ZEROS, Assign, ChooseLanes, Splat, Value, Vector, to_float
 from ..model.graph import Attributes, Graph, Node, Padding, Pool2D, Size2, Unpool2D
 from ..model.operators import ACTIVATION_CODES, ACTIVATIONS, EncodedOperator, Operator, attributes_of
 from .record import Emission, Example, FileForm, OpRecord
 from .sliding import positive, slide
 from .window import LOWEST, SlidingWindow, pool_taps, tap_number, window_values, written_pool_taps
-
-if TYPE_CHECKING:
-    from ..kernels.emit import Emitter
 
 _PARAMETERS = struct.Struct("<6i")
 _IN_PIXELS = bytes(4 * 4)  # the padding, as zeros
@@ -111,18 +108,18 @@ def write_resampler(graph: Graph, node: Node) -> EncodedOperator:
     return EncodedOperator(node.inputs)
 
 
-def place_of_maximum(emitter: "Emitter", node: Node, at: Slice) -> Sequence[Value]:
+def place_of_maximum(writer: KernelWriter, node: Node, at: Slice) -> Sequence[Value]:
     """One slice of the numbers of the first places in each window that have its greatest value."""
     pool = attributes_of(node, Pool2D)
-    places = emitter.declare([ZEROS for _ in emitter.rows], "m")
-    values = emitter.declare([LOWEST for _ in emitter.rows], "m")
+    places = writer.declare([ZEROS for _ in writer.rows], "m")
+    values = writer.declare([LOWEST for _ in writer.rows], "m")
     window = SlidingWindow(pool.kernel, pool.stride, pool.padding)
-    for row, tap, value in window_values(emitter, node, window, at, LOWEST):
+    for row, tap, value in window_values(writer, node, window, at, LOWEST):
         place, most = places[row], values[row]
         number = tap_number(window, tap)
         found = Splat(float(number)) if isinstance(number, int) else Vector((to_float(number),) * 4)
-        emitter.add(Assign(place, ChooseLanes("less", most, value, found, place)))
-        emitter.add(Assign(most, ChooseLanes("less", most, value, value, most)))
+        writer.add(Assign(place, ChooseLanes("less", most, value, found, place)))
+        writer.add(Assign(most, ChooseLanes("less", most, value, value, most)))
     return places
 
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ..code.expressions import Slice
 from ..code.indices import Index
+from ..code.kernel_writer import KernelWriter
 from ..code.vocabulary import (
     X0,
     ZEROS,
@@ -30,9 +30,6 @@ from ..model.rewrite import float_data
 from .convolution import convolution_macs, window_taps, written_window_taps
 from .record import ONE_SCALE, ByteRules, Emission, Example, FileForm, OpRecord
 from .sliding import dilated_options, positive, read_dilation, read_stride, slide, window_options, written_taps
-
-if TYPE_CHECKING:
-    from ..kernels.emit import Emitter
 
 LOWEST = Splat(-3.402823466e38)
 
@@ -103,96 +100,96 @@ def written_pool_taps(graph: Graph, node: Node) -> int:
     return written_taps(pool_taps(graph, node))
 
 
-def depthwise(emitter: "Emitter", node: Node, at: Slice) -> Sequence[Value]:
+def depthwise(writer: KernelWriter, node: Node, at: Slice) -> Sequence[Value]:
     """One slice of a depthwise convolution: bias + sum over taps of x * w, lane by lane."""
-    weights = float_data(emitter.graph.tensors[node.inputs[1]])
-    taps = emitter.weights(node, "taps", depthwise_taps(weights))
-    bias = emitter.weights(node, "bias", bias_of(emitter.graph, node))
-    several = emitter.tile.rows > 1  # then the thread's pixels share their weights
-    first = emitter.declare([bias.texel(at)], "b")[0] if several else bias.texel(at)
-    sums = emitter.declare([first for _ in emitter.rows], "d")
-    window = _depthwise_window(emitter, node)
-    for row, tap, value in window_values(emitter, node, window, at):
+    weights = float_data(writer.graph.tensors[node.inputs[1]])
+    taps = writer.weights(node, "taps", depthwise_taps(weights))
+    bias = writer.weights(node, "bias", bias_of(writer.graph, node))
+    several = writer.tile.rows > 1  # then the thread's pixels share their weights
+    first = writer.declare([bias.texel(at)], "b")[0] if several else bias.texel(at)
+    sums = writer.declare([first for _ in writer.rows], "d")
+    window = _depthwise_window(writer, node)
+    for row, tap, value in window_values(writer, node, window, at):
         weight = taps.texel(at, tap_number(window, tap))
         if several:
-            weight = emitter.once("w", weight)
-        emitter.add(AddTo(sums[row], value * weight))
+            weight = writer.once("w", weight)
+        writer.add(AddTo(sums[row], value * weight))
     return sums
 
 
-def computed_depthwise(emitter: "Emitter", node: Node, at: Slice) -> Sequence[Value]:
+def computed_depthwise(writer: KernelWriter, node: Node, at: Slice) -> Sequence[Value]:
     """The same with weights in memory, where slice `at` of pixel (ky, kx) is that of a tap; there is no bias."""
-    sums = emitter.declare([ZEROS for _ in emitter.rows], "d")
-    for row, tap, value in window_values(emitter, node, _depthwise_window(emitter, node), at):
-        weight = emitter.once("w", emitter.texel_at(node.inputs[1], at, (Index.of(0), *tap)))
-        emitter.add(AddTo(sums[row], value * weight))
+    sums = writer.declare([ZEROS for _ in writer.rows], "d")
+    for row, tap, value in window_values(writer, node, _depthwise_window(writer, node), at):
+        weight = writer.once("w", writer.texel_at(node.inputs[1], at, (Index.of(0), *tap)))
+        writer.add(AddTo(sums[row], value * weight))
     return sums
 
 
-def _depthwise_window(emitter: "Emitter", node: Node) -> SlidingWindow:
-    conv, (_, height, width, _) = attributes_of(node, DepthwiseConv2D), emitter.graph.tensors[node.inputs[1]].shape
+def _depthwise_window(writer: KernelWriter, node: Node) -> SlidingWindow:
+    conv, (_, height, width, _) = attributes_of(node, DepthwiseConv2D), writer.graph.tensors[node.inputs[1]].shape
     return SlidingWindow((height, width), conv.stride, conv.padding, conv.dilation)
 
 
-def pool(emitter: "Emitter", node: Node, at: Slice) -> Sequence[Value]:
+def pool(writer: KernelWriter, node: Node, at: Slice) -> Sequence[Value]:
     """One slice of average or maximum pooling; padding does not count in either."""
     attributes = node.attributes
     assert isinstance(attributes, Pool2D)
     average = node.op == "AVERAGE_POOL_2D"
     window = SlidingWindow(attributes.kernel, attributes.stride, attributes.padding)
     outside = ZEROS if average else LOWEST
-    results = emitter.declare([outside for _ in emitter.rows], "m")
-    for row, _, value in window_values(emitter, node, window, at, outside):
+    results = writer.declare([outside for _ in writer.rows], "m")
+    for row, _, value in window_values(writer, node, window, at, outside):
         operation: Arithmetic = "add" if average else "maximum"
-        emitter.add(Assign(results[row], Operation(operation, (results[row], value))))
+        writer.add(Assign(results[row], Operation(operation, (results[row], value))))
     if not average:
         return results
-    return emitter.declare([result / _count(emitter, node, window, row) for row, result in enumerate(results)])
+    return writer.declare([result / _count(writer, node, window, row) for row, result in enumerate(results)])
 
 
-def _count(emitter: "Emitter", node: Node, window: SlidingWindow, row: int) -> Value:
+def _count(writer: KernelWriter, node: Node, window: SlidingWindow, row: int) -> Value:
     """How many taps of a pixel's window lie inside the map."""
-    return Operation("multiply", (_rows_inside(emitter, node, window, row), _columns_inside(emitter, node, window)))
+    return Operation("multiply", (_rows_inside(writer, node, window, row), _columns_inside(writer, node, window)))
 
 
-def _rows_inside(emitter: "Emitter", node: Node, window: SlidingWindow, row: int) -> Operand:
+def _rows_inside(writer: KernelWriter, node: Node, window: SlidingWindow, row: int) -> Operand:
     (taps, _), (step, _), top = window.kernel, window.stride, window.padding.top
-    if any(emitter.looped_axes(window.kernel)):
-        first = emitter.map_row() * step + (row * step - top)
-        return _overlap(emitter, first, taps, emitter.shape(node.inputs[0]).height)
-    return _inside([_row(emitter, node, window, row, Index.of(tap)) for tap in range(taps)])
+    if any(writer.looped_axes(window.kernel)):
+        first = writer.map_row() * step + (row * step - top)
+        return _overlap(writer, first, taps, writer.shape(node.inputs[0]).height)
+    return _inside([_row(writer, node, window, row, Index.of(tap)) for tap in range(taps)])
 
 
-def _columns_inside(emitter: "Emitter", node: Node, window: SlidingWindow) -> Operand:
+def _columns_inside(writer: KernelWriter, node: Node, window: SlidingWindow) -> Operand:
     (_, taps), (_, step), left = window.kernel, window.stride, window.padding.left
-    if any(emitter.looped_axes(window.kernel)):
-        return _overlap(emitter, X0 * step - left, taps, emitter.shape(node.inputs[0]).width)
-    return _inside([_column(emitter, node, window, Index.of(tap)) for tap in range(taps)])
+    if any(writer.looped_axes(window.kernel)):
+        return _overlap(writer, X0 * step - left, taps, writer.shape(node.inputs[0]).width)
+    return _inside([_column(writer, node, window, Index.of(tap)) for tap in range(taps)])
 
 
 def _inside(axes: Sequence[SourceIndex]) -> Operand:
     return combined("add", [1.0 if valid is None else to_float(valid) for _, valid in axes])
 
 
-def _overlap(emitter: "Emitter", first: Value, taps: int, size: int) -> Operand:
+def _overlap(writer: KernelWriter, first: Value, taps: int, size: int) -> Operand:
     """How many of so many places from the first one on are among 0 ... size - 1."""
-    start = emitter.position("p", first)
+    start = writer.position("p", first)
     last = Operation("minimum", (start + taps, size))
     return to_float(last - Operation("maximum", (start, 0)))
 
 
-def _row(emitter: "Emitter", node: Node, window: SlidingWindow, row: int, tap: Index) -> SourceIndex:
+def _row(writer: KernelWriter, node: Node, window: SlidingWindow, row: int, tap: Index) -> SourceIndex:
     """The origin row under a tap of the window of one of the thread's pixels."""
-    source, domain, step = emitter.shape(node.inputs[0]), emitter.body.domain, window.stride[0]
+    source, domain, step = writer.shape(node.inputs[0]), writer.domain, window.stride[0]
     offset = tap.times(window.dilation[0]).plus(row * step - window.padding.top)
-    return axis_at(emitter, emitter.map_row(), step, offset, source.height, domain.height - emitter.tile.rows)
+    return axis_at(writer, writer.map_row(), step, offset, source.height, domain.height - writer.tile.rows)
 
 
-def _column(emitter: "Emitter", node: Node, window: SlidingWindow, tap: Index) -> SourceIndex:
+def _column(writer: KernelWriter, node: Node, window: SlidingWindow, tap: Index) -> SourceIndex:
     """The origin column under a tap."""
-    source, domain = emitter.shape(node.inputs[0]), emitter.body.domain
+    source, domain = writer.shape(node.inputs[0]), writer.domain
     offset = tap.times(window.dilation[1]).plus(-window.padding.left)
-    return axis_at(emitter, X0, window.stride[1], offset, source.width, domain.width - 1)
+    return axis_at(writer, X0, window.stride[1], offset, source.width, domain.width - 1)
 
 
 def tap_number(window: SlidingWindow, tap: TapIndex) -> Operand:
@@ -202,25 +199,25 @@ def tap_number(window: SlidingWindow, tap: TapIndex) -> Operand:
 
 
 def window_values(
-    emitter: "Emitter", node: Node, window: SlidingWindow, at: Slice, outside: Value = ZEROS
+    writer: KernelWriter, node: Node, window: SlidingWindow, at: Slice, outside: Value = ZEROS
 ) -> Iterator[tuple[int, TapIndex, Name]]:
     """(row of the thread, tap, value), to be used one by one: in a loop, or source row by source row, so that pixels
     share their loads."""
-    if not any(emitter.looped_axes(window.kernel)):
-        yield from _written_values(emitter, node, window, at, outside)
+    if not any(writer.looped_axes(window.kernel)):
+        yield from _written_values(writer, node, window, at, outside)
         return
-    for ky, kx in taps_of(emitter, window.kernel):
-        column = _column(emitter, node, window, kx)
-        for row in emitter.rows:
-            source_row = _row(emitter, node, window, row, ky)
-            yield row, (ky, kx), emitter.tap(node.inputs[0], at, source_row, column, outside)
+    for ky, kx in taps_of(writer, window.kernel):
+        column = _column(writer, node, window, kx)
+        for row in writer.rows:
+            source_row = _row(writer, node, window, row, ky)
+            yield row, (ky, kx), writer.tap(node.inputs[0], at, source_row, column, outside)
 
 
 def _written_values(
-    emitter: "Emitter", node: Node, window: SlidingWindow, at: Slice, outside: Value
+    writer: KernelWriter, node: Node, window: SlidingWindow, at: Slice, outside: Value
 ) -> list[tuple[int, TapIndex, Name]]:
     uses: dict[int, list[tuple[int, int]]] = {}
-    for row in emitter.rows:
+    for row in writer.rows:
         for ky in range(window.kernel[0]):
             uses.setdefault(row * window.stride[0] + ky * window.dilation[0], []).append((row, ky))
     found = []
@@ -228,21 +225,21 @@ def _written_values(
     for source_row in sorted(uses):
         for row, ky in uses[source_row]:
             if row not in axes:
-                axes[row] = _axes(emitter, node, window, row)
+                axes[row] = _axes(writer, node, window, row)
             rows, columns = axes[row]
             for kx, column in enumerate(columns):
-                value = emitter.tap(node.inputs[0], at, rows[ky], column, outside)
+                value = writer.tap(node.inputs[0], at, rows[ky], column, outside)
                 found.append((row, (Index.of(ky), Index.of(kx)), value))
     return found
 
 
 def _axes(
-    emitter: "Emitter", node: Node, window: SlidingWindow, row: int
+    writer: KernelWriter, node: Node, window: SlidingWindow, row: int
 ) -> tuple[list[SourceIndex], list[SourceIndex]]:
     """Origin rows and columns under the window of one of the thread's pixels."""
     height, width = window.kernel
-    rows = [_row(emitter, node, window, row, Index.of(ky)) for ky in range(height)]
-    return rows, [_column(emitter, node, window, Index.of(kx)) for kx in range(width)]
+    rows = [_row(writer, node, window, row, Index.of(ky)) for ky in range(height)]
+    return rows, [_column(writer, node, window, Index.of(kx)) for kx in range(width)]
 
 
 _HALF = Example(out=(1, 4, 4, 8), attributes=Pool2D(kernel=(2, 2), stride=(2, 2)))

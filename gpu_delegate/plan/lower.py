@@ -24,9 +24,9 @@ from .partial_sums import (
     shared_bytes_of,
     with_few_groups,
 )
-from .pixel_parts import within_limits
 from .signature import graph_signature, signature_of
 from .source_size import source_size
+from .split_k import within_limits
 from .storages import storage_inside
 from .tiling import choose_tiles, reduction_tile
 from .vector_work import MOST_NODES, MOST_TURNS, VectorWork, input_names, narrowed, turns_of, vectors_size

@@ -19,7 +19,7 @@ from ..model.layout import TEXEL_BYTES, shape_of
 from ..ops.nodes import has_role, is_elementwise, is_scatter
 from ..ops.reduce import Reducer, fold_of, reduces_pixels
 from .body import Accumulate, Body, Phase, too_many_bindings
-from .pixel_parts import shared_texels_of
+from .split_k import shared_texels_of
 from .vector_work import Range
 
 LEAST_SAVED = 8  # pixels that a sum stands for, on average: it takes the kernel two barriers

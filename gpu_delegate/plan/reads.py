@@ -8,7 +8,7 @@ from ..kernels.reduction import is_vector_node
 from ..model.graph import Graph, Node
 from ..ops.convolution import SLICES_AT_ONCE
 from ..ops.nodes import computed_weights, has_role, is_contraction, record_of
-from .moves import movement_of, text_length
+from .moves import length_of_read, movement_of
 from .views import NONE, Views
 
 LANES = 4
@@ -35,7 +35,7 @@ def read_through(graph: Graph, views: Views = NONE) -> Mapping[int, Node]:
         readers, count = consumers.get(out, []), 1 + maps[node.inputs[0]]
         if count <= MOST_MAPS and _can_be_read(graph, node, readers, views):
             reads = max((_reads(graph, reader, out) for reader in readers), default=0)
-            if text_length(graph, node, found) * reads <= MOST_TEXT:
+            if length_of_read(graph, node, found) * reads <= MOST_TEXT:
                 found[out], maps[out] = node, count
     return MappingProxyType(found)
 

@@ -29,8 +29,8 @@ from ..ops.nodes import (
 from ..ops.requantize import Requantize
 from ..ops.sliding import is_long
 from .body import Accumulate, Body, Hold, Phase, tensor_of
-from .moves import text_length
-from .pixel_parts import is_shared_by_outputs
+from .moves import length_of_read
+from .split_k import is_shared_by_outputs
 
 FRAME = 2000  # characters of shaders/kernel.comp and what it includes
 LITERAL, TEXEL = 88, 38  # of four weights as numbers, and of the read of a texel with them
@@ -142,7 +142,7 @@ def _streamed(body: Body, tile: Tile, node: Node, is_known: bool) -> SourceSize:
         size = _reads(body, node.inputs[0], loads) + SourceSize(40 * rows * (height * width + 2), rows * height * width)
         return size + SourceSize(PLACES * loads if is_long(math.prod(attributes.kernel)) else 0)
     if has_role(node, "movement"):
-        characters = text_length(body.graph, node, body.through, is_known)
+        characters = length_of_read(body.graph, node, body.through, is_known)
         return SourceSize(characters, max(4, characters // MOVE_CHARACTERS)) * rows
     if has_role(node, "window"):  # resizing
         return _reads(body, node.inputs[0], 2 * (rows + 1)) + SourceSize(250 * rows, 3 * rows)
@@ -217,7 +217,7 @@ def _reads(body: Body, tensor: int, count: int) -> SourceSize:
     """Reads at places that may lie outside the map; what says where is written once for many, but not of maps."""
     length = 85
     if (node := body.through.get(tensor)) is not None:
-        length += text_length(body.graph, node, body.through)
+        length += length_of_read(body.graph, node, body.through)
     return SourceSize(length * count, count)
 
 

@@ -36,9 +36,8 @@ from ..ops.nodes import (
 )
 from ..ops.sliding import is_long, written_taps
 from .body import Accumulate, Body, thread_slices
-from .fold_parts import folds_of, possible_fold_parts
-from .pixel_parts import can_share_pixels, most_shared_slices, texels_of_pixel
 from .source_size import VECTOR_NODE, source_size
+from .split_k import can_share_pixels, folds_of, most_shared_slices, possible_fold_parts, texels_of_pixel
 from .static_model import loop_turns
 
 NONE_CHOSEN: Mapping[int, Tile] = MappingProxyType({})

@@ -14,8 +14,8 @@ from ..device.device import Device
 from ..device.tile import Tile
 from ..model.layout import Fetch, ceil_div, shape_of
 from ..plan.body import Body
-from ..plan.pixel_parts import shared_texels_of
 from ..plan.source_size import source_size
+from ..plan.split_k import shared_texels_of
 from ..plan.static_model import estimate, held_texels, loop_turns
 from ..plan.tiling import is_pixelwise, possible_parts, runs_across, slices_of_group, weight_count
 

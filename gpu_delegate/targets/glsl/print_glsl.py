@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...code.expressions import Slice
+from ...code.text_length import FUNCTIONS, SIGNS, WHOLE
 from ...code.vocabulary import (
     AcrossLanes,
     AddTo,
@@ -52,26 +53,7 @@ from ...code.vocabulary import (
 
 ONE = "int(gl_NumWorkGroups.x > 0u)"  # which no compiler can know
 _LANES = "xyzw"
-_SIGNS: Mapping[str, tuple[str, int]] = MappingProxyType(  # signs between two operands, and how tightly each binds
-    {
-        "multiply": ("*", 6),
-        "divide": ("/", 6),
-        "remainder": ("%", 6),
-        "add": ("+", 5),
-        "subtract": ("-", 5),
-        "less": ("<", 4),
-        "at least": (">=", 4),
-        "at most": ("<=", 4),
-        "equal": ("==", 4),
-        "both": ("&&", 3),
-    }
-)
-_WHOLE = 9  # of a word, a number or a call
 _LOOSE: Mapping[type, int] = MappingProxyType({Inside: 4, OnGrid: 3, Elementwise: 0, Texel: 5, Element: 5})
-_FUNCTIONS: Mapping[str, str] = MappingProxyType(
-    {"minimum": "min", "maximum": "max", "clamp": "clamp", "floor": "floor", "fraction": "fract"}
-    | {"int": "int", "float": "float"}
-)
 _LANE_COMPARISONS: Mapping[str, str] = MappingProxyType(
     {"less": "lessThan", "at least": "greaterThanEqual", "at most": "lessThanEqual", "equal": "equal"}
 )
@@ -80,11 +62,6 @@ _LANE_COMPARISONS: Mapping[str, str] = MappingProxyType(
 def glsl(value: Operand) -> str:
     """The expression of a value."""
     return _WORDS[type(value)](value)
-
-
-def glsl_length(value: Operand) -> int:
-    """Characters of a value's text where it is part of another."""
-    return len(_atom(value))
 
 
 _BLOCKS = (ForEach, When)
@@ -139,10 +116,10 @@ def _line(statement: Declare | Reserve | Assign | AddTo | StoreTo | StoreShared 
 def _binding(value: Operand) -> int:
     """How tightly the text of a value holds together."""
     if isinstance(value, Operation):
-        return _SIGNS[value.operation][1] if value.operation in _SIGNS else _WHOLE
+        return SIGNS[value.operation][1] if value.operation in SIGNS else WHOLE
     if isinstance(value, Tap):
-        return 0 if value.branches else _WHOLE
-    return _LOOSE.get(type(value), _WHOLE)
+        return 0 if value.branches else WHOLE
+    return _LOOSE.get(type(value), WHOLE)
 
 
 def _within(value: Operand, binding: int) -> str:
@@ -152,7 +129,7 @@ def _within(value: Operand, binding: int) -> str:
 
 
 def _atom(value: Operand) -> str:
-    return _within(value, _WHOLE)
+    return _within(value, WHOLE)
 
 
 def _number(value: float) -> str:
@@ -163,9 +140,9 @@ def _number(value: float) -> str:
 
 
 def _operation(value: Operation) -> str:
-    if value.operation in _FUNCTIONS:
-        return f"{_FUNCTIONS[value.operation]}({', '.join(map(glsl, value.operands))})"
-    sign, binding = _SIGNS[value.operation]
+    if value.operation in FUNCTIONS:
+        return f"{FUNCTIONS[value.operation]}({', '.join(map(glsl, value.operands))})"
+    sign, binding = SIGNS[value.operation]
     left, right = value.operands
     return f"{_within(left, binding)} {sign} {_within(right, binding + (sign != '&&'))}"
 
@@ -214,7 +191,7 @@ def _tap(value: Tap) -> str:
 def halves(value: Operand) -> str:
     """The text of sums and products in half precision; what they are made of is converted."""
     if isinstance(value, Operation):
-        sign, _ = _SIGNS[value.operation]
+        sign, _ = SIGNS[value.operation]
         left, right = map(halves, value.operands)
         return f"({left} {sign} {right})"
     return f"{'half4' if type_of(value) == 'vec4' else 'half1'}({glsl(value)})"

@@ -8,8 +8,8 @@ from tests.helpers.engine import kernel_names, on_cpu, run, worst
 from tests.model_files.sketch import Sketch
 from texelflow.gpu_delegate.device.device import HARDWARE, SOFTWARE
 from texelflow.gpu_delegate.passes.pipeline import run_passes
-from texelflow.gpu_delegate.plan.fold_parts import possible_fold_parts
 from texelflow.gpu_delegate.plan.fusion import group_nodes
+from texelflow.gpu_delegate.plan.split_k import possible_fold_parts
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.targets.gl.context import Context
 from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph, compile_graph

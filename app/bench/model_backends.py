@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from texelflow.gpu_delegate.cpu.delegation import Delegation
 from texelflow.gpu_delegate.cpu.reference import Reference
+from texelflow.gpu_delegate.delegate.interpreter_delegate import gpu_delegate
 from texelflow.gpu_delegate.model.graph import Graph, Shape
 from texelflow.gpu_delegate.targets.gl.context import Context, open_context
 from texelflow.gpu_delegate.targets.gl.runtime import Program
@@ -182,7 +183,8 @@ def gl_runner(graph: Graph, options: ModelBench, read_ms: float, console: Consol
 
 def tflite_runner(graph: Graph, options: ModelBench, read_ms: float) -> TfliteRunner:
     """The graph in TensorFlow Lite. Raises ModelError, UnsupportedError, DeviceError."""
-    clock, delegate = _Steps(read_ms), _delegate_options(options) if options.backend == "delegate" else None
+    clock = _Steps(read_ms)
+    delegate = gpu_delegate(_delegate_options(options)) if options.backend == "delegate" else None
     reference = Reference(graph, options.threads, delegate=delegate)
     clock.step("interpreter")
     inputs = random_values(reference.input_shapes, reference.input_dtypes)

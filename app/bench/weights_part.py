@@ -16,13 +16,13 @@ from typing import Any, Protocol
 
 from texelflow.gpu_delegate.base.errors import DeviceError, TexelflowError
 from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.model.layout import FLOAT_BYTES
 from texelflow.gpu_delegate.programs.weights_cache import WeightsCache
 from texelflow.gpu_delegate.reading.reader import model_file_bytes, read_model
 from texelflow.gpu_delegate.targets.gl.context import open_context
 from texelflow.gpu_delegate.targets.gl.runtime import Program
 from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
 from texelflow.gpu_delegate.targets.llvm.native_runtime import NativeNetwork
-from texelflow.gpu_delegate.targets.llvm.planes import FLOAT_BYTES
 from texelflow.gpu_delegate.tuning.store import tuned_device
 
 from ..process_usage import process_usage

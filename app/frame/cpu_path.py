@@ -16,6 +16,7 @@ import numpy as np
 from texelflow.gpu_delegate.cpu.delegation import Delegation
 from texelflow.gpu_delegate.cpu.reference import Reference, is_apart
 from texelflow.gpu_delegate.cpu.rewriting import rewritten
+from texelflow.gpu_delegate.delegate.interpreter_delegate import gpu_delegate
 from texelflow.gpu_delegate.model.packing import Float32Array, in_file_type
 from texelflow.gpu_delegate.model.quantization import dequantized
 from texelflow.gpu_delegate.programs.weights_cache import WeightsCache
@@ -42,8 +43,9 @@ class CpuPath:
         as_read: bool = False,
         weights_cache: WeightsCache | None = None,
     ) -> None:
-        """`delegate` and `weights_cache` are Reference's. With `as_read`, or a delegate, no pass changes the model, as
-        what judges others needs it.
+        """`delegate` has arguments of GpuDelegate, `weights_cache` is Reference's.
+
+        With `as_read`, or a delegate, no pass changes the model, as what judges others needs it.
 
         Raises ModelError where TensorFlow Lite refuses the model, DeviceError where it is not installed, UsageError for
         what the cache does not take.
@@ -53,9 +55,8 @@ class CpuPath:
         self.take(frame)
         graph = model.graph if as_read or delegate is not None else rewritten(model.graph)
         with contextlib.nullcontext() if is_apart(graph) else _silence():
-            self._reference = Reference(
-                graph, threads, delegate=delegate, weights_cache=weights_cache, judges=as_read and delegate is None
-            )
+            made, judges = None if delegate is None else gpu_delegate(delegate), as_read and delegate is None
+            self._reference = Reference(graph, threads, delegate=made, weights_cache=weights_cache, judges=judges)
 
     @property
     def delegation(self) -> Delegation | None:

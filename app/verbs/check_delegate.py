@@ -20,6 +20,7 @@ import numpy.typing as npt
 from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.cpu.delegation import Delegation
 from texelflow.gpu_delegate.cpu.reference import Reference
+from texelflow.gpu_delegate.delegate.interpreter_delegate import gpu_delegate
 from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.model.layout import Precision
 from texelflow.gpu_delegate.model.quantization import dequantized, has_quantized, with_real_weights
@@ -130,7 +131,7 @@ def check_delegate(
     graph = subject.graph
     reference, test = (
         Reference(with_real_weights(graph), threads=1, judges=True),
-        Reference(graph, threads=1, delegate=delegate_options(options)),
+        Reference(graph, threads=1, delegate=gpu_delegate(delegate_options(options))),
     )
     assert test.delegation is not None
     other = Reference(graph, threads=1) if is_bytes else None

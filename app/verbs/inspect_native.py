@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.model.layout import FLOAT_BYTES, LINE_FLOATS
 from texelflow.gpu_delegate.model.packing import Float32Array
 from texelflow.gpu_delegate.plan.memory.memory_options import ARENA
 from texelflow.gpu_delegate.targets.llvm.compiler import native_target
 from texelflow.gpu_delegate.targets.llvm.native_program import NativeProgram, compile_native
-from texelflow.gpu_delegate.targets.llvm.planes import FLOAT_BYTES, LINE_FLOATS
 
 from ..console import Console
 from .inspect_tables import memory_table

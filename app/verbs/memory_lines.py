@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from texelflow.gpu_delegate.base.errors import DeviceError, UnsupportedError
 from texelflow.gpu_delegate.device.device import Device
 from texelflow.gpu_delegate.model.graph import Graph
-from texelflow.gpu_delegate.model.layout import shape_of
+from texelflow.gpu_delegate.model.layout import FLOAT_BYTES, LINE_FLOATS, shape_of
 from texelflow.gpu_delegate.plan.compile_options import CompileOptions
 from texelflow.gpu_delegate.plan.memory.memory_options import ARENA, MemoryOptions
 from texelflow.gpu_delegate.plan.memory.offsets import naive
@@ -18,7 +18,6 @@ from texelflow.gpu_delegate.plan.storages import storage_inside
 from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph, compile_graph, reordered_bytes
 from texelflow.gpu_delegate.targets.llvm.compiler import native_target
 from texelflow.gpu_delegate.targets.llvm.native_program import NativeProgram, compile_native, native_records
-from texelflow.gpu_delegate.targets.llvm.planes import FLOAT_BYTES, LINE_FLOATS
 
 
 @dataclass(frozen=True)

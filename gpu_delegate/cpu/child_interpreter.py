@@ -19,7 +19,7 @@ from ..base import errors
 from ..base.errors import ModelError, TexelflowError
 from ..base.isolated_python import OURS, python_command
 from .array_pipe import AnyArray, receive, send
-from .delegation import Delegation
+from .delegation import DelegateMaker, Delegation
 from .footprint import MOST_BYTES, MOST_SECONDS
 from .interpreter import CANNOT, InterpreterOptions, Signature
 
@@ -34,10 +34,10 @@ class ChildInterpreter:
 
     invoke_ms = 0.0
 
-    def __init__(self, model: bytes, options: InterpreterOptions) -> None:
+    def __init__(self, model: bytes, options: InterpreterOptions, delegate: DelegateMaker | None = None) -> None:
         """Raises ModelError where TensorFlow Lite refuses the model or does not survive it, DeviceError."""
         pipe = subprocess.PIPE
-        command = python_command(_PROGRAM, trusted=OURS)
+        command = python_command(delegate.program if delegate else _PROGRAM, trusted=OURS)
         self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
         self.process_id = self._process.pid
         self._finalizer = weakref.finalize(self, _end, self._process)

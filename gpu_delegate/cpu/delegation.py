@@ -1,12 +1,14 @@
 """A delegate in an interpreter goes in; what of the model it has taken over comes out, as data and as one line."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from ..base.wording import counted
 from ..model.reasons import CONSTANT_OF_CPU
+
+_OF_THIS_PROCESS = "weights_cache"  # the argument that another process cannot have
 
 
 class _Taken(Protocol):
@@ -33,6 +35,20 @@ class AppliedDelegate(Protocol):
     def error(self) -> BaseException | None: ...
     def release(self) -> None: ...
     def _get_native_delegate_pointer(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class DelegateMaker:
+    """How an interpreter gets a delegate, in this process or in one of its own."""
+
+    arguments: Mapping[str, Any]  # of the delegate
+    make: Callable[[Mapping[str, Any]], AppliedDelegate]
+    program: str  # in Python: serves an interpreter with such a delegate, as interpreter_child.py serves one without
+
+    @property
+    def plain_arguments(self) -> dict[str, Any]:
+        """Those that another process can have."""
+        return {name: given for name, given in self.arguments.items() if name != _OF_THIS_PROCESS}
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,7 @@ from ..model.graph import (
     TransposeConv2D,
     constant_location,
 )
-from ..model.layout import ceil_div
-from ..plan.memory.records import aligned
+from ..model.layout import aligned, ceil_div
 
 MOST_BYTES = 2 << 30
 MOST_SECONDS = 15.0  # for one run; many times as long as a frame may take on any machine

@@ -9,12 +9,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..base.errors import ModelError, TexelflowError, UsageError
-from ..delegate.runtime_check import package_of
 from ..model.graph import Shape
 from ..reading.model_file import printable_name
 from .array_pipe import AnyArray
 from .delegation import AppliedDelegate, Delegation, delegation_of
 from .interpreter_module import load_interpreter_module
+from .runtime_trial import package_of
 from .xnnpack import XnnpackDelegate, delegate_of_bytes
 
 CANNOT = "TensorFlow Lite cannot run this model on the CPU"

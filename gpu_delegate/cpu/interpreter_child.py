@@ -1,59 +1,50 @@
 """Messages on standard input go in, what an interpreter in this process says to them comes out on standard output.
 
-This is the child's side of child_interpreter.py: the one process that may crash, hang or run out of memory. Only where
-a delegate is asked for it imports the compiler and OpenGL, which takes longer than all the rest of its start.
+This is the child's side of child_interpreter.py: the one process that may crash, hang or run out of memory. With a
+delegate it is started by delegate/interpreter_delegate.py, which imports the compiler and OpenGL.
 """
 
 import contextlib
 import os
 import signal
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
-from ..base.errors import DeviceError, TexelflowError
+from ..base.errors import TexelflowError
 from .array_pipe import AnyArray, receive, send
+from .delegation import AppliedDelegate
 from .interpreter import InterpreterOptions, LocalInterpreter
 
-if TYPE_CHECKING:
-    from ..targets.gl.context import Context
+MakeDelegate = Callable[[Mapping[str, Any]], AppliedDelegate]  # of its arguments; raises TexelflowError
 
 
-def serve() -> None:
-    """Answer until standard input is closed."""
+def serve(prepare: Callable[[], MakeDelegate] | None = None) -> None:
+    """Answer until standard input is closed.
+
+    `prepare` is called in front of the limit of memory, since drivers reserve much, for what makes the delegate.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal; the parent decides
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what TensorFlow Lite prints is no answer
     with contextlib.suppress(EOFError, BrokenPipeError):
         message, (model,) = receive(requests)
         options = InterpreterOptions(**message["options"])
-        context = None if options.delegate is None else _opened_context()  # before the limit: drivers reserve much
+        make_delegate = prepare() if prepare else None
         _limit_memory(message["memory_bytes"])
-        interpreter = _opened(answers, model, options, context)
+        interpreter = _opened(answers, model, options, make_delegate)
         while interpreter:
             message, arrays = receive(requests)
             _answer(interpreter, message, arrays, answers)
 
 
-def _opened_context() -> "Context | None":
-    """None where there is no OpenGL, of which the delegate tells."""
-    from ..targets.gl.context import open_context
-
-    with contextlib.suppress(DeviceError):
-        return open_context()
-    return None
-
-
 def _opened(
-    answers: BinaryIO, model: AnyArray, options: InterpreterOptions, context: "Context | None"
+    answers: BinaryIO, model: AnyArray, options: InterpreterOptions, make_delegate: MakeDelegate | None
 ) -> LocalInterpreter | None:
     try:
-        data, delegate = model.tobytes(), None
-        if options.delegate is not None:
-            from ..delegate.delegate import GpuDelegate
-
-            delegate = GpuDelegate(context=context.mgl if context else None, quiet=True, **options.delegate)
-        interpreter = LocalInterpreter(data, options, delegate)
+        delegate = make_delegate(options.delegate or {}) if make_delegate else None
+        interpreter = LocalInterpreter(model.tobytes(), options, delegate)
     except (TexelflowError, MemoryError) as error:
         _refuse(answers, error)
         return None

@@ -5,13 +5,11 @@ written from the graph as read. A graph with opaque nodes or quantized tensors g
 the file itself where the graph does not hold all that it says.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from ..base.errors import UsageError
-from ..delegate.delegate import GpuDelegate
 from ..model.graph import Graph
 from ..model.quantization import has_quantized
 from ..programs.weights_cache import WeightsCache
@@ -19,7 +17,7 @@ from ..reading.writer import write_model, written_indices
 from ..targets.llvm.machine import usable_cores
 from .array_pipe import AnyArray
 from .child_interpreter import ChildInterpreter
-from .delegation import Delegation
+from .delegation import DelegateMaker, Delegation
 from .footprint import check_footprint
 from .interpreter import AnyInterpreter, InterpreterOptions, LocalInterpreter
 from .interpreter_module import load_interpreter_module
@@ -28,7 +26,6 @@ from .shared_interpreter import shared_interpreter
 __all__ = ["Reference", "load_interpreter_module"]
 
 MOST_THREADS = 4  # more do not help networks of this size
-_OF_THIS_PROCESS = "weights_cache"  # the argument of GpuDelegate that another process cannot have
 SPARED_CPUS = 1  # its threads busy-wait for each other: if one of them gets no CPU, 3 ms become 500
 
 
@@ -40,7 +37,7 @@ class Reference:
         graph: Graph,
         threads: int | None = None,
         keep_all_tensors: bool = False,
-        delegate: Mapping[str, Any] | None = None,
+        delegate: DelegateMaker | None = None,
         weights_cache: WeightsCache | None = None,
         judges: bool = False,
     ) -> None:
@@ -49,7 +46,7 @@ class Reference:
         With keep_all_tensors no delegate hides the inner tensors and tensor() returns each of them; that is slower.
         It `judges` others then, or if that is asked for: quantized models run in TensorFlow Lite's reference kernels,
         of which its others differ by some steps.
-        `delegate`, arguments of GpuDelegate, has it run on the GPU as far as that can; `delegation` tells how far. A
+        `delegate` has it run on the GPU as far as that can; `delegation` tells how far. A
         graph that goes to a process of its own has its OpenGL context there, and shares no weights. With
         `weights_cache`, XNNPACK's packed weights are those of other instances; `unshared` says why they are not.
         Raises UnsupportedError for a model that needs too much memory or time, ModelError where TensorFlow Lite refuses
@@ -68,20 +65,20 @@ class Reference:
             len(graph.nodes),
             judges and has_quantized(graph),
             not judges and delegate is None and has_quantized(graph),
-            None if delegate is None else {name: given for name, given in delegate.items() if name != _OF_THIS_PROCESS},
+            None if delegate is None else delegate.plain_arguments,
         )
         self._interpreter: AnyInterpreter
         self._cache: WeightsCache | None = None
         self.unshared = ""
         self.process_id: int | None = None  # of the process that runs it, if that is another one
         if is_apart(graph):
-            self._interpreter = child = ChildInterpreter(model, options)
+            self._interpreter = child = ChildInterpreter(model, options, delegate)
             self.process_id = child.process_id
         elif weights_cache and delegate is None and not keep_all_tensors:
             self._interpreter, self.unshared = shared_interpreter(graph, model, options, weights_cache)
             self._cache = weights_cache
         else:
-            made = None if delegate is None else GpuDelegate(quiet=True, **delegate)
+            made = None if delegate is None else delegate.make(delegate.arguments)
             self._interpreter = LocalInterpreter(model, options, made)
         self._kept: dict[int, int] = {}
         if keep_all_tensors:

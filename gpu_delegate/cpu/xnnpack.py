@@ -13,8 +13,8 @@ from threading import RLock
 from typing import Any
 
 from ..base.errors import DeviceError
-from ..delegate.runtime_check import package_of, trial_of
 from .interpreter_module import OLDER
+from .runtime_trial import package_of, struct_layouts, trial_of
 
 _PROGRAM = f"from {__package__}.xnnpack_probe import main; main()"
 _ROOM_BYTES = 232  # for fields of other versions
@@ -147,5 +147,5 @@ def why_not_shared(module: str) -> str:
         XnnpackLibrary(sys.modules[module])
     except DeviceError as error:
         return str(error)
-    found = trial_of(module, _PROGRAM, {XnnpackOptions.__name__: XnnpackOptions})
+    found = trial_of(module, _PROGRAM, struct_layouts({XnnpackOptions.__name__: XnnpackOptions}))
     return found and f"the weights cache of XNNPACK does not work with this {package_of(module)}: {found}"

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ..model.layout import ceil_div
-from ..plan.memory.records import aligned
+from ..model.layout import aligned, ceil_div
 from .device import Tuning
 
 LEAST_GROUP = 16  # threads of a GPU's work-group: for fewer Intel's compilers take half the lanes

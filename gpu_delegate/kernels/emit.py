@@ -231,7 +231,7 @@ class Emitter:
         shape, data = self.shape(tensor), self.graph.tensors[tensor]
         if tensor in self.vectors:
             return Shared(self.vectors[tensor], at.code)
-        address = at.times(shape.pixels).plus(pixel)
+        address = at.times(self.slice_stride(shape)).plus(pixel)
         if data.is_constant and shape.is_vector:
             return Weight(address.plus(self.blob.vector(float_data(data))).code)
         return LoadFrom(self._inputs[tensor], address.code)
@@ -368,9 +368,14 @@ class Emitter:
         first = self._batch() * shape.height + row if self.body.domain.batch > 1 else row
         return self.position("r", Operation("multiply", (first, shape.width)))
 
+    @staticmethod
+    def slice_stride(shape: MapShape) -> int:
+        """Positions in memory from one slice of a map to the next."""
+        return shape.pixels
+
     def texel(self, shape: MapShape, at: Slice, pixel: Operand) -> Operand:
         """Position in memory of slice `at` of a pixel, given by its index in the map."""
-        return pixel if at.index == 0 else Texel(at.at, shape.pixels, pixel)
+        return pixel if at.index == 0 else Texel(at.at, self.slice_stride(shape), pixel)
 
     def tap(self, tensor: int, at: Slice, row: SourceIndex, column: SourceIndex, outside: Value = ZEROS) -> Name:
         """One texel of an input at source coordinates from axis(), `outside` where they are not valid."""

@@ -36,6 +36,11 @@ def ceil_div(a: int, b: int) -> int:
     return -(-a // b)
 
 
+def aligned(size: int, alignment: int) -> int:
+    """The next multiple of an alignment."""
+    return ceil_div(size, alignment) * alignment
+
+
 def aligned_channels(count: int) -> int:
     """The number of channels, rounded up to whole slices."""
     return 4 * ceil_div(count, 4)
@@ -144,3 +149,14 @@ BYTE_VALUES = 256  # that a byte can have
 
 
 Storages = Mapping[int, Storage]  # of each tensor of a graph
+
+
+# Planes: how CPUs store maps
+
+FLOAT_BYTES = 4
+LINE_FLOATS = 16  # of a cache line, and of the widest vector
+
+
+def plane_floats(shape: MapShape) -> int:
+    """Floats from one plane of a map to the next; 1 for vectors, whose channels are neighbors."""
+    return 1 if shape.is_vector else LINE_FLOATS * (ceil_div(shape.pixels, LINE_FLOATS) | 1)

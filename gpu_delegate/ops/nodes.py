@@ -8,7 +8,6 @@ import numpy.typing as npt
 from ..code.vocabulary import Elementwise, Operand, Value
 from ..model.graph import Graph, Node
 from ..model.layout import shape_of
-from ..targets.glsl.shader import lines_of
 from .record import Emission, OpRecord, Role
 from .registry import OPS
 
@@ -119,10 +118,9 @@ def reads_window(graph: Graph, node: Node) -> bool:
     return has_role(node, "window") or (is_contraction(node) and not OPS[node.op].pixelwise(graph, node))
 
 
-def called_functions(nodes: Iterable[Node]) -> list[str]:
-    """Lines of GLSL with the functions that nodes call, of the files that their records name, each once."""
-    files = dict.fromkeys(file for node in nodes if (file := record_of(node).functions))
-    return [line for file in files for line in lines_of(file)]
+def function_files(nodes: Iterable[Node]) -> list[str]:
+    """Files in shaders/ with the functions that nodes call, as their records name them, each once."""
+    return list(dict.fromkeys(file for node in nodes if (file := record_of(node).functions)))
 
 
 def place_in_file(graph: Graph, node: Node) -> str:

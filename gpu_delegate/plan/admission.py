@@ -1,11 +1,28 @@
-"""A graph goes in; UnsupportedError comes out where it holds what the compiler would not compute right."""
+"""Which graphs are compiled, and the graph that kernels are made from: what would not be computed right is refused."""
 
 from ..base.errors import UnsupportedError
 from ..model.graph import Conv2D, DepthwiseConv2D, Graph, Node, Opaque, TransposeConv2D
 from ..model.operators import NO_RULE
+from ..passes.pipeline import PASSES, UNFUSED_PASSES, Pass, PassReport, run_passes
+from .bounds import check_text, check_weights
 
 # Of inputs and outputs; kernels compute with float32.
 BORDER_DTYPES = ("float32", "float16", "int32", "bool", "int8", "uint8", "int64")
+
+
+def rewrite_graph(
+    source: Graph, fuse: bool = True, more: tuple[Pass, ...] = ()
+) -> tuple[Graph, tuple[PassReport, ...]]:
+    """The graph that kernels are made from, and what each pass did, a target's own `more` included.
+
+    Raises UnsupportedError for unsupported ops, too many weights and too long kernels.
+    """
+    check_compilable(source)
+    check_weights(source)  # before passes change them
+    graph, reports = run_passes(source, (*(PASSES if fuse else UNFUSED_PASSES), *more))
+    check_weights(graph)
+    check_text(graph)
+    return graph, reports
 
 
 def check_compilable(graph: Graph) -> None:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from ..base.errors import UnsupportedError
 from ..device.device import Device
-from ..kernels.reduction import is_vector_node
 from ..model.graph import Graph, Node
 from ..model.layout import Precision, Storages
 from ..ops.nodes import (
@@ -29,6 +28,7 @@ from .reads import read_through
 from .static_model import dispatch_cost, whole_cost
 from .storages import plan_storages
 from .tiling import has_threads_enough, is_too_long, takes_too_many_turns, usual_tile
+from .vector_nodes import is_vector_node
 from .views import Views
 
 

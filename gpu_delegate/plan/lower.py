@@ -1,20 +1,19 @@
 """Lowering: the passes' graph goes in, kernels in an executable order and how tensors are stored come out."""
 
-import math
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Generic, Protocol, TypeVar
+from dataclasses import replace
+from typing import Generic
 
 from ..device.device import Device
 from ..device.tile import Tile
 from ..model.graph import Graph, Node
 from ..model.layout import PLAIN, Precision, Storages, ceil_div, shape_of
 from ..ops.nodes import has_role
-from ..targets.glsl.glsl_kernel import GlslKernels, Kernel, grid_of
 from .body import Body, too_many_bindings
 from .bounds import weight_bytes
-from .compile_options import COMPILE_DEFAULTS, CompileOptions
+from .compile_options import CompileOptions
+from .dispatch import D, KernelMaker, LoweredGraph
 from .fusion import Groups, group_nodes
 from .partial_sums import (
     PartialSum,
@@ -27,71 +26,25 @@ from .partial_sums import (
 from .signature import graph_signature, signature_of
 from .source_size import source_size
 from .split_k import within_limits
+from .static_model import work_groups
 from .storages import storage_inside
 from .tiling import choose_tiles, reduction_tile
 from .vector_work import MOST_NODES, MOST_TURNS, VectorWork, input_names, narrowed, turns_of, vectors_size
-from .views import Views
 
 MOST_ROUNDS = 256  # of loads by all threads of a work-group, in front of a kernel: while they wait, nothing else runs
 MOST_REPEATED_BYTES = 1 << 26  # of the weights of vector nodes that are in several kernels, over the whole program
 
 
-class TargetKernel(Protocol):
-    """What the order of kernels and the plan of memory need to know of one."""
-
-    @property
-    def inputs(self) -> tuple[int, ...]: ...
-
-    @property
-    def outputs(self) -> tuple[int, ...]: ...
-
-
-K = TypeVar("K", bound=TargetKernel)
-K_co = TypeVar("K_co", bound=TargetKernel, covariant=True)
-
-
-class KernelMaker(Protocol[K_co]):
-    """Makes the kernels of one target: GLSL for a GPU, or LLVM's code for a CPU."""
-
-    def pixel(
-        self, body: Body, prologue: VectorWork, tile: Tile, left: Sequence[PartialSum], signature: str
-    ) -> K_co: ...
-
-    def vectors(self, work: VectorWork, outputs: Sequence[int]) -> Sequence[K_co]:
-        """Kernels that store at least these outputs of vector nodes."""
-        ...
-
-
-@dataclass(frozen=True)
-class LoweredGraph(Generic[K]):
-    """Kernels in order, how each tensor is stored, and what fusion declined."""
-
-    graph: Graph
-    kernels: tuple[K, ...]
-    declined: tuple[str, ...]
-    storages: Storages
-    views: Views
-
-
-Lowered = LoweredGraph[Kernel]
-
-
-def lower(graph: Graph, device: Device, options: CompileOptions = COMPILE_DEFAULTS) -> Lowered:
-    """Kernels in GLSL for a whole graph. Raises UnsupportedError naming the first node that has none."""
-
-    def glsl(fitted: Device, storages: Storages) -> GlslKernels:
-        return GlslKernels(fitted.limits, storages, reduction_tile(fitted))
-
-    return lower_with(glsl, graph, device, options)
-
-
-def lower_with(
-    target: Callable[[Device, Storages], KernelMaker[K]],
+def lower(
+    target: Callable[[Device, Storages], KernelMaker[D]],
     graph: Graph,
     device: Device,
     options: CompileOptions,
-) -> LoweredGraph[K]:
-    """The same for any target, which is given a device within its limits, and how tensors are stored."""
+) -> LoweredGraph[D]:
+    """Kernels of a whole graph, by a target that is given a device within its limits, and how tensors are stored.
+
+    Raises UnsupportedError naming the first node that has none.
+    """
     fuse, precision = options.fuse, options.precision
     if precision != "fp16-arithmetic":
         device = device.with_limits(half_arithmetic="")
@@ -167,10 +120,10 @@ def _readers_in(work: VectorWork, tensor: int) -> int:
     return sum(tensor in node.inputs for node in work.nodes)
 
 
-class _Builder(Generic[K]):
+class _Builder(Generic[D]):
     def __init__(
         self,
-        maker: KernelMaker[K],
+        maker: KernelMaker[D],
         device: Device,
         sums: PartialSums,
         readers: Mapping[int, int],
@@ -188,7 +141,7 @@ class _Builder(Generic[K]):
         self.vector_readers = Counter(tensor for node in sums.vectors.values() for tensor in set(node.inputs))
         self.order = {tensor: number for number, tensor in enumerate(sums.vectors)}  # that of the graph
         self.inline = inline
-        self.kernels: list[K] = []
+        self.kernels: list[D] = []
         self.stored: set[int] = set()
         self.computed: set[int] = set()  # by vector nodes, in some kernel
         self.repeated_bytes = 0
@@ -276,4 +229,4 @@ class _Builder(Generic[K]):
         """What all work-groups of all kernels spend on these vector nodes beyond computing them once, lanes filled."""
         readers = max(self.readers.get(out, 1) for node in prologue.nodes for out in node.outputs)
         idle = ceil_div(self.lanes, prologue.threads)
-        return prologue.steps * (math.prod(grid_of(body, tile)) * idle * readers - 1)
+        return prologue.steps * (work_groups(body, tile) * idle * readers - 1)

@@ -3,7 +3,7 @@
 import contextlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 from types import MappingProxyType
 from typing import Literal
@@ -11,10 +11,9 @@ from typing import Literal
 from ..base.errors import DeviceError
 from ..model.graph import Graph
 from ..model.layout import Fetch, MapShape, Storage, Storages, shape_of
-from ..targets.glsl.glsl_kernel import Kernel, with_replaced
+from .dispatch import B, BoundDispatch, Dispatch, LoweredGraph, PlacedTensors
 from .hazards import STORAGE, TEXTURE_FETCH, UNIFORM, Access, barriers_of_levels, find_cyclic_barriers, levels_of
 from .in_place import NOTHING_IN_PLACE
-from .lower import Lowered, TargetKernel
 from .memory.memory_bounds import lower_bound_bytes
 from .memory.memory_options import MemoryOptions
 from .memory.memory_plan import BufferPlace, MemoryPlan, Planner
@@ -34,7 +33,7 @@ OuterLifetime = Literal["both", "inputs", "none"]
 
 def usage_records(
     graph: Graph,
-    kernels: Sequence[TargetKernel],
+    kernels: Sequence[Dispatch],
     storages: Storages,
     views: Views = NONE,
     size_bytes: Callable[[Storage, MapShape], int] = Storage.size_bytes,
@@ -64,20 +63,9 @@ def outer_lifetime(memory: MemoryOptions) -> OuterLifetime:
     return "inputs" if memory.keeps_inputs else "none"
 
 
-@dataclass(frozen=True)
-class PlacedTensors:
-    """Kernels as they read and write their tensors where these lie."""
-
-    kernels: tuple[Kernel, ...]
-    barriers: tuple[int, ...]  # before each of them
-    records: tuple[UsageRecord, ...]
-    plan: MemoryPlan
-    in_place: Mapping[int, int]  # by output: the input of its kernel that it replaces
-
-
 def place_tensors(
-    name: str, lowered: Lowered, memory: MemoryOptions, alignment_bytes: int, by_level: bool = True
-) -> PlacedTensors:
+    name: str, lowered: LoweredGraph[B], memory: MemoryOptions, alignment_bytes: int, by_level: bool = True
+) -> PlacedTensors[B]:
     """The memory of a program; kernels keep their order unless they may run side by side `by_level`.
 
     Raises DeviceError where tensors take too much.
@@ -95,13 +83,13 @@ def place_tensors(
     return _placed_by_level(name, lowered, memory, alignment_bytes, placed) if by_level else placed
 
 
-def _in_order(lowered: Lowered, order: Sequence[int]) -> Lowered:
+def _in_order(lowered: LoweredGraph[B], order: Sequence[int]) -> LoweredGraph[B]:
     return replace(lowered, kernels=tuple(lowered.kernels[number] for number in order))
 
 
 def _placed_by_level(
-    name: str, lowered: Lowered, memory: MemoryOptions, alignment_bytes: int, placed: PlacedTensors
-) -> PlacedTensors:
+    name: str, lowered: LoweredGraph[B], memory: MemoryOptions, alignment_bytes: int, placed: PlacedTensors[B]
+) -> PlacedTensors[B]:
     """The same with kernels that need nothing of each other side by side, if that takes fewer barriers.
 
     First with memory that no two of them share, which may be more, unless the least was asked for; else with what is
@@ -129,8 +117,12 @@ def _count(barriers: Sequence[int]) -> int:
 
 
 def placed_in_order(
-    name: str, lowered: Lowered, memory: MemoryOptions, alignment_bytes: int, levels: Sequence[int] | None = None
-) -> PlacedTensors:
+    name: str,
+    lowered: LoweredGraph[B],
+    memory: MemoryOptions,
+    alignment_bytes: int,
+    levels: Sequence[int] | None = None,
+) -> PlacedTensors[B]:
     """The memory of kernels in the given order; with their `levels`, ascending, those of one level share none of it.
 
     Raises DeviceError where tensors take too much.
@@ -143,7 +135,7 @@ def placed_in_order(
         in_place = choose_in_place(kernels, records, views, planner, alignment_bytes)
     pairs = {output: (output, tensor) for output, tensor in in_place.items()}
     kernels = tuple(
-        next((with_replaced(kernel, *pairs[output]) for output in kernel.outputs if output in pairs), kernel)
+        next((kernel.with_replaced(*pairs[output]) for output in kernel.outputs if output in pairs), kernel)
         for kernel in kernels
     )
     records = tuple(merged_records(records, in_place))
@@ -165,7 +157,11 @@ def _through_levels(records: Sequence[UsageRecord], levels: Sequence[int]) -> tu
 
 
 def choose_in_place(
-    kernels: Sequence[Kernel], records: Sequence[UsageRecord], views: Views, planner: Planner, alignment_bytes: int
+    kernels: Sequence[BoundDispatch],
+    records: Sequence[UsageRecord],
+    views: Views,
+    planner: Planner,
+    alignment_bytes: int,
 ) -> Mapping[int, int]:
     """By output the input that it replaces, for those pairs of kernels without which the plan would be larger."""
     pairs = _pairs_that_meet(kernels, records, views)
@@ -191,7 +187,9 @@ def _bytes_alive(records: Sequence[UsageRecord]) -> list[int]:
     return list(accumulate(change))
 
 
-def _pairs_that_meet(kernels: Sequence[Kernel], records: Sequence[UsageRecord], views: Views) -> Mapping[int, int]:
+def _pairs_that_meet(
+    kernels: Sequence[BoundDispatch], records: Sequence[UsageRecord], views: Views
+) -> Mapping[int, int]:
     """Those pairs of kernels whose output begins there and whose input ends there, both in memory of their own."""
     lives, found = {record.tensor: record for record in records}, dict[int, int]()
     for number, kernel in enumerate(kernels):
@@ -243,7 +241,7 @@ def with_views(plan: MemoryPlan, views: Views) -> MemoryPlan:
 
 
 def tensor_accesses(
-    graph: Graph, kernels: Sequence[Kernel], storages: Storages, plan: MemoryPlan
+    graph: Graph, kernels: Sequence[BoundDispatch], storages: Storages, plan: MemoryPlan
 ) -> list[list[Access]]:
     """The byte ranges that each dispatch accesses, in order."""
 

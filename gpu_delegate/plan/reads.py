@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from ..kernels.reduction import is_vector_node
 from ..model.graph import Graph, Node
 from ..ops.convolution import SLICES_AT_ONCE
 from ..ops.nodes import computed_weights, has_role, is_contraction, record_of
 from .moves import length_of_read, movement_of
+from .vector_nodes import is_vector_node
 from .views import NONE, Views
 
 LANES = 4

@@ -22,7 +22,7 @@ from ..passes.exact_integers import inexact_operators, with_ranges
 from ..passes.folding import computed_constants, fold_constants
 from ..passes.pipeline import PASSES, run_passes
 from ..passes.steps import quantized_to_steps
-from ..targets.glsl.compiled_graph import rewrite_graph
+from .admission import rewrite_graph
 from .fusion import group_nodes
 
 MOST_COMPARED_BYTES = 1 << 12  # of constants whose values decide how an op is computed: sizes, axes, positions

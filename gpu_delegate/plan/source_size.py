@@ -15,8 +15,8 @@ from ..device.tile import Tile
 from ..model.graph import Conv2D, DepthwiseConv2D, Node, Pool2D
 from ..model.layout import ceil_div, shape_of
 from ..ops.nodes import (
-    called_functions,
     computed_weights,
+    function_files,
     has_role,
     has_weights,
     is_contraction,
@@ -33,6 +33,7 @@ from .moves import length_of_read
 from .split_k import is_shared_by_outputs
 
 FRAME = 2000  # characters of shaders/kernel.comp and what it includes
+FUNCTIONS = 1200  # of a file of functions that ops call
 LITERAL, TEXEL = 88, 38  # of four weights as numbers, and of the read of a texel with them
 DECLARATION = 20  # "vec4 w12 = ;" indented
 PLACES = 150  # of where a tap lies in a loop, and whether inside, said for each by itself
@@ -85,7 +86,7 @@ class SourceSize:
 
 def source_size(body: Body, tile: Tile) -> SourceSize:
     """An estimate for one pixel kernel, without the vectors that it may compute first."""
-    total = SourceSize(FRAME + sum(len(line) + 1 for line in called_functions(body.nodes)), KERNEL)
+    total = SourceSize(FRAME + FUNCTIONS * len(function_files(body.nodes)), KERNEL)
     for phase in body.phases:
         times = _times(body, tile, phase)
         total += _phase(body, tile, phase) * times + SourceSize(0, LOOP if 1 == times < phase.slices else 0)

@@ -14,7 +14,7 @@ from operator import mul
 from ..device.device import Tuning
 from ..device.tile import Tile
 from ..model.graph import Conv2D, Node, Pool2D, Reduce
-from ..model.layout import ceil_div, shape_of
+from ..model.layout import aligned, ceil_div, shape_of
 from ..ops.nodes import (
     computed_weights,
     has_role,
@@ -28,7 +28,6 @@ from ..ops.nodes import (
     record_of,
 )
 from .body import Accumulate, Body, Hold, Phase, tensor_of
-from .memory.records import aligned
 from .source_size import elementwise_operations
 
 _INPUT = 8.0  # multiplications that take as long as a read of an input ...
@@ -82,9 +81,14 @@ def dispatch_cost(tuning: Tuning) -> int:
     return 60_000 if tuning.simd_width > 1 else 600_000
 
 
+def grid_of(body: Body, tile: Tile) -> tuple[int, int, int]:
+    """Work-groups of a body's kernel (x, y, z)."""
+    return tile.grid(body.domain, shape_of(body.graph.tensors[body.outputs[0]]).slices)
+
+
 def work_groups(body: Body, tile: Tile) -> int:
     """All that are dispatched."""
-    return math.prod(tile.grid(body.domain, shape_of(body.graph.tensors[body.outputs[0]]).slices))
+    return math.prod(grid_of(body, tile))
 
 
 def thread_count(body: Body, tile: Tile) -> int:

@@ -9,12 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from ..kernels.reduction import is_vector_node
 from ..model.graph import Concatenation, Graph, Node, Shape, StridedSlice
-from ..model.layout import Storages, ceil_div, shape_of
+from ..model.layout import FLOAT_BYTES, Storages, ceil_div, plane_floats, shape_of
 from ..ops.nodes import has_role
-from ..targets.llvm.planes import FLOAT_BYTES, plane_floats
 from .moves import movement_of
+from .vector_nodes import is_vector_node
 
 
 @dataclass(frozen=True)

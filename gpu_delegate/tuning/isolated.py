@@ -11,12 +11,11 @@ import numpy.typing as npt
 from ..device.device import Device
 from ..model.graph import Graph, Tensor
 from ..model.layout import shape_of
-from ..plan.lower import Lowered
 from ..plan.memory.offsets import naive
 from ..plan.memory.records import UsageRecord
 from ..plan.views import NONE
 from ..targets.glsl.compiled_graph import CompiledGraph, constant_texels
-from ..targets.glsl.glsl_kernel import Kernel
+from ..targets.glsl.glsl_kernel import Kernel, Lowered
 
 MakeAlone = Callable[[Kernel], CompiledGraph]  # a graph of this kernel alone
 

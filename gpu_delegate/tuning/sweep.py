@@ -18,8 +18,8 @@ from ..device.choices import Choice, Choices
 from ..device.device import Device
 from ..model.graph import Conv2D, DepthwiseConv2D, Graph, Node, Padding, Tensor
 from ..model.layout import ceil_div
-from ..plan.lower import lower
 from ..targets.glsl.compiled_graph import compile_graph
+from ..targets.glsl.glsl_kernel import lower_to_glsl
 from .adreno_groups import GroupSides
 from .halving import Budget
 from .isolated import isolated
@@ -105,7 +105,7 @@ def _case_times(
         if math.prod(local) <= device.limits.work_group_invocations and (local[2] == 1 or is_sum):
             tile = replace(kernel.tile, local=local, rows=1, z_slices=1, flat=False, baked=False, leaves=True)
             choices = Choices({kernel.signature: Choice(0.0, 0.0, tile, True, 0)})
-            made[local] = lower(base.graph, replace(device, choices=choices))
+            made[local] = lower_to_glsl(base.graph, replace(device, choices=choices))
     times: dict[GroupSides, float] = {}
     for _ in range(_ROUNDS):
         for local, lowered in made.items():

@@ -20,10 +20,9 @@ from ..model.layout import Precision
 from ..plan.body import Body
 from ..plan.compile_options import CompileOptions
 from ..plan.fusion import group_nodes
-from ..plan.lower import Lowered, lower
 from ..plan.signature import graph_signature, signature_of
 from ..targets.glsl.compiled_graph import CompiledGraph, compile_graph
-from ..targets.glsl.glsl_kernel import Kernel
+from ..targets.glsl.glsl_kernel import Kernel, Lowered, lower_to_glsl
 from .candidates import DeviceFacts, Search
 from .halving import LEAST_GAIN, Budget, Winner, winners
 from .isolated import MakeAlone, isolated
@@ -218,7 +217,9 @@ class Tuner:
         """All kernels, by settings of fusion and by choices, those found so far if none are given."""
         known = choices or self.device.choices
         device = replace(self._device.with_tuning(**settings), choices=Choices(known.kernels))
-        return lower(self._base.graph, device, CompileOptions(precision=self._precision, compile_budget_s=math.inf))
+        return lower_to_glsl(
+            self._base.graph, device, CompileOptions(precision=self._precision, compile_budget_s=math.inf)
+        )
 
     def _with_tiles(self, settings: _Settings, tiles: Mapping[str, Tile]) -> Lowered:
         """All kernels, some of them with these tiles."""

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from ..device.tile import Tile
 from ..model.graph import Shape
-from ..plan.lower import Lowered
-from ..targets.glsl.glsl_kernel import Kernel
+from ..targets.glsl.glsl_kernel import Kernel, Lowered
 
 LowerWith = Callable[[Mapping[str, Tile]], Lowered]  # kernels by signature have these tiles
 KernelKey = tuple[str, tuple[int, int, int]]

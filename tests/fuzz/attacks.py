@@ -39,12 +39,13 @@ from texelflow.app.settings.settings import Settings
 from texelflow.gpu_delegate.base.disk_cache import as_entry, parse_entry
 from texelflow.gpu_delegate.base.errors import ModelError, UsageError
 from texelflow.gpu_delegate.device.device import HARDWARE
+from texelflow.gpu_delegate.plan.admission import rewrite_graph
 from texelflow.gpu_delegate.plan.placement import MAX_ARENA_BYTES
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.saving.saved_graph import restore_graph, save_graph
 from texelflow.gpu_delegate.targets.gl.context import open_context
 from texelflow.gpu_delegate.targets.gl.runtime import Program, device_of
-from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph, rewrite_graph
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
 
 _FRAMES, _READ = 12, 8  # of a clip, and of them read
 _MOST_SHOTS = 6

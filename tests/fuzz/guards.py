@@ -29,6 +29,7 @@ from texelflow.gpu_delegate.base.errors import UnsupportedError
 from texelflow.gpu_delegate.cases.case_group import CaseGroup
 from texelflow.gpu_delegate.cases.table import cases_of
 from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.model.layout import FLOAT_BYTES, LINE_FLOATS
 from texelflow.gpu_delegate.model.packing import Float32Array
 from texelflow.gpu_delegate.ops.registry import SUPPORTED_OPS
 from texelflow.gpu_delegate.reading.reader import read_model
@@ -38,7 +39,7 @@ from texelflow.gpu_delegate.targets.llvm.compiler import native_target
 from texelflow.gpu_delegate.targets.llvm.ir import Module
 from texelflow.gpu_delegate.targets.llvm.native_program import compile_native
 from texelflow.gpu_delegate.targets.llvm.native_runtime import CheckedNetwork
-from texelflow.gpu_delegate.targets.llvm.planes import FLOAT_BYTES, LINE_FLOATS, MARGIN_FLOATS
+from texelflow.gpu_delegate.targets.llvm.planes import MARGIN_FLOATS
 from texelflow.gpu_delegate.targets.llvm.pool import WorkerPool
 
 PATTERNS = (0x7FC0DEAD, 0xFF800000, 0x7F7FFFFF)  # NaN, minus infinity, the largest number

@@ -12,10 +12,11 @@ from dataclasses import asdict
 from typing import Any
 
 from texelflow.gpu_delegate.base.errors import DeviceError
-from texelflow.gpu_delegate.device.limits import Limits, read_limits
+from texelflow.gpu_delegate.device.limits import Limits
 from texelflow.gpu_delegate.targets.gl import opengl
 from texelflow.gpu_delegate.targets.gl.egl import Api, Egl, EglContext
 from texelflow.gpu_delegate.targets.gl.opengl import GL
+from texelflow.gpu_delegate.targets.gl.read_limits import read_limits
 from texelflow.gpu_delegate.targets.glsl.shader import for_es
 
 MARK = "shader "

@@ -13,11 +13,10 @@ import numpy.typing as npt
 
 from texelflow.gpu_delegate.model.layout import PHWC4, Storage
 from texelflow.gpu_delegate.model.packing import Float32Array
-from texelflow.gpu_delegate.programs.weights_cache import WeightsCache
 from texelflow.gpu_delegate.targets.gl import opengl
 from texelflow.gpu_delegate.targets.gl.context import Context
 from texelflow.gpu_delegate.targets.gl.gl_buffers import write_buffer
-from texelflow.gpu_delegate.targets.gl.gl_store import GlLease, GlStore
+from texelflow.gpu_delegate.targets.gl.gl_store import GlLease, GlStore, LeasesWeights
 from texelflow.gpu_delegate.targets.gl.opengl import BufferRange
 from texelflow.gpu_delegate.targets.gl.runtime import Program, _Step
 from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph
@@ -47,7 +46,7 @@ class BoundlessProgram(Program):
         self._lengths: dict[int, int] = {}  # of each buffer, in bytes
         super().__init__(context, compiled)
 
-    def _leased(self, weights_cache: WeightsCache | None) -> GlLease:
+    def _leased(self, weights_cache: LeasesWeights | None) -> GlLease:
         return _GuardedLease(self._lengths, self.context)
 
     def _buffer(self, size_bytes: int) -> int:

@@ -9,17 +9,16 @@ from dataclasses import dataclass
 from texelflow.gpu_delegate.device.device import Device, Tuning
 from texelflow.gpu_delegate.device.tile import Tile
 from texelflow.gpu_delegate.model.graph import Graph, Node
-from texelflow.gpu_delegate.model.layout import Storages, ceil_div
+from texelflow.gpu_delegate.model.layout import Storages, aligned, ceil_div
 from texelflow.gpu_delegate.ops.nodes import has_weights, is_elementwise
+from texelflow.gpu_delegate.plan.admission import rewrite_graph
 from texelflow.gpu_delegate.plan.body import Body
 from texelflow.gpu_delegate.plan.compile_options import CompileOptions
-from texelflow.gpu_delegate.plan.lower import lower_with
-from texelflow.gpu_delegate.plan.memory.records import aligned
+from texelflow.gpu_delegate.plan.lower import lower
 from texelflow.gpu_delegate.plan.partial_sums import PartialSum
 from texelflow.gpu_delegate.plan.static_model import dispatch_cost, whole_cost, work_groups
 from texelflow.gpu_delegate.plan.tiling import reduction_tile
 from texelflow.gpu_delegate.plan.vector_work import VectorWork
-from texelflow.gpu_delegate.targets.glsl.compiled_graph import rewrite_graph
 
 LOAD, WEIGHT = 8, 4  # multiplications that take as long as a read of an input, and of a weight
 
@@ -84,4 +83,4 @@ def counted(source: Graph, device: Device, fuse: bool) -> list[CountedKernel]:
     def target(fitted: Device, _: Storages) -> _Counts:
         return _Counts(fitted.tuning, reduction_tile(fitted).threads)
 
-    return list(lower_with(target, graph, device.fitted(), options).kernels)
+    return list(lower(target, graph, device.fitted(), options).kernels)

@@ -26,7 +26,7 @@ else:
 
 pytestmark = pytest.mark.slow
 
-CHECKOUT = Path(__file__).parent.parent
+CHECKOUT = Path(__file__).parents[2]
 PACKAGES = ("app", "gpu_delegate", "shaders", "assets")
 RESOURCES = ("*.py", "*.comp", "*.glsl", "*.vert", "*.frag", "*.mp4", "*.png", "*.jpg", "*.md", "*.service")
 LICENCES = ("LICENSE", "NOTICE")

@@ -8,11 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import gcd
 
+from ...model.layout import aligned
 from .block_search import MemoryBlock, search_offsets
 from .budget import BudgetSpent, SearchBudget
 from .memory_bounds import lower_bound_bytes
 from .memory_plan import MemoryPlan, in_one_arena
-from .records import UsageRecord, aligned
+from .records import UsageRecord
 
 
 def shrunk(records: Sequence[UsageRecord], alignment_bytes: int, plan: MemoryPlan, budget: SearchBudget) -> MemoryPlan:

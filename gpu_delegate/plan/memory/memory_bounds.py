@@ -6,8 +6,9 @@ Source: Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Infe
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 
+from ...model.layout import aligned
 from .profiles import positional_maximums
-from .records import UsageRecord, aligned
+from .records import UsageRecord
 
 BytesBound = Callable[[Sequence[UsageRecord], int], int]  # of records, and the alignment of all places in bytes
 

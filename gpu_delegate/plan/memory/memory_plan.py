@@ -6,7 +6,8 @@ from functools import cached_property
 from itertools import accumulate
 from types import MappingProxyType
 
-from .records import UsageRecord, aligned
+from ...model.layout import aligned
+from .records import UsageRecord
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ...model.layout import aligned
 from .memory_plan import MemoryPlan, end_to_end, in_one_arena
 from .objects_in_order import naive_objects
 from .profiles import by_breadth, by_size
-from .records import UsageRecord, aligned
+from .records import UsageRecord
 
 
 def naive(records: Sequence[UsageRecord], alignment_bytes: int = 1) -> MemoryPlan:

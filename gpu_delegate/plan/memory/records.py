@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from ...model.layout import ceil_div
-
 
 class Lifetime(Protocol):
     """What of a record tells when its tensor is alive; both tasks are inclusive."""
@@ -28,8 +26,3 @@ class UsageRecord:
 
     def overlaps(self, other: "UsageRecord") -> bool:
         return self.first_task <= other.last_task and other.first_task <= self.last_task
-
-
-def aligned(size: int, alignment: int) -> int:
-    """The next multiple of an alignment."""
-    return ceil_div(size, alignment) * alignment

@@ -9,9 +9,10 @@ from heapq import heappop, heappush
 
 import numpy as np
 
+from ...model.layout import aligned
 from .memory_plan import MemoryPlan, in_one_arena
 from .profiles import record_columns
-from .records import UsageRecord, aligned
+from .records import UsageRecord
 
 
 def strip_packing(records: Sequence[UsageRecord], alignment_bytes: int = 1) -> MemoryPlan:

@@ -22,7 +22,7 @@ from .call_list import RECORDED, CallList, ListedCall, has_result
 from .opengl import GL
 
 if TYPE_CHECKING:  # loaded by the thread
-    from ..llvm.call_machine import CallMachine
+    from .call_machine import CallMachine
 
 CALLS_CHOICE = "TEXELFLOW_CALLS"  # in the environment: "loop" for no native code
 _LOOPS = 200  # lists made by the loop before LLVM is loaded: who makes few does not need it
@@ -182,7 +182,7 @@ class CallCache:
 @cache
 def _machine() -> "CallMachine":
     """One for all contexts. Raises DeviceError without LLVM."""
-    from ..llvm.call_machine import CallMachine
+    from .call_machine import CallMachine
 
     return CallMachine()
 

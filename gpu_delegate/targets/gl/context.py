@@ -19,7 +19,7 @@ import moderngl
 from ...base import debug
 from ...base.errors import ContextLostError, DeviceError
 from ...device.families import Family, family_of
-from ...device.limits import check_limits, read_limits
+from ...device.limits import check_limits
 from ..glsl.shader import explain_log, for_es
 from . import opengl
 from .call_list import ListedCall
@@ -32,6 +32,7 @@ from .messages import Messages, errors_of
 from .native_context import NativeContext, OpenedNative, TriedDevice, open_native
 from .opengl import GL, Load
 from .program_cache import ProgramCache
+from .read_limits import read_limits
 from .resets import ResetWatch
 
 REQUIRED = (4, 3)  # for compute shaders

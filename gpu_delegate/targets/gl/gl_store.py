@@ -10,13 +10,13 @@ import threading
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from ...model.layout import TEXEL_BYTES
-from ...plan.memory.records import aligned
+from ...model.layout import TEXEL_BYTES, aligned
+from ..glsl.compiled_graph import CompiledGraph
 from . import opengl
 from .context import Context, compile_compute
 from .context_mark import ContextMark
@@ -242,3 +242,11 @@ class GlLease:
         self._context.label(opengl.BUFFER, buffer, label)
         self._gl.glFinish()
         return buffer
+
+
+class LeasesWeights(Protocol):
+    """What a program needs of a WeightsCache."""
+
+    def lease(self, context: Context, compiled: CompiledGraph | None = None) -> GlLease:
+        """A part in what contexts with the same objects have. Raises UsageError for what is not in it."""
+        ...

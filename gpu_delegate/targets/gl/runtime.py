@@ -17,14 +17,13 @@ from ...device.families import TUNINGS
 from ...model.layout import PHWC4, TEXEL_BYTES, Fetch, MapShape, Precision, Storage, shape_of
 from ...model.packing import Float32Array, Stored, check_values, from_memory, in_file_type, rounded, to_memory
 from ...plan.hazards import STORAGE, TEXTURE_FETCH, UNIFORM
-from ...programs.weights_cache import WeightsCache
 from ..glsl.bindings import FIRST_INPUT_UNIT, WEIGHTS_UNIT
 from ..glsl.compiled_graph import CompiledGraph
 from . import opengl
 from .calls import CallCache
 from .context import Context
 from .gl_buffers import device_buffer, read_buffer, write_buffer
-from .gl_store import GlLease, GlStore
+from .gl_store import GlLease, GlStore, LeasesWeights
 from .half_packing import packs_halves
 from .opengl import BufferRange
 from .program_log import ProgramLog
@@ -112,7 +111,7 @@ class Program:
         compiled: CompiledGraph,
         progress: CompileProgress | None = None,
         input_pass: InputPass | None = None,
-        weights_cache: WeightsCache | None = None,
+        weights_cache: LeasesWeights | None = None,
     ) -> None:
         """Allocate, upload the weights, compile, and run once, since drivers finish compilation at the first run.
 
@@ -131,7 +130,7 @@ class Program:
         context: Context,
         compiled: CompiledGraph,
         input_pass: InputPass | None = None,
-        weights_cache: WeightsCache | None = None,
+        weights_cache: LeasesWeights | None = None,
     ) -> "Generator[tuple[int, int], None, Program]":
         """The same kernel by kernel, for callers with other work in between: yields the arguments of CompileProgress.
 
@@ -288,7 +287,7 @@ class Program:
         context: Context,
         compiled: CompiledGraph,
         input_pass: InputPass | None,
-        weights_cache: WeightsCache | None,
+        weights_cache: LeasesWeights | None,
     ) -> Iterator[tuple[int, int]]:
         """Everything that the constructor does; yields after each kernel."""
         context.check_thread()
@@ -319,7 +318,7 @@ class Program:
             self.release()
             raise
 
-    def _leased(self, weights_cache: WeightsCache | None) -> GlLease:
+    def _leased(self, weights_cache: LeasesWeights | None) -> GlLease:
         """The part that it has in a cache, or all of a store of its own."""
         if weights_cache is None:
             return GlLease(GlStore(), self.context)

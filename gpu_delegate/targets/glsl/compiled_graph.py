@@ -17,19 +17,18 @@ from ...model.layout import Precision, Storages, shape_of
 from ...model.packing import Float32Array, output_floats, phwc4, vector_texels
 from ...model.rewrite import float_data
 from ...passes.convolutions import spread_depth
-from ...passes.pipeline import PASSES, UNFUSED_PASSES, Pass, PassReport, run_passes
-from ...plan.admission import check_compilable
-from ...plan.bounds import check_text, check_weights
+from ...passes.pipeline import PassReport
+from ...plan.admission import rewrite_graph
 from ...plan.compile_options import COMPILE_DEFAULTS, CompileOptions
+from ...plan.dispatch import LoweredGraph
 from ...plan.hazards import Access
-from ...plan.lower import LoweredGraph, lower
 from ...plan.memory.memory_options import MemoryOptions
 from ...plan.memory.memory_plan import MemoryPlan
 from ...plan.memory.records import UsageRecord
 from ...plan.ordering import least_order
 from ...plan.placement import merged_records, outer_lifetime, place_tensors, plan_memory, tensor_accesses, usage_records
 from ...plan.views import Views
-from .glsl_kernel import Kernel
+from .glsl_kernel import Kernel, lower_to_glsl
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,7 @@ def compile_graph(source: Graph, device: Device, options: CompileOptions = COMPI
     graph, reports = rewrite_graph(source, options.fuse, (spread_depth,))
     if any(tensor.steps for tensor in graph.tensors.values()):  # sums of steps are exact in float32 alone
         options = replace(options, precision="fp32")
-    lowered = lower(graph, device, replace(options, memory=memory))
+    lowered = lower_to_glsl(graph, device, replace(options, memory=memory))
     graph = lowered.graph
     placed = place_tensors(source.name, lowered, memory, device.offset_alignment_bytes, by_level=options.fuse)
     _check_sizes(graph, placed.records, device.limits)
@@ -134,21 +133,6 @@ def planned_anew(compiled: CompiledGraph, memory: MemoryOptions, alignment_bytes
 
 def _hollow(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.broadcast_to(np.zeros((), values.dtype), values.shape)
-
-
-def rewrite_graph(
-    source: Graph, fuse: bool = True, more: tuple[Pass, ...] = ()
-) -> tuple[Graph, tuple[PassReport, ...]]:
-    """The graph that kernels are made from, and what each pass did, a target's own `more` included.
-
-    Raises UnsupportedError as compile_graph does.
-    """
-    check_compilable(source)
-    check_weights(source)  # before passes change them
-    graph, reports = run_passes(source, (*(PASSES if fuse else UNFUSED_PASSES), *more))
-    check_weights(graph)
-    check_text(graph)
-    return graph, reports
 
 
 def accesses_of(compiled: CompiledGraph) -> list[list[Access]]:

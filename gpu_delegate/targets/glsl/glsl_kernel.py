@@ -6,27 +6,33 @@ from dataclasses import dataclass, field, replace
 
 from ...code.half_products import in_halves
 from ...code.schedule import scheduled
+from ...device.device import Device
 from ...device.limits import Limits
 from ...device.tile import Tile
 from ...kernels.emit import Emitter
 from ...kernels.epilogue_reduction import GroupSums
 from ...kernels.reduction import ReductionEmitter
 from ...kernels.shared_reduction import SharedReductionEmitter
-from ...model.graph import Node
+from ...model.graph import Graph, Node
 from ...model.layout import PHWC4, PHWC4_HALVES, Fetch, MapShape, Storage, Storages, ceil_div, shape_of
 from ...model.packing import Blob, Float32Array
 from ...ops.depth_to_space import plain_lanes
-from ...ops.nodes import called_functions, record_of
+from ...ops.nodes import function_files, record_of
 from ...plan.body import Body
 from ...plan.bounds import check_source, is_short
+from ...plan.compile_options import COMPILE_DEFAULTS, CompileOptions
+from ...plan.dispatch import LoweredGraph
 from ...plan.in_place import InPlacePair, in_place_pairs
+from ...plan.lower import lower
 from ...plan.partial_sums import PartialSum
 from ...plan.repetition import repetition_of
 from ...plan.source_size import KERNEL, VECTOR_NODE, source_size
+from ...plan.static_model import grid_of
+from ...plan.tiling import reduction_tile
 from ...plan.vector_work import VectorWork, input_names
 from .bindings import Bindings, HalfFunctions, KernelInput, KernelOutput, settle_fetches, with_lows
 from .print_glsl import lines, shared_array
-from .shader import fill, load, with_extension
+from .shader import fill, lines_of, load, with_extension
 
 Sides = tuple[int, int, int]  # (x, y, z)
 
@@ -70,19 +76,18 @@ class Kernel:
         """Of all work-groups."""
         return math.prod(self.grid) * math.prod(self.local)
 
+    def with_replaced(self, output: int, tensor: int) -> "Kernel":
+        """The same where an output lies in the place of an input, for one of the pairs that it has `in_place`."""
+        before = self.bindings
+        bindings = before.with_replaced(self.inputs.index(tensor), self.outputs.index(output))
+        old, new = ("".join(f"{line}\n" for line in each.lines) for each in (before, bindings))
+        assert self.source.count(old) == 1, "declarations stand together"
+        return replace(self, bindings=bindings, source=self.source.replace(old, new))
+
 
 def compile_s(kernels: Iterable[Kernel], operation_compile_us: float) -> float:
     """About how long a driver that has nothing kept compiles them, in seconds of the CPU; equal sources once."""
     return sum({kernel.source: kernel.operations for kernel in kernels}.values()) * operation_compile_us / 1e6
-
-
-def with_replaced(kernel: Kernel, output: int, tensor: int) -> Kernel:
-    """The same kernel where an output lies in the place of an input, for one of the pairs that it has `in_place`."""
-    before = kernel.bindings
-    bindings = before.with_replaced(kernel.inputs.index(tensor), kernel.outputs.index(output))
-    old, new = ("".join(f"{line}\n" for line in each.lines) for each in (before, bindings))
-    assert kernel.source.count(old) == 1, "declarations stand together"
-    return replace(kernel, bindings=bindings, source=kernel.source.replace(old, new))
 
 
 @dataclass(frozen=True)
@@ -200,11 +205,6 @@ def reduction_kernel(
     return outline.kernel(work.nodes, (1, 1, 1), targets, _Main({"WIDTH": work.threads, "HEIGHT": 1}, stores))
 
 
-def grid_of(body: Body, tile: Tile) -> Sides:
-    """Work-groups of a body's kernel."""
-    return tile.grid(body.domain, shape_of(body.graph.tensors[body.outputs[0]]).slices)
-
-
 def _place(tile: Tile, domain: MapShape, slices: int) -> tuple[list[str], str]:
     """Where a thread's pixels and slices begin, and the condition under which it has none; "" if all have some."""
     (width, height), (columns, rows), (x, y, parts) = tile.area(domain), tile.sides, tile.local
@@ -285,7 +285,7 @@ class _Outline:
     ) -> Kernel:
         """The kernel whose main() continues so after the reductions."""
         sizes = zip(("LOCAL_X", "LOCAL_Y", "LOCAL_Z"), self._tile.local, strict=True)
-        called, sources, lows = called_functions(nodes), self._sources, list[str]()
+        called, sources, lows = _called_functions(nodes), self._sources, list[str]()
         written = list(targets.values())
         if len(self.blob.data()) and not self._tile.has_literals:
             sources, written, lows = with_lows(sources, written, self.blob)
@@ -329,3 +329,20 @@ def _target(body: Body, tensor: int, storage: Storage) -> KernelOutput:
     if storage.lanes == 4:
         return KernelOutput(storage)
     return KernelOutput(storage, plain_lanes(shape_of(body.graph.tensors[tensor]).width // body.domain.width))
+
+
+def _called_functions(nodes: Iterable[Node]) -> list[str]:
+    """Lines of GLSL with the functions that nodes call, each once."""
+    return [line for file in function_files(nodes) for line in lines_of(file)]
+
+
+Lowered = LoweredGraph[Kernel]
+
+
+def lower_to_glsl(graph: Graph, device: Device, options: CompileOptions = COMPILE_DEFAULTS) -> Lowered:
+    """Kernels in GLSL for a whole graph. Raises UnsupportedError naming the first node that has none."""
+
+    def makes(fitted: Device, storages: Storages) -> GlslKernels:
+        return GlslKernels(fitted.limits, storages, reduction_tile(fitted))
+
+    return lower(makes, graph, device, options)

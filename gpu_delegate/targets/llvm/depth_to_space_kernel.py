@@ -9,12 +9,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...device.tile import Tile
-from ...model.layout import Storages, ceil_div, shape_of
+from ...model.layout import Storages, ceil_div, plane_floats, shape_of
 from ...ops.nodes import record_of
 from ...plan.body import Body
 from .ir import FLOAT, I64, POINTER, Function, Module, Register, filled, integer, number, vector
 from .native_kernel import PARAMETERS, LlvmKernel
-from .planes import plane_floats
 
 PLANES = 4  # of a slice
 

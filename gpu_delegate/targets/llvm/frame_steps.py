@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...model.graph import Steps
+from ...model.layout import FLOAT_BYTES
 from ...model.packing import Float32Array
 from .compiler import CompiledCode, compile_module
 from .cutting import StepSize, cut_step, joined_rounds
@@ -18,7 +19,6 @@ from .ir import Module
 from .machine import CpuTarget
 from .mask_resize import ResizedMask, mask_function, mask_tables
 from .native_runtime import NativeNetwork
-from .planes import FLOAT_BYTES
 from .sampler import SampledPicture, sampler_function, sampler_tables
 from .sampling_tables import WordTable
 from .work import StepAddresses, WorkTable

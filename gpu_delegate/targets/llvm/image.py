@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from ...model.graph import Faults, Quantization, Tensor
-from ...model.layout import PHWC4, PLAIN, MapShape, Storage, shape_of
+from ...model.layout import FLOAT_BYTES, PHWC4, PLAIN, MapShape, Storage, shape_of
 from ...model.packing import Float32Array
 from .native_program import NativeProgram
-from .planes import FLOAT_BYTES, tensor_floats
+from .planes import tensor_floats
 from .work import StepRange, WorkRound
 
 _HEAD_BYTES = 8  # the length of the description in front of it

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from ...base.errors import UnsupportedError
+from ...model.layout import LINE_FLOATS
 from .ir import FLOAT, I1, I32, I64, POINTER, Function, Register, constants, filled, integer, number, suffix, vector
 from .machine import CpuTarget
-from .planes import LINE_FLOATS
 from .vector_math import FloatMath
 
 LONGEST_STEP = 4  # pixels from lane to lane that are read in a row

@@ -20,7 +20,7 @@ import numpy as np
 from ...code.vocabulary import Statement
 from ...device.tile import Tile
 from ...model.graph import Node
-from ...model.layout import Storages, ceil_div, shape_of
+from ...model.layout import Storages, ceil_div, plane_floats, shape_of
 from ...model.packing import Blob, Float32Array
 from ...ops.nodes import is_contraction, record_of
 from ...plan.body import Body
@@ -30,7 +30,6 @@ from .kernel_context import Region, Scene, Tables
 from .lanes import Affine, IntValue, Lanes, PlaneMemory
 from .machine import CpuTarget
 from .plane_emitter import PlaneEmitter
-from .planes import plane_floats
 from .print_llvm import LanePrinter, by_channels
 from .tiles import native_tile
 

@@ -14,14 +14,15 @@ from ...base.errors import UnsupportedError
 from ...device.device import Device
 from ...device.tile import Tile
 from ...model.graph import Graph, Tensor
-from ...model.layout import MapShape, Precision, Storage, Storages, shape_of
+from ...model.layout import FLOAT_BYTES, LINE_FLOATS, MapShape, Precision, Storage, Storages, shape_of
 from ...model.packing import Float32Array, output_floats
 from ...model.rewrite import float_data
 from ...passes.convolutions import whole_map_to_vector
 from ...passes.pipeline import PassReport
+from ...plan.admission import rewrite_graph
 from ...plan.body import Body
 from ...plan.compile_options import CompileOptions
-from ...plan.lower import lower_with
+from ...plan.lower import lower
 from ...plan.memory.memory_options import MemoryOptions
 from ...plan.memory.memory_plan import MemoryPlan
 from ...plan.memory.records import UsageRecord
@@ -29,14 +30,13 @@ from ...plan.partial_sums import PartialSum
 from ...plan.placement import OuterLifetime, plan_memory, usage_records
 from ...plan.vector_work import VectorWork
 from ...plan.views import Views
-from ..glsl.compiled_graph import rewrite_graph
 from .depth_to_space_kernel import is_spread, spread_function
 from .ir import Module
 from .machine import CpuTarget
 from .native_kernel import KnownFunctions, LlvmKernel, pixel_function
 from .native_tuning import cpu_device
 from .pixel_needs import local_tensors, pixels_of_steps
-from .planes import FLOAT_BYTES, LINE_FLOATS, tensor_floats, to_planes
+from .planes import tensor_floats, to_planes
 from .strips import StepPixels, kept_together, sections
 from .vectors import in_functions, vector_function
 
@@ -99,7 +99,7 @@ def compile_native(
     def makes(device: Device, storages: Storages) -> _NativeKernels:
         return _NativeKernels(module, target, storages, before)
 
-    lowered = lower_with(makes, graph, cpu_device(target), CompileOptions(fuse).with_memory(uses_views=uses_views))
+    lowered = lower(makes, graph, cpu_device(target), CompileOptions(fuse).with_memory(uses_views=uses_views))
     graph, kernels = lowered.graph, lowered.kernels
     records = usage_records(graph, kernels, lowered.storages, lowered.views, _size_bytes)
     pixels = pixels_of_steps(graph, kernels, lowered.views)

@@ -1,8 +1,8 @@
 """An image or a NativeProgram goes in, a network that runs on the CPU comes out: BHWC arrays in, BHWC arrays out."""
 
 import ctypes
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -10,17 +10,32 @@ import numpy.typing as npt
 from ...base.disk_cache import DiskCache
 from ...base.errors import UsageError
 from ...model.graph import Graph
+from ...model.layout import FLOAT_BYTES
 from ...model.packing import Float32Array, check_values, in_file_type
-from ...programs.weights_cache import WeightsCache
 from .compiler import CompiledCode, native_target
 from .image import NativeImage, image_of
 from .loading import load_image, rounds_of, with_weights_reserved
 from .native_program import NativeProgram
-from .planes import FLOAT_BYTES, from_planes, planes_of, reserve_floats
+from .planes import from_planes, planes_of, reserve_floats
 from .pool import WorkerPool, default_threads
 from .work import StepAddresses, WorkTable
 
 _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_int32] * 4)
+
+
+_Made = TypeVar("_Made")
+
+
+class SharesModels(Protocol):
+    """What a network needs of a WeightsCache."""
+
+    def shared(self, source: Graph, facts: Mapping[str, object], make: Callable[[], _Made]) -> _Made:
+        """What is made of a model with choices that have these names in messages: once, and raising UsageError so."""
+        ...
+
+    def check_run(self) -> None:
+        """Raise UsageError before it is finalized."""
+        ...
 
 
 class NativeNetwork:
@@ -32,7 +47,7 @@ class NativeNetwork:
         code: CompiledCode,
         pool: WorkerPool,
         owns_pool: bool = False,
-        weights_cache: WeightsCache | None = None,
+        weights_cache: SharesModels | None = None,
     ) -> None:
         """Image and code as load_image gives them."""
         self.image, self.pool, self._cache = image, pool, weights_cache
@@ -55,7 +70,7 @@ class NativeNetwork:
         threads: int | None = None,
         pool: WorkerPool | None = None,
         cache: DiskCache | None = None,
-        weights_cache: WeightsCache | None = None,
+        weights_cache: SharesModels | None = None,
     ) -> "NativeNetwork":
         """A network for this machine, in a pool that may have others, or by so many threads of its own.
 

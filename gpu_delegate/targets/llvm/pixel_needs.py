@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 
 from ...model.graph import Graph, Node
-from ...model.layout import MapShape, shape_of
+from ...model.layout import FLOAT_BYTES, MapShape, shape_of
 from ...ops.nodes import computed_weights, is_elementwise, is_pixelwise_contraction, is_scatter
 from ...plan.views import Views
 from .cutting import StepSize
 from .native_kernel import LlvmKernel
-from .planes import FLOAT_BYTES
 from .strips import PixelSource, StepPixels
 
 _WORK_OF_A_FLOAT = 2  # multiply-adds that take as long as reading or writing one in the second cache

@@ -11,10 +11,9 @@ from ...device.tile import Tile
 from ...kernels.emit import Emitter
 from ...kernels.epilogue_reduction import GroupSums
 from ...model.graph import Node, Size2
-from ...model.layout import MapShape, Storages, ceil_div, shape_of
+from ...model.layout import MapShape, Storages, ceil_div, plane_floats, shape_of
 from ...model.packing import Blob, Float32Array
 from ...plan.body import Body
-from .planes import plane_floats
 
 MOST_TAPS_IN_ROWS = 25  # of windows without loops: those of 7x7 take a quarter less time with one, and LLVM a tenth
 MOST_COLUMNS = 32  # of a window that are written out one by one

@@ -10,17 +10,10 @@ in front of a tensor and behind it.
 import numpy as np
 import numpy.typing as npt
 
-from ...model.layout import PHWC4, MapShape, Storage, ceil_div
+from ...model.layout import LINE_FLOATS, PHWC4, MapShape, Storage, ceil_div, plane_floats
 from ...model.packing import Float32Array
 
-FLOAT_BYTES = 4
-LINE_FLOATS = 16  # of a cache line, and of the widest vector
 MARGIN_FLOATS = 256  # in front of and behind all tensors
-
-
-def plane_floats(shape: MapShape) -> int:
-    """Floats from one plane of a map to the next; 1 for vectors, whose channels are neighbors."""
-    return 1 if shape.is_vector else LINE_FLOATS * (ceil_div(shape.pixels, LINE_FLOATS) | 1)
 
 
 def tensor_floats(shape: MapShape, storage: Storage = PHWC4) -> int:

@@ -28,11 +28,12 @@ from ...code.vocabulary import (
     Value,
     type_of,
 )
+from ...model.layout import LINE_FLOATS
 from .index_analysis import Known
 from .ir import FLOAT, I32, I64, Register
 from .kernel_context import Region, Scene
 from .lanes import LONGEST_STEP, Affine, FloatValue, IntValue, LaneCondition, Lanes, Near, is_affine
-from .planes import LINE_FLOATS, MARGIN_FLOATS
+from .planes import MARGIN_FLOATS
 
 Texels = tuple[FloatValue, ...]  # the lanes of a vec4, each for all pixels
 _CONDITIONS = MappingProxyType({"less": "slt", "at least": "sge", "at most": "sle", "equal": "eq"})

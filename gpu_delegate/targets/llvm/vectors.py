@@ -13,7 +13,7 @@ import numpy as np
 from ...code.vocabulary import Arithmetic
 from ...device.tile import Tile
 from ...model.graph import Node
-from ...model.layout import ceil_div, shape_of
+from ...model.layout import ceil_div, plane_floats, shape_of
 from ...model.packing import Float32Array
 from ...model.rewrite import float_data
 from ...ops.nodes import has_role, is_channel_reduction, is_constant_vector, is_elementwise, record_of
@@ -22,7 +22,6 @@ from ...plan.vector_work import VectorWork, input_names
 from .ir import FLOAT, I64, POINTER, Function, Module, Register, constants, filled, integer, lanes_of, number, vector
 from .native_elementwise import elementwise_vectors
 from .native_kernel import LlvmKernel
-from .planes import plane_floats
 
 HEAVY_FLOATS = 1 << 14  # that a node reads: from so many on, threads may share its work
 CHAINS = 8  # sums that are independent of each other: a multiply-add takes four cycles, two begin in each

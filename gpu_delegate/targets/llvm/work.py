@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from .planes import FLOAT_BYTES
+from ...model.layout import FLOAT_BYTES
 
 MOST_TASKS = (1 << 18) - 1  # the pool packs two counts and a generation into 64 bits
 

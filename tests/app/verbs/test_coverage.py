@@ -8,6 +8,7 @@ import pytest
 from tests.helpers.commands import Command
 from tests.model_files.partial_models import cast_and_back, segments
 from texelflow.gpu_delegate.cpu.reference import Reference
+from texelflow.gpu_delegate.delegate.interpreter_delegate import gpu_delegate
 from texelflow.gpu_delegate.reading.reader import read_model
 
 TAKES = "The delegate takes "
@@ -30,7 +31,7 @@ def test_what_the_delegate_takes(
     (tmp_path / "model.tflite").write_bytes(cast_and_back(read_model(whole), place))
     command, run = ("inspect", tmp_path / "model.tflite", "--no-peaks"), Command(capsys)
     assert TAKES + line in run(*command).out
-    delegation = Reference(graph, delegate={}).delegation
+    delegation = Reference(graph, delegate=gpu_delegate({})).delegation
     assert delegation is not None
     found = json.loads(run(*command, "--json").out)
     assert found["delegated"] == [list(nodes) for nodes in delegation.partitions]

@@ -11,6 +11,7 @@ from texelflow.gpu_delegate.base.errors import DeviceError, ModelError, UsageErr
 from texelflow.gpu_delegate.cpu.delegation import Delegation
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.delegate import worker
+from texelflow.gpu_delegate.delegate.interpreter_delegate import gpu_delegate
 from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.targets.gl.context import Context
@@ -41,7 +42,7 @@ def test_a_line_says_what_runs_where(partitions: tuple[tuple[int, ...], ...], op
 
 @pytest.mark.gl
 def test_parts_run_on_the_gpu(graph: Graph) -> None:
-    plain, parts = Reference(graph, threads=1), Reference(graph, threads=1, delegate={})
+    plain, parts = Reference(graph, threads=1), Reference(graph, threads=1, delegate=gpu_delegate({}))
     (expected,), (found,) = plain.run(X), parts.run(X)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
     assert plain.delegation is None
@@ -57,13 +58,13 @@ def test_parts_run_on_the_gpu(graph: Graph) -> None:
 @pytest.mark.gl
 def test_options_reach_the_delegate(graph: Graph) -> None:
     options = {"min_nodes_per_partition": 3, "is_precision_loss_allowed": True, "experimental_flags": ("gl_only",)}
-    reference = Reference(graph, delegate=MappingProxyType(options))
+    reference = Reference(graph, delegate=gpu_delegate(MappingProxyType(options)))
     assert reference.delegation is not None
     assert [len(nodes) for nodes in reference.delegation.partitions] == [3]
     (found,), (expected,) = reference.run(X), Reference(graph).run(X)
     assert 1e-6 < np.abs(found - expected).max() < 0.05
     with pytest.raises(UsageError, match="wait_type"):
-        Reference(graph, delegate={"wait_type": "never"})
+        Reference(graph, delegate=gpu_delegate({"wait_type": "never"}))
 
 
 @pytest.mark.gl
@@ -74,18 +75,18 @@ def test_without_opengl_all_runs_on_the_cpu(graph: Graph, monkeypatch: pytest.Mo
     monkeypatch.setattr(worker, "open_context", refuse)  # Mesa reads the variable once in a process
     monkeypatch.setenv("MESA_GL_VERSION_OVERRIDE", "4.1")
     monkeypatch.setenv("TEXELFLOW_GL_API", "gl")
-    reference = Reference(graph, delegate={})
+    reference = Reference(graph, delegate=gpu_delegate({}))
     assert reference.delegation is not None
     assert (reference.delegation.partitions, reference.delegation.dispatches) == ((), 0)
     assert "OpenGL" in reference.delegation.reason
     np.testing.assert_array_equal(reference.run(X)[0], Reference(graph).run(X)[0])
     with pytest.raises(DeviceError):
-        Reference(graph, delegate={"strict": True})
+        Reference(graph, delegate=gpu_delegate({"strict": True}))
 
 
 @pytest.mark.gl
 def test_an_error_of_the_delegate_is_its_own(graph: Graph) -> None:
-    reference = Reference(graph, delegate={})
+    reference = Reference(graph, delegate=gpu_delegate({}))
     with pytest.raises(UsageError, match="finite"):
         reference.run(np.full_like(X, np.nan))
     with pytest.raises(ModelError, match="broadcast"):  # and is not told again where something else fails
@@ -96,7 +97,7 @@ def test_an_error_of_the_delegate_is_its_own(graph: Graph) -> None:
 
 @pytest.mark.gl
 def test_nothing_runs_once_it_is_closed(graph: Graph) -> None:
-    reference = Reference(graph, delegate={})
+    reference = Reference(graph, delegate=gpu_delegate({}))
     reference.run(X)
     for _ in range(2):
         reference.close()
@@ -108,6 +109,6 @@ def test_nothing_runs_once_it_is_closed(graph: Graph) -> None:
 def test_a_model_without_constants_is_found() -> None:
     model = ModelBuilder()
     model.output(model.op("RELU", [model.input((1, 4))], (1, 4)))
-    reference = Reference(read_model(model.build()), delegate={})
+    reference = Reference(read_model(model.build()), delegate=gpu_delegate({}))
     assert reference.delegation is not None
     assert reference.delegation.partitions == ((0,),)

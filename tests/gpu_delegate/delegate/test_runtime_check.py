@@ -11,6 +11,7 @@ import pytest
 
 from texelflow.gpu_delegate.base.disk_cache import DiskCache
 from texelflow.gpu_delegate.base.errors import UnsupportedError
+from texelflow.gpu_delegate.cpu import runtime_trial
 from texelflow.gpu_delegate.cpu.reference import load_interpreter_module
 from texelflow.gpu_delegate.delegate import builtin_structs, runtime_check, structs
 
@@ -60,12 +61,14 @@ def test_a_cache_that_cannot_be_written(runtime: Any, tmp_path: Path, monkeypatc
 
 
 def test_another_library_or_other_structs_are_tried_anew(runtime: Any) -> None:
-    ours = {**vars(structs), **builtin_structs.STRUCTS}
-    keys = {runtime_check._key(runtime.__name__, version, ours) for version in ("1", "1", "2")}
-    assert dict(runtime_check._layouts(ours))["TfLiteNode"][0] == ctypes.sizeof(structs.TfLiteNode)
+    ours = [*runtime_trial.struct_layouts(vars(structs)), *runtime_check._option_layouts()]
+    names = [layout[0] for layout in ours]
+    keys = {runtime_trial._key(runtime.__name__, version, ours) for version in ("1", "1", "2")}
+    assert ours[names.index("TfLiteNode")][1] == ctypes.sizeof(structs.TfLiteNode)
     for name in ("TfLiteNode", "CONV_2D"):
-        others = {key: kind for key, kind in ours.items() if key != name}
-        assert len({*keys, runtime_check._key(runtime.__name__, "1", others)}) == 3
+        others = [layout for layout in ours if layout[0] != name]
+        assert len(others) < len(ours)
+        assert len({*keys, runtime_trial._key(runtime.__name__, "1", others)}) == 3
 
 
 @pytest.mark.parametrize(
@@ -119,7 +122,7 @@ def test_every_other_place_of_an_option_is_refused(
 )
 def test_what_a_child_may_do(runtime: Any, program: str, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with_program(monkeypatch, program)
-    monkeypatch.setattr(runtime_check, "_SECONDS", 1.0)
+    monkeypatch.setattr(runtime_trial, "_SECONDS", 1.0)
     start = time.monotonic()
     with pytest.raises(UnsupportedError, match=line):
         runtime_check.check_runtimes(runtime.__name__)
@@ -128,10 +131,10 @@ def test_what_a_child_may_do(runtime: Any, program: str, line: str, monkeypatch:
 
 @pytest.mark.parametrize("version", ["2.13.0", "1.1.9", "2.5.0.post1"])
 def test_an_old_version_is_named(version: str, runtime: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    package, oldest = runtime_check._RUNTIMES[runtime.__name__]
-    if runtime_check._numbers(version) >= oldest:
+    package, oldest = runtime_trial.RUNTIMES[runtime.__name__]
+    if runtime_trial.numbers_of(version) >= oldest:
         version = "0.9"
-    monkeypatch.setattr(runtime_check, "_version", lambda _: version)
+    monkeypatch.setattr(runtime_check, "version_of", lambda _: version)
     with pytest.raises(UnsupportedError, match=rf"{package} {version} is too old .* needs {oldest[0]}\.{oldest[1]}"):
         runtime_check.check_runtimes(runtime.__name__)
 
@@ -142,4 +145,4 @@ def test_whoever_asks_is_checked_alone(runtime: Any, monkeypatch: pytest.MonkeyP
     runtime_check.check_runtimes(runtime.__name__)
     assert checked == [runtime.__name__]
     runtime_check.check_runtimes("some.wrapper")
-    assert set(checked) == {name for name in runtime_check._RUNTIMES if name in sys.modules}
+    assert set(checked) == {name for name in runtime_trial.RUNTIMES if name in sys.modules}

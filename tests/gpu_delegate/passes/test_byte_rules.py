@@ -18,8 +18,8 @@ from texelflow.gpu_delegate.ops.record import ByteRules
 from texelflow.gpu_delegate.ops.registry import OPS
 from texelflow.gpu_delegate.passes.byte_rules import broken_rule
 from texelflow.gpu_delegate.passes.steps import FORMS
+from texelflow.gpu_delegate.plan.admission import rewrite_graph
 from texelflow.gpu_delegate.reading.reader import read_model
-from texelflow.gpu_delegate.targets.glsl.compiled_graph import rewrite_graph
 
 # Steps of one are halves of the other's, in float32 alone: 8 of these are 69.5 of those.
 SCALE, FINER = 0.016216566786170006, 0.0018666551914066076

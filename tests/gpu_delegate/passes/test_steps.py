@@ -13,8 +13,8 @@ from tests.quantized.quantizer import Scheme, hybrid_twin, quantized_twin
 from tests.quantized.runs import TfliteRun
 from tests.quantized.single_ops import model_of
 from texelflow.gpu_delegate.base.errors import UnsupportedError
+from texelflow.gpu_delegate.plan.admission import rewrite_graph
 from texelflow.gpu_delegate.reading.reader import read_model
-from texelflow.gpu_delegate.targets.glsl.compiled_graph import rewrite_graph
 
 ON_GL = ("conv 3x3 strided relu6", "depthwise", "fully connected", "add", "mul vector", "hard_swish", "mean")
 ONLY_NEAR = (

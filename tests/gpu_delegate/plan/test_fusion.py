@@ -10,12 +10,12 @@ from tests.helpers.engine import DEVICES, kernel_names
 from tests.model_files.model_builder import SELFIE, selfie_like
 from tests.model_files.sketch import Sketch
 from texelflow.gpu_delegate.device.device import HARDWARE, SOFTWARE, Device
-from texelflow.gpu_delegate.kernels.reduction import is_vector_node
 from texelflow.gpu_delegate.ops.nodes import has_role, is_contraction
 from texelflow.gpu_delegate.ops.reduce import is_spatial_mean
 from texelflow.gpu_delegate.plan.body import MOST_NODES
 from texelflow.gpu_delegate.plan.compile_options import CompileOptions
 from texelflow.gpu_delegate.plan.reads import read_through
+from texelflow.gpu_delegate.plan.vector_nodes import is_vector_node
 from texelflow.gpu_delegate.reading.reader import load_model, read_model
 from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph, compile_graph
 

@@ -24,12 +24,12 @@ from texelflow.gpu_delegate.plan.hazards import (
     levels_of,
     unordered,
 )
-from texelflow.gpu_delegate.plan.lower import lower
 from texelflow.gpu_delegate.plan.memory.memory_options import MemoryMode, MemoryOptions
 from texelflow.gpu_delegate.plan.placement import MOST_GROWTH, placed_in_order
 from texelflow.gpu_delegate.reading.reader import load_model, read_model
 from texelflow.gpu_delegate.targets.gl.context import Context
 from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph, accesses_of, compile_graph
+from texelflow.gpu_delegate.targets.glsl.glsl_kernel import lower_to_glsl
 
 Dispatches = Sequence[Sequence[Access]]
 
@@ -190,7 +190,7 @@ def test_branches_run_between_the_same_barriers(device: Device, mode: MemoryMode
     device = replace(device, limits=context.limits)
     compiled = compile_graph(graph, device, CompileOptions(memory=memory))
     alignment_bytes = device.offset_alignment_bytes
-    lowered = lower(compiled.graph, device.fitted(), CompileOptions(memory=memory))
+    lowered = lower_to_glsl(compiled.graph, device.fitted(), CompileOptions(memory=memory))
     placed = placed_in_order(graph.name, lowered, memory, alignment_bytes)
     assert len(compiled.kernels) == len(placed.kernels) == 13
     assert check_barriers(accesses_of(compiled), compiled.barriers) >= 5

@@ -18,9 +18,10 @@ from texelflow.gpu_delegate.device.tile import Tile
 from texelflow.gpu_delegate.device.work_group_shapes import flat_area, flat_group_area, group_area, map_area
 from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.model.layout import MapShape, Storages
+from texelflow.gpu_delegate.plan.admission import rewrite_graph
 from texelflow.gpu_delegate.plan.body import Body, Loops, thread_slices
 from texelflow.gpu_delegate.plan.compile_options import CompileOptions
-from texelflow.gpu_delegate.plan.lower import lower_with
+from texelflow.gpu_delegate.plan.lower import lower
 from texelflow.gpu_delegate.plan.partial_sums import PartialSum
 from texelflow.gpu_delegate.plan.refusals import find_refusals
 from texelflow.gpu_delegate.plan.static_model import loop_turns
@@ -28,7 +29,7 @@ from texelflow.gpu_delegate.plan.tiling import choose_tile, reduction_tile
 from texelflow.gpu_delegate.plan.vector_work import VectorWork
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.targets.gl.context import Context
-from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph, compile_graph, rewrite_graph
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph, compile_graph
 from texelflow.gpu_delegate.targets.glsl.glsl_kernel import GlslKernels, Kernel
 
 SIDES, ROWS = st.integers(1, 300), st.integers(1, 8)
@@ -205,7 +206,7 @@ def test_turns_are_those_of_the_text(first: int) -> None:
     """Or more, where what is counted as a loop is written out."""
     for seed in range(first, first + 20):
         graph, _ = rewrite_graph(read_model(random_network(seed, batch=2).build()), True)
-        lower_with(CheckedTurns, graph, SOFTWARE, CompileOptions())
+        lower(CheckedTurns, graph, SOFTWARE, CompileOptions())
 
 
 class CheckedTurns(GlslKernels):

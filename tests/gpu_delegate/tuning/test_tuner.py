@@ -9,12 +9,10 @@ from tests.helpers.simulated_device import COMPILE_S, TRY_S, SimulatedDevice
 from tests.model_files.sketch import Sketch
 from texelflow.gpu_delegate.device.device import HARDWARE, Device
 from texelflow.gpu_delegate.model.graph import Graph
-from texelflow.gpu_delegate.plan import lower as lowering
 from texelflow.gpu_delegate.plan.compile_options import CompileOptions
-from texelflow.gpu_delegate.plan.lower import Lowered
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
-from texelflow.gpu_delegate.targets.glsl.glsl_kernel import Kernel
+from texelflow.gpu_delegate.targets.glsl.glsl_kernel import Kernel, Lowered, lower_to_glsl
 from texelflow.gpu_delegate.tuning.halving import Budget
 from texelflow.gpu_delegate.tuning.tuner import LEAST_SHARE, Tuner
 
@@ -46,14 +44,14 @@ def _lower_once() -> Iterator[None]:
     """Tunings ask for the same kernels again and again: as with a driver's cache, they are made once."""
     made: dict[str, Lowered] = {}
 
-    def lower(graph: Graph, device: Device, options: CompileOptions) -> Lowered:
+    def lower_once(graph: Graph, device: Device, options: CompileOptions) -> Lowered:
         key = repr((graph.tensors.keys(), device, options))
         if key not in made:
-            made[key] = lowering.lower(graph, device, options)
+            made[key] = lower_to_glsl(graph, device, options)
         return made[key]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("texelflow.gpu_delegate.tuning.tuner.lower", lower)
+        patch.setattr("texelflow.gpu_delegate.tuning.tuner.lower_to_glsl", lower_once)
         yield
 
 

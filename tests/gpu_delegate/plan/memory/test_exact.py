@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.gpu_delegate.plan.memory.test_offsets import collisions
 from texelflow.gpu_delegate.base.errors import DeviceError
+from texelflow.gpu_delegate.model.layout import aligned
 from texelflow.gpu_delegate.plan.memory.budget import BudgetSpent, SearchBudget
 from texelflow.gpu_delegate.plan.memory.exact_objects import MOST_SORTED_OUT, least_objects
 from texelflow.gpu_delegate.plan.memory.exact_offsets import offsets_within, shrunk
@@ -21,7 +22,7 @@ from texelflow.gpu_delegate.plan.memory.local_search import local_search
 from texelflow.gpu_delegate.plan.memory.memory_bounds import lower_bound_bytes, objects_bound_bytes
 from texelflow.gpu_delegate.plan.memory.objects_in_order import naive_objects
 from texelflow.gpu_delegate.plan.memory.offsets import greedy_by_size, naive
-from texelflow.gpu_delegate.plan.memory.records import UsageRecord, aligned
+from texelflow.gpu_delegate.plan.memory.records import UsageRecord
 from texelflow.gpu_delegate.plan.memory.registry import strategy_of
 
 NETWORKS = json.loads((Path(__file__).parents[3] / "data" / "memory_plans.json").read_text())["networks"]

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
+from texelflow.gpu_delegate.model.layout import aligned
 from texelflow.gpu_delegate.plan.memory.memory_plan import MemoryPlan, in_one_arena
 from texelflow.gpu_delegate.plan.memory.offsets import greedy_by_size
-from texelflow.gpu_delegate.plan.memory.records import UsageRecord, aligned
+from texelflow.gpu_delegate.plan.memory.records import UsageRecord
 
 ALIGNMENTS = (1, 16, 64, 256)
 

@@ -9,10 +9,11 @@ import pytest
 from tests.helpers.engine import on_cpu, worst
 from tests.helpers.native import native_networks
 from tests.model_files.sketch import Sketch
+from texelflow.gpu_delegate.model.layout import FLOAT_BYTES
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.targets.llvm.compiler import native_target
 from texelflow.gpu_delegate.targets.llvm.native_runtime import CheckedNetwork
-from texelflow.gpu_delegate.targets.llvm.planes import FLOAT_BYTES, planes_of
+from texelflow.gpu_delegate.targets.llvm.planes import planes_of
 
 
 def network_of(width: int, batch: int) -> Sketch:

@@ -12,13 +12,12 @@ from tests.quantized.networks import Net
 from tests.quantized.quantizer import Scheme, quantized_twin
 from texelflow.gpu_delegate.base.errors import UnsupportedError
 from texelflow.gpu_delegate.cpu.reference import Reference
-from texelflow.gpu_delegate.model.layout import MapShape
+from texelflow.gpu_delegate.model.layout import FLOAT_BYTES, MapShape, plane_floats
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.targets.llvm import native_program
 from texelflow.gpu_delegate.targets.llvm.compiler import native_target
 from texelflow.gpu_delegate.targets.llvm.native_program import compile_native
 from texelflow.gpu_delegate.targets.llvm.native_runtime import CheckedNetwork
-from texelflow.gpu_delegate.targets.llvm.planes import FLOAT_BYTES, plane_floats
 
 SHAPE = (1, 5, 21, 3)
 

@@ -5,16 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from texelflow.gpu_delegate.model.layout import PLAIN, MapShape
-from texelflow.gpu_delegate.targets.llvm.planes import (
-    LINE_FLOATS,
-    from_planes,
-    plane_floats,
-    planes_of,
-    reserve_floats,
-    tensor_floats,
-    to_planes,
-)
+from texelflow.gpu_delegate.model.layout import LINE_FLOATS, PLAIN, MapShape, plane_floats
+from texelflow.gpu_delegate.targets.llvm.planes import from_planes, planes_of, reserve_floats, tensor_floats, to_planes
 
 SIZES = st.integers(1, 9)
 

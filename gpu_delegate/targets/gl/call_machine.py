@@ -8,9 +8,9 @@ import ctypes
 from collections.abc import Sequence
 from typing import Any
 
-from ..gl.call_list import CallForm, forms
-from .compiler import CompiledCode, compile_module, native_target
-from .ir import I32, I64, POINTER, Function, Module, Register, integer
+from ..llvm.compiler import CompiledCode, compile_module, native_target
+from ..llvm.ir import I32, I64, POINTER, Function, Module, Register, integer
+from .call_list import CallForm, forms
 
 _NAME = "make_calls"
 _WORD_BYTES = 8

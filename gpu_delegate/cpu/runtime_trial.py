@@ -20,7 +20,7 @@ from types import MappingProxyType
 from ..base.disk_cache import DiskCache
 from ..base.isolated_python import OURS, python_command
 
-Layout = tuple[str, int, Sequence[object]]  # of a struct: its name, its bytes, its fields
+StructLayout = tuple[str, int, Sequence[object]]  # of a struct: its name, its bytes, its fields
 _SECONDS = 60.0
 _KIND = "runtimes"  # of entries in the cache
 _PASSED = b"works"
@@ -40,7 +40,7 @@ def package_of(module: str) -> str:
     return f"{package} {version_of(package)}".strip()
 
 
-def trial_of(module: str, program: str, layouts: Sequence[Layout]) -> str:
+def trial_of(module: str, program: str, layouts: Sequence[StructLayout]) -> str:
     """What a program says of a loaded module in a process of its own; "" where it finds nothing, now or before.
 
     The program prints a JSON list. `layouts` says which structs it tries.
@@ -79,7 +79,7 @@ def _ending(code: int) -> str:
 # The cache ------------------------------------------------------------------------------------------------------------
 
 
-def _key(module: str, version: str, layouts: Sequence[Layout]) -> str | None:
+def _key(module: str, version: str, layouts: Sequence[StructLayout]) -> str | None:
     """What the cache knows the runtime by; None where its library cannot be told."""
     with contextlib.suppress(AttributeError, OSError, TypeError):
         library = Path(sys.modules[module]._interpreter_wrapper.__file__)
@@ -89,7 +89,7 @@ def _key(module: str, version: str, layouts: Sequence[Layout]) -> str | None:
     return None
 
 
-def struct_layouts(kinds: Mapping[str, object]) -> list[Layout]:
+def struct_layouts(kinds: Mapping[str, object]) -> list[StructLayout]:
     """Names, sizes and fields of those kinds that are structs of ctypes, so that others are tried again."""
     return [
         (name, ctypes.sizeof(kind), [(field, getattr(kind, field).offset) for field, *_ in kind._fields_])

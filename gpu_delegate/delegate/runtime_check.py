@@ -8,7 +8,7 @@ import sys
 from functools import lru_cache
 
 from ..base.errors import UnsupportedError
-from ..cpu.runtime_trial import RUNTIMES, Layout, numbers_of, struct_layouts, trial_of, version_of
+from ..cpu.runtime_trial import RUNTIMES, StructLayout, numbers_of, struct_layouts, trial_of, version_of
 from . import structs
 from .builtin_structs import CALLS, STRUCTS, BuiltinStruct
 
@@ -38,7 +38,7 @@ def _check_once(module: str) -> None:
         raise UnsupportedError(f"GpuDelegate does not work with this {package} {version}: {found}; {_ADVICE}")
 
 
-def _option_layouts() -> list[Layout]:
+def _option_layouts() -> list[StructLayout]:
     """Names, sizes and fields of the options that operators have in C."""
     kinds = sorted({**STRUCTS, **CALLS}.items())
     return [(name, kind.format.size, kind.fields) for name, kind in kinds if isinstance(kind, BuiltinStruct)]

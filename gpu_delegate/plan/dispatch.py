@@ -16,7 +16,7 @@ from .vector_work import VectorWork
 from .views import Views
 
 
-class Dispatch(Protocol):
+class PlannedDispatch(Protocol):
     """Tensors are numbers of the graph."""
 
     @property
@@ -26,7 +26,7 @@ class Dispatch(Protocol):
     def outputs(self) -> tuple[int, ...]: ...
 
 
-class BoundDispatch(Dispatch, Protocol):
+class BoundDispatch(PlannedDispatch, Protocol):
     """One whose tensors are bound one by one, so that an output may lie where an input does."""
 
     @property
@@ -44,8 +44,8 @@ class BoundDispatch(Dispatch, Protocol):
         ...
 
 
-D = TypeVar("D", bound=Dispatch)
-D_co = TypeVar("D_co", bound=Dispatch, covariant=True)
+D = TypeVar("D", bound=PlannedDispatch)
+D_co = TypeVar("D_co", bound=PlannedDispatch, covariant=True)
 B = TypeVar("B", bound=BoundDispatch)
 
 

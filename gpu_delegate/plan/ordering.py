@@ -4,7 +4,7 @@ from collections.abc import Container, Sequence
 
 from ..model.graph import Graph
 from ..model.layout import Storages, shape_of
-from .dispatch import Dispatch
+from .dispatch import PlannedDispatch
 from .hazards import STORAGE, Access
 from .memory.order import TaskOrder, least_peak
 from .memory.records import UsageRecord
@@ -13,7 +13,7 @@ from .views import Views
 
 def least_order(
     graph: Graph,
-    kernels: Sequence[Dispatch],
+    kernels: Sequence[PlannedDispatch],
     storages: Storages,
     views: Views,
     records: Sequence[UsageRecord],
@@ -30,7 +30,7 @@ def least_order(
 
 
 def accesses_by_owner(
-    graph: Graph, kernels: Sequence[Dispatch], storages: Storages, views: Views, owners: Container[int]
+    graph: Graph, kernels: Sequence[PlannedDispatch], storages: Storages, views: Views, owners: Container[int]
 ) -> list[list[Access]]:
     """What each kernel reads and writes, in buffers that are the tensors with memory of their own: `owners`."""
 

@@ -11,7 +11,7 @@ from typing import Literal
 from ..base.errors import DeviceError
 from ..model.graph import Graph
 from ..model.layout import Fetch, MapShape, Storage, Storages, shape_of
-from .dispatch import B, BoundDispatch, Dispatch, LoweredGraph, PlacedTensors
+from .dispatch import B, BoundDispatch, LoweredGraph, PlacedTensors, PlannedDispatch
 from .hazards import STORAGE, TEXTURE_FETCH, UNIFORM, Access, barriers_of_levels, find_cyclic_barriers, levels_of
 from .in_place import NOTHING_IN_PLACE
 from .memory.memory_bounds import lower_bound_bytes
@@ -33,7 +33,7 @@ OuterLifetime = Literal["both", "inputs", "none"]
 
 def usage_records(
     graph: Graph,
-    kernels: Sequence[Dispatch],
+    kernels: Sequence[PlannedDispatch],
     storages: Storages,
     views: Views = NONE,
     size_bytes: Callable[[Storage, MapShape], int] = Storage.size_bytes,

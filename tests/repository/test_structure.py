@@ -1,7 +1,8 @@
 """The shape of the source itself: who may import what, that no file grows without end, and where tests lie."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -10,39 +11,45 @@ ROOT = Path(__file__).parents[2]
 ENGINE = sorted((ROOT / "gpu_delegate").rglob("*.py"))
 MODERNGL = {"moderngl", "glcontext"}
 MAY_IMPORT_MODERNGL = {  # where contexts are made, and where a caller's context, textures and buffers come in
-    *("context.py", "native.py"),
+    *("targets/gl/context.py", "targets/gl/native_context.py"),
     *("delegate/delegate.py", "delegate/worker.py", "delegate/gl_objects.py"),
 }
-MAY_IMPORT_CONTEXT = {
-    *("runtime.py", "delegate.py", "program_log.py", "worker.py", "engine.py", "interpreter_child.py"),
-    *(
-        "gl_buffers.py",
-        "gl_store.py",
-        "weights_cache.py",
-        "context_mark.py",
-        "gpu_timer.py",
-        "span_clock.py",
-        "half_packing.py",
-        "store.py",
-        "kernel_timer.py",
-        "whole_network.py",
+MOST_LINES = 800
+# Folders from the ground up: each imports those in lines above its own, and none beside it in its line.
+LAYERS: Mapping[str, Sequence[Sequence[str]]] = {
+    "gpu_delegate": (
+        ("base",),
+        ("model",),
+        ("device",),
+        ("code",),
+        ("ops",),
+        ("passes",),
+        ("reading", "plan"),
+        ("kernels",),
+        ("targets/glsl",),
+        ("targets/llvm",),
+        ("targets/gl",),
+        ("saving",),
+        ("programs",),
+        ("cpu",),
+        ("tuning",),
+        ("delegate", "cases"),
     ),
-    *("border.py", "repacking.py", "synchronization.py", "tensor_border.py", "texture_passes.py", "gl_objects.py"),
+    "app": (
+        ("picture",),
+        ("models", "media"),
+        ("frame", "capture"),
+        ("settings",),
+        ("outputs", "overlay"),
+        ("window",),
+        ("session",),
+        ("live", "replay", "advice"),
+        ("archive",),
+        ("verbs",),
+        ("bench",),
+    ),
 }
-MOST_LINES = 500
-FLOORS = (  # folders of app/ from the ground up
-    ("picture",),
-    ("models", "media"),
-    ("frame", "capture"),
-    ("settings",),
-    ("outputs", "overlay"),
-    ("window",),
-    ("session",),
-    ("live", "replay", "advice"),
-    ("archive",),
-    ("verbs",),
-    ("bench",),
-)
+OF_TARGETS = {"glsl", "gl", "opengl", "llvm", "llvmlite"}  # words of names that nothing in front of targets imports
 SAME_PROTOCOL = {
     "main",  # what runs when Python is started with a module
     "Program",  # the public class holds one of the engine's, and does the same on a thread of its own
@@ -71,7 +78,7 @@ def top_levels(file: Path) -> set[str]:
 def test_the_scan_finds_the_engine() -> None:
     names = {file.name for file in ENGINE}
     assert {"context.py", "runtime.py", "pipeline.py", "convolution.py"} <= names
-    context, runtime = (ROOT / "gpu_delegate" / name for name in ("context.py", "runtime.py"))
+    context, runtime = (ROOT / "gpu_delegate" / "targets" / "gl" / name for name in ("context.py", "runtime.py"))
     assert top_levels(context) & MODERNGL
     assert "gpu_delegate.targets.gl.context.Context" in set(imported(runtime))
 
@@ -101,35 +108,83 @@ def test_a_name_has_one_meaning() -> None:
     assert not twice
 
 
-def floor_of(name: str) -> int | None:
-    """How far up a module of the program stands; None for those beside the folders."""
+def file_of(name: str) -> Path | None:
+    """The file of the repository that a full name is in: a module, or something that it defines."""
     parts = name.split(".")
-    found = [floor for floor, rooms in enumerate(FLOORS) if len(parts) > 1 and parts[0] == "app" and parts[1] in rooms]
-    return found[0] if found else None
+    for count in range(len(parts), 0, -1):
+        path = ROOT.joinpath(*parts[:count])
+        if path.with_suffix(".py").is_file():
+            return path.with_suffix(".py")
+        if (path / "__init__.py").is_file():
+            return path / "__init__.py"
+    return None
 
 
-def test_no_import_runs_upward() -> None:
-    """A folder may use itself and those below it; whoever reads one needs to know none above."""
-    folders = {path.name for path in (ROOT / "app").iterdir() if (path / "__init__.py").exists()} - {"api"}
-    assert {room for rooms in FLOORS for room in rooms} == folders
-    for file in sorted((ROOT / "app").rglob("*.py")):
-        own = floor_of(".".join(file.relative_to(ROOT).with_suffix("").parts))
-        for name in imported(file):
-            floor = floor_of(name)
-            if own is not None and floor is not None and file.parent.name != name.split(".")[1]:
-                assert floor < own, f"{file} imports {name}"
+@cache
+def imports_among(top: str) -> Mapping[Path, frozenset[Path]]:
+    """By file of a top-level folder, the files of it that it imports, for types and in functions, too."""
+    files = [file for file in sorted((ROOT / top).rglob("*.py")) if file.parent.name != "api"]
+    found = {file: {file_of(name) for name in imported(file) if name.split(".")[0] == top} for file in files}
+    return {file: frozenset(path for path in paths if path and path != file) for file, paths in found.items()}
+
+
+def layer_of(file: Path) -> tuple[int, str] | None:
+    """How far up a file stands and the layer that it is in; None for those beside the folders."""
+    top, *inside = file.relative_to(ROOT).parent.parts
+    places = ["/".join(inside[:count]) for count in range(len(inside), 0, -1)]
+    for floor, layers in enumerate(LAYERS[top]):
+        if found := [place for place in places if place in layers]:
+            return floor, found[0]
+    return None
+
+
+@pytest.mark.parametrize("top", LAYERS)
+def test_no_import_runs_upward(top: str) -> None:
+    """A layer may use itself and those before it, also where only types are meant: whoever reads one needs no other."""
+    layers = {layer for line in LAYERS[top] for layer in line}
+    folders = {path.parent.relative_to(ROOT / top).as_posix() for path in (ROOT / top).rglob("__init__.py")}
+    others = {
+        name for name in folders - {".", "api"} if not any(f"{name}/".startswith(f"{layer}/") for layer in layers)
+    }
+    assert others <= {layer.partition("/")[0] for layer in layers}, "a folder has no place in the order"
+    assert layers <= folders
+    for file, used in imports_among(top).items():
+        own = layer_of(file)
+        for other in used if own else ():
+            layer = layer_of(other)
+            if own and layer and own != layer:
+                assert layer[0] < own[0], f"{file.relative_to(ROOT)} imports {other.relative_to(ROOT)}"
+
+
+@pytest.mark.parametrize("top", LAYERS)
+def test_no_files_import_each_other_in_a_circle(top: str) -> None:
+    uses = {file: set(used) for file, used in imports_among(top).items()}
+    while uses:
+        of_others = frozenset[Path]().union(*uses.values())
+        free = [file for file, used in uses.items() if file not in of_others or not used & uses.keys()]
+        if not free:
+            break
+        uses = {file: used for file, used in uses.items() if file not in free}
+    assert not uses, sorted(str(file.relative_to(ROOT)) for file in uses)
+
+
+def test_plans_and_kernels_are_of_no_language() -> None:
+    """A further target is a folder beside those that are there: nothing in front of them knows of any."""
+    floors = [layer for line in LAYERS["gpu_delegate"] for layer in line]
+    in_front = floors[: floors.index("targets/glsl")]
+    for file in ENGINE:
+        if file.relative_to(ROOT / "gpu_delegate").parts[0] in in_front:
+            words = {word for name in imported(file) for part in name.split(".") for word in part.lower().split("_")}
+            assert not words & OF_TARGETS, file
 
 
 def test_engine_imports() -> None:
-    """The engine is usable without the program, and plans need no OpenGL."""
+    """The engine is usable without the program; OpenGL and LLVM come in where they are meant to."""
     for file in ENGINE:
-        tops = top_levels(file)
+        tops, place = top_levels(file), file.relative_to(ROOT / "gpu_delegate").as_posix()
         assert not tops & {"app", "assets", "tests", "texelflow"}, file
-        assert "llvmlite" not in tops or file.name == "compiler.py", file
-        if file.relative_to(ROOT / "gpu_delegate").as_posix() not in MAY_IMPORT_MODERNGL:
-            assert not tops & MODERNGL, file
-        if file.name not in MAY_IMPORT_CONTEXT:
-            assert not [name for name in imported(file) if name.startswith("gpu_delegate.targets.gl.context")], file
+        assert "llvmlite" not in tops or place == "targets/llvm/compiler.py", file
+        assert not tops & MODERNGL or place in MAY_IMPORT_MODERNGL, file
 
 
 @pytest.mark.parametrize("folder", ["app", "gpu_delegate", "tests"])
@@ -148,6 +203,9 @@ def test_files_stay_short_and_say_what_they_are(folder: str) -> None:
 def test_tests_lie_as_the_code_that_they_are_about() -> None:
     """Names of files are unique, so that each can be found by its name alone."""
     files = sorted((ROOT / "tests").rglob("test_*.py"))
+    of_tests = {path.parent for path in (ROOT / "tests").glob("*/__init__.py")} | {ROOT / "tests" / "repository"}
     for file in files:
-        assert (ROOT / file.relative_to(ROOT / "tests").parent).is_dir(), f"{file} lies in a folder that no code has"
+        place = ROOT / file.relative_to(ROOT / "tests").parent
+        assert place.is_dir() or file.parent in of_tests, f"{file} lies in a folder that no code has"
+        assert file.parent != ROOT / "tests", f"{file} is about no file of the repository's top level"
     assert sorted({file.name for file in files}) == sorted(file.name for file in files)

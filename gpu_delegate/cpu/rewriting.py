@@ -7,7 +7,7 @@ results differ from the file's own by float32's rounding, so what judges others 
 from dataclasses import replace
 
 from ..model.graph import Activated, Graph, Node
-from ..model.rewrite import Outcome, Rewriter
+from ..model.rewrite import Outcome, Pass, Rewriter
 from ..passes.algebra import distribute_mean, hoist_convolution, mean_before_resize
 from ..passes.convolutions import (
     elementwise_before_depth_to_space,
@@ -17,7 +17,7 @@ from ..passes.convolutions import (
 )
 from ..passes.folding import fold_constants
 from ..passes.merging import merge_following_arithmetic, merge_preceding_arithmetic
-from ..passes.pipeline import Pass, run_passes
+from ..passes.pipeline import run_passes
 from ..passes.simplify import drop_unused, join_moves, remove_identities
 
 _JOINED = ("RELU", "RELU6", "RELU_N1_TO_1")  # that all kernels of TensorFlow Lite apply to their results

@@ -1,5 +1,6 @@
 """Editing a graph inside a pass: marks (replace, remove, bypass) go in, a new graph and the pass's outcome come out."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy.typing as npt
 from ..base.errors import UnsupportedError
 from .graph import Graph, Node, Shape, Tensor
 
+_FUSED_ONLY = "fused_only"
 END_OF_INTEGERS = 1 << 24  # float32 has all integers below it
 
 
@@ -35,6 +37,20 @@ class Outcome:
 
     applied: int
     declined: tuple[str, ...] = ()
+
+
+Pass = Callable[[Graph], tuple[Graph, Outcome]]
+
+
+def fused_only(step: Pass) -> Pass:
+    """A pass that moves work between ops or saves it: programs of one dispatch per op go without it."""
+    step.__dict__[_FUSED_ONLY] = True
+    return step
+
+
+def runs_unfused(step: Pass) -> bool:
+    """Whether programs of one dispatch per op need a pass, too."""
+    return not step.__dict__.get(_FUSED_ONLY, False)
 
 
 class Rewriter:

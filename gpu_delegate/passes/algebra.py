@@ -10,13 +10,14 @@ import numpy as np
 
 from ..model.graph import ABSENT, Activated, Graph, Node, Resize, Tensor
 from ..model.interpolation import interpolation_matrix
-from ..model.rewrite import Outcome, Rewriter
+from ..model.rewrite import Outcome, Rewriter, fused_only
 from ..ops.convolution import is_pointwise_convolution
 from ..ops.reduce import is_spatial_mean
 
 MOST_MATRIX_VALUES = 1 << 22  # of an interpolation matrix that is examined; those of pictures are far smaller
 
 
+@fused_only
 def hoist_convolution(graph: Graph) -> tuple[Graph, Outcome]:
     """RESIZE_BILINEAR (up), CONV 1x1 -> CONV 1x1, RESIZE_BILINEAR: fewer pixels to multiply."""
     edit = Rewriter(graph)
@@ -42,6 +43,7 @@ def hoist_convolution(graph: Graph) -> tuple[Graph, Outcome]:
     return edit.finish()
 
 
+@fused_only
 def distribute_mean(graph: Graph) -> tuple[Graph, Outcome]:
     """ADD (read only by MEAN), MEAN -> MEAN of each, ADD: the mean of a sum does not need the sum of the maps."""
     edit = Rewriter(graph)
@@ -67,6 +69,7 @@ def distribute_mean(graph: Graph) -> tuple[Graph, Outcome]:
     return edit.finish()
 
 
+@fused_only
 def mean_before_resize(graph: Graph) -> tuple[Graph, Outcome]:
     """RESIZE_BILINEAR, MEAN -> MEAN of the small map, where every source pixel carries the same total weight."""
     edit = Rewriter(graph)

@@ -19,7 +19,7 @@ from ..model.graph import (
     TransposeConv2D,
 )
 from ..model.layout import aligned_shape, shape_of
-from ..model.rewrite import Outcome, Rewriter, float_data
+from ..model.rewrite import Outcome, Rewriter, float_data, fused_only
 from ..ops.nodes import is_elementwise
 from .grouped import MOST_DENSE_WEIGHTS
 
@@ -158,6 +158,7 @@ def pool_to_mean(graph: Graph) -> tuple[Graph, Outcome]:
     return edit.finish()
 
 
+@fused_only
 def transpose_convolution_to_depth(graph: Graph) -> tuple[Graph, Outcome]:
     """TRANSPOSE_CONV whose windows do not overlap -> 1x1 CONV_2D to h*w*O channels, DEPTH_TO_SPACE.
 
@@ -197,6 +198,7 @@ def transpose_convolution_to_depth(graph: Graph) -> tuple[Graph, Outcome]:
     return edit.finish()
 
 
+@fused_only
 def elementwise_before_depth_to_space(graph: Graph) -> tuple[Graph, Outcome]:
     """DEPTH_TO_SPACE, LOGISTIC -> LOGISTIC, DEPTH_TO_SPACE: four channels of a pixel at once instead of one of four."""
     edit = Rewriter(graph)

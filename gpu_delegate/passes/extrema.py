@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ..model.graph import Attributes, Graph, Node, Reduce, Tensor
 from ..model.operators import attributes_of
-from ..model.rewrite import Outcome, Rewriter
+from ..model.rewrite import Outcome, Rewriter, fused_only
 from ..ops.extremum import EXTREMA
 from ..ops.reduce import CHANNELS
 
@@ -17,6 +17,7 @@ LEAST_LONG = 64  # places that one thread would go through
 MOST_LEFT = 16  # pixels that are left: as many threads, for each slice
 
 
+@fused_only
 def share_long_extrema(graph: Graph) -> tuple[Graph, Outcome]:
     """ARG_MAX of a vector, or to few pixels -> REDUCE_MAX, where it is, REDUCE_MIN of these places."""
     edit = Rewriter(graph)

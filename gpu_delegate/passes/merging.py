@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..model.graph import ABSENT, Activated, Conv2D, DepthwiseConv2D, Graph, Node, Padding
-from ..model.rewrite import Outcome, Rewriter, float_data
+from ..model.rewrite import Outcome, Rewriter, float_data, fused_only
 
 _Doubles = npt.NDArray[np.float64]
 _Floats = npt.NDArray[np.float32]
@@ -72,6 +72,7 @@ class _Layer:
 
 
 @np.errstate(all="ignore")  # weights that are not finite are declined
+@fused_only
 def merge_following_arithmetic(graph: Graph) -> tuple[Graph, Outcome]:
     """CONV (of any kind), then ADD, SUB, MUL or DIV with a constant per channel -> CONV with other weights and bias."""
     edit = Rewriter(graph)
@@ -89,6 +90,7 @@ def merge_following_arithmetic(graph: Graph) -> tuple[Graph, Outcome]:
 
 
 @np.errstate(all="ignore")  # weights that are not finite are declined
+@fused_only
 def merge_preceding_arithmetic(graph: Graph) -> tuple[Graph, Outcome]:
     """MUL or DIV by a constant per channel, and without padding ADD or SUB, then CONV -> CONV with other weights."""
     edit = Rewriter(graph)

@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 
 from ..model.graph import BatchToSpace, Concatenation, Conv2D, Graph, Node, Pad, Padding, SpaceToBatch
-from ..model.rewrite import Outcome, Rewriter
+from ..model.rewrite import Outcome, Rewriter, fused_only
 
 
+@fused_only
 def pad_from_concatenation(graph: Graph) -> tuple[Graph, Outcome]:
     """CONCATENATION of one runtime tensor with constants that are all zero -> PAD."""
     edit = Rewriter(graph)
@@ -31,6 +32,7 @@ def pad_from_concatenation(graph: Graph) -> tuple[Graph, Outcome]:
     return edit.finish()
 
 
+@fused_only
 def dilate_convolutions(graph: Graph) -> tuple[Graph, Outcome]:
     """SPACE_TO_BATCH_ND, CONV_2D or DEPTHWISE_CONV_2D, BATCH_TO_SPACE_ND -> one convolution with dilation.
 

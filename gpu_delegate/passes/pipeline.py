@@ -1,16 +1,15 @@
 """Graph passes: a graph as read goes in, the graph that the kernels are made from comes out, with what each pass did.
 
 PASSES is the one ordered list. Each pass is a pure function Graph -> (Graph, Outcome); an Outcome says how often the
-pass applied and, where it was declined, why.
+pass applied and, where it was declined, why. Programs of one dispatch per op go without those that are `fused_only`.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..base import debug
 from ..base.errors import ModelError
 from ..model.graph import Graph
-from ..model.rewrite import Outcome
+from ..model.rewrite import Pass, runs_unfused
 from .algebra import distribute_mean, hoist_convolution, mean_before_resize
 from .convolutions import (
     connected_to_convolution,
@@ -47,8 +46,6 @@ from .running_sums import expand_running_sums
 from .simplify import drop_unused, join_moves, remove_identities
 from .steps import quantized_to_steps
 from .verification import verify
-
-Pass = Callable[[Graph], tuple[Graph, Outcome]]
 
 PASSES: tuple[Pass, ...] = (
     flag_faults,
@@ -91,37 +88,6 @@ PASSES: tuple[Pass, ...] = (
     narrow_products,
 )
 
-# Passes for programs of one dispatch per op: nothing is moved; only unused nodes are removed, and only ops without a
-# kernel are merged or written as others.
-UNFUSED_PASSES: tuple[Pass, ...] = (
-    flag_faults,
-    quantized_to_steps,
-    express_lstm,
-    split_to_slices,
-    unify_moves,
-    express_custom_ops,
-    express_lookups,
-    fold_constants,
-    check_integers,
-    split_top,
-    express_products,
-    separate_computed_weights,
-    decompose_normalizations,
-    expand_running_sums,
-    split_sums,
-    split_concatenations,
-    split_activations,
-    align_ranks,
-    split_reductions,
-    merge_pad,
-    expand_depthwise_multiplier,
-    expand_grouped_convolution,
-    connected_to_convolution,
-    pool_to_mean,
-    drop_unused,
-    narrow_products,
-)
-
 
 @dataclass(frozen=True)
 class PassReport:
@@ -133,6 +99,11 @@ class PassReport:
     declined: tuple[str, ...]
     nodes_after: int
     removed: tuple[int, ...] = ()  # operators of the file of which no node is left since this pass
+
+
+def passes_for(fuse: bool) -> tuple[Pass, ...]:
+    """The passes of programs with ops fused, or of one dispatch per op."""
+    return tuple(step for step in PASSES if fuse or runs_unfused(step))
 
 
 def run_passes(graph: Graph, passes: tuple[Pass, ...] = PASSES) -> tuple[Graph, tuple[PassReport, ...]]:

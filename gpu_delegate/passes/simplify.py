@@ -24,7 +24,7 @@ from ..model.graph import (
     Transpose,
 )
 from ..model.operators import attributes_of
-from ..model.rewrite import Outcome, Rewriter
+from ..model.rewrite import Outcome, Rewriter, fused_only
 from ..ops.reduce import is_fold
 
 _ALIKE = (
@@ -36,6 +36,7 @@ _ALIKE = (
 _NEUTRAL = {"ADD": 0.0, "SUB": 0.0, "MUL": 1.0, "DIV": 1.0}  # as a second operand
 
 
+@fused_only
 def join_moves(graph: Graph) -> tuple[Graph, Outcome]:
     """RESHAPE of RESHAPE -> one, TRANSPOSE of TRANSPOSE -> one; TRANSPOSE that moves sizes of one only -> RESHAPE."""
     edit = Rewriter(graph)
@@ -72,6 +73,7 @@ def _without_order(graph: Graph, node: Node) -> Node:
     return replace(node, op="RESHAPE", attributes=Attributes()) if order == sorted(order) else node
 
 
+@fused_only
 def remove_identities(graph: Graph) -> tuple[Graph, Outcome]:
     """Remove what changes nothing: moves to the same place, windows of one pixel, sums with zero."""
     edit = Rewriter(graph)

@@ -3,7 +3,8 @@
 from ..base.errors import UnsupportedError
 from ..model.graph import Conv2D, DepthwiseConv2D, Graph, Node, Opaque, TransposeConv2D
 from ..model.operators import NO_RULE
-from ..passes.pipeline import PASSES, UNFUSED_PASSES, Pass, PassReport, run_passes
+from ..model.rewrite import Pass
+from ..passes.pipeline import PassReport, passes_for, run_passes
 from .bounds import check_text, check_weights
 
 # Of inputs and outputs; kernels compute with float32.
@@ -19,7 +20,7 @@ def rewrite_graph(
     """
     check_compilable(source)
     check_weights(source)  # before passes change them
-    graph, reports = run_passes(source, (*(PASSES if fuse else UNFUSED_PASSES), *more))
+    graph, reports = run_passes(source, (*passes_for(fuse), *more))
     check_weights(graph)
     check_text(graph)
     return graph, reports

@@ -19,6 +19,7 @@ from texelflow.gpu_delegate.model.graph import (
     Split,
     StridedSlice,
 )
+from texelflow.gpu_delegate.model.rewrite import Pass
 from texelflow.gpu_delegate.ops.normalization import LocalResponse, MeanStddev
 from texelflow.gpu_delegate.ops.top import Top
 from texelflow.gpu_delegate.passes.decomposition import (
@@ -30,7 +31,6 @@ from texelflow.gpu_delegate.passes.decomposition import (
     split_top,
     unify_moves,
 )
-from texelflow.gpu_delegate.passes.pipeline import Pass
 from texelflow.gpu_delegate.passes.verification import verify
 
 Draw = Callable[[GraphBuilder], int | tuple[int, ...]]

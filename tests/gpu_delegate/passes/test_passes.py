@@ -16,9 +16,9 @@ from tests.model_files.sketch import Sketch
 from texelflow.gpu_delegate.base.errors import UnsupportedError
 from texelflow.gpu_delegate.model.graph import Activated, Conv2D, Graph, Padding, Reduce, Resize
 from texelflow.gpu_delegate.model.interpolation import interpolation_matrix
-from texelflow.gpu_delegate.model.rewrite import Outcome
+from texelflow.gpu_delegate.model.rewrite import Outcome, Pass
 from texelflow.gpu_delegate.passes import algebra, convolutions, simplify
-from texelflow.gpu_delegate.passes.pipeline import PASSES, UNFUSED_PASSES, Pass, run_passes
+from texelflow.gpu_delegate.passes.pipeline import PASSES, run_passes
 from texelflow.gpu_delegate.passes.verification import verify
 from texelflow.gpu_delegate.reading.reader import load_model, read_model
 from texelflow.gpu_delegate.targets.gl.context import Context
@@ -433,7 +433,7 @@ def test_a_second_run_finds_nothing_left_to_do(selfie_landscape_model: object) -
     assert sum(report.applied for report in reports) == 0
 
 
-@pytest.mark.parametrize("step", [*PASSES, *UNFUSED_PASSES], ids=lambda step: step.__name__)
+@pytest.mark.parametrize("step", PASSES, ids=lambda step: step.__name__)
 def test_passes_leave_an_empty_graph_alone(step: Pass) -> None:
     graph = graph_of(lambda m: m.image(2, 2, 1))
     assert step(graph) == (graph, Outcome(0))

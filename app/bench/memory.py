@@ -1,6 +1,6 @@
 """Names of networks go in; how much memory each strategy plans for their tensors comes out, and how long that takes.
 
-Strategies are those of gpu_delegate/plan/memory/registry.py. A plan is proven where it takes as much as the lower
+Strategies are those of gpu_delegate/plan/memory/strategies.py. A plan is proven where it takes as much as the lower
 bound, or as the exact planner has proven to be the least.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 from texelflow.gpu_delegate.base.errors import DeviceError
 from texelflow.gpu_delegate.plan.memory.memory_options import ARENA
 from texelflow.gpu_delegate.plan.memory.memory_plan import MemoryPlan
-from texelflow.gpu_delegate.plan.memory.registry import BOUNDS, STRATEGIES, Strategy
+from texelflow.gpu_delegate.plan.memory.strategies import BOUNDS, STRATEGIES, Strategy
 
 from ..console import Console
 from ..files import Files, Write, settle

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from texelflow.gpu_delegate.plan.memory.registry import END_TO_END
+from texelflow.gpu_delegate.plan.memory.strategies import END_TO_END
 
 from ..plots import BLUE, ORANGE, SKY_BLUE, VERMILION, new_figure, save_figure
 from .memory_tables import MIB, by_network

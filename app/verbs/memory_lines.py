@@ -12,7 +12,7 @@ from texelflow.gpu_delegate.plan.compile_options import CompileOptions
 from texelflow.gpu_delegate.plan.memory.memory_options import ARENA, MemoryOptions
 from texelflow.gpu_delegate.plan.memory.offsets import naive
 from texelflow.gpu_delegate.plan.memory.records import UsageRecord
-from texelflow.gpu_delegate.plan.memory.registry import BOUNDS
+from texelflow.gpu_delegate.plan.memory.strategies import BOUNDS
 from texelflow.gpu_delegate.plan.placement import OuterLifetime, usage_records
 from texelflow.gpu_delegate.plan.storages import storage_inside
 from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph, compile_graph, reordered_bytes

@@ -17,7 +17,7 @@ from texelflow.gpu_delegate.plan.memory.memory_plan import MemoryPlan
 from texelflow.gpu_delegate.plan.memory.offsets import naive
 from texelflow.gpu_delegate.plan.memory.op_graph import op_records
 from texelflow.gpu_delegate.plan.memory.records import UsageRecord
-from texelflow.gpu_delegate.plan.memory.registry import BOUNDS, END_TO_END, STRATEGIES, PlanKind, Strategy
+from texelflow.gpu_delegate.plan.memory.strategies import BOUNDS, END_TO_END, STRATEGIES, PlanKind, Strategy
 from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph
 from texelflow.gpu_delegate.targets.llvm.native_program import NativeProgram
 

@@ -36,12 +36,12 @@ from .folding import fold_constants
 from .grouped import expand_grouped_convolution
 from .integers import check_integers
 from .lookups import express_lookups
+from .lstm import express_lstm
 from .merging import merge_following_arithmetic, merge_preceding_arithmetic
 from .narrow_products import narrow_products
 from .padding import dilate_convolutions, pad_from_concatenation
 from .products import express_products, separate_computed_weights
 from .ranks import align_ranks
-from .recurrent import express_lstm
 from .running_sums import expand_running_sums
 from .simplify import drop_unused, join_moves, remove_identities
 from .steps import quantized_to_steps

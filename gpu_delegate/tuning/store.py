@@ -20,7 +20,7 @@ from ..plan.signature import graph_signature
 from ..targets.gl.context import Context
 from ..targets.gl.runtime import device_of
 from .switch import is_tuning_wanted
-from .table import as_json, parse_choices
+from .tuning_table import as_json, parse_choices
 
 KIND = "tuning"  # of entries in the cache
 

@@ -27,7 +27,7 @@ from .candidates import DeviceFacts, Search
 from .halving import LEAST_GAIN, Budget, Winner, winners
 from .isolated import MakeAlone, isolated
 from .outputs import Results, agrees, same_bits
-from .table import FUSION_SETTINGS
+from .tuning_table import FUSION_SETTINGS
 from .variants import KernelKey, Slot, Variants, by_key, by_signature, key_of
 
 LEAST_SHARE = 0.03  # of the network's time: kernels that take less together stay as they are

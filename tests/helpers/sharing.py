@@ -6,6 +6,7 @@ what is written over something that is still needed.
 
 from collections.abc import Hashable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,17 +14,33 @@ import numpy as np
 from texelflow.gpu_delegate.device.device import Device
 from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.plan.compile_options import CompileOptions
+from texelflow.gpu_delegate.plan.dispatch import LoweredGraph
 from texelflow.gpu_delegate.plan.memory.memory_options import MemoryMode, MemoryOptions
-from texelflow.gpu_delegate.plan.memory.registry import STRATEGIES
+from texelflow.gpu_delegate.plan.memory.strategies import STRATEGIES
+from texelflow.gpu_delegate.plan.placement import place_tensors
 from texelflow.gpu_delegate.programs.weights_cache import WeightsCache
 from texelflow.gpu_delegate.targets.gl.context import Context
 from texelflow.gpu_delegate.targets.gl.gl_buffers import write_buffer
 from texelflow.gpu_delegate.targets.gl.opengl import BufferRange
 from texelflow.gpu_delegate.targets.gl.runtime import Program
-from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph, compile_graph, planned_anew
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph, compile_graph
 from texelflow.gpu_delegate.tuning.isolated import sample
 
 RUNS = 2  # with other inputs: what the first has left must not show
+
+
+def planned_anew(compiled: CompiledGraph, memory: MemoryOptions, alignment_bytes: int) -> CompiledGraph:
+    """The same with its memory as others ask for it; `compiled` has nothing in place. Views are as they were made.
+
+    Raises as compile_graph.
+    """
+    assert not compiled.in_place, "kernels are as they were made"
+    lowered = LoweredGraph(compiled.graph, compiled.kernels, compiled.declined, compiled.storages, compiled.views)
+    placed = place_tensors(compiled.source.name, lowered, memory, alignment_bytes)
+    return replace(
+        compiled, kernels=placed.kernels, barriers=placed.barriers, records=placed.records, plan=placed.plan,
+        in_place=placed.in_place, memory=memory,
+    )  # fmt: skip
 
 
 def all_plans() -> dict[str, MemoryOptions]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from time import perf_counter
 from typing import Any
 
-from tests.helpers.sharing import all_plans, outputs_by_plan
+from tests.helpers.sharing import all_plans, outputs_by_plan, planned_anew
 from tests.models.measure import Target
 from texelflow.gpu_delegate.device.device import HARDWARE, Device
 from texelflow.gpu_delegate.plan.compile_options import CompileOptions
@@ -12,7 +12,6 @@ from texelflow.gpu_delegate.plan.memory.memory_options import MemoryOptions
 from texelflow.gpu_delegate.reading.reader import load_model
 from texelflow.gpu_delegate.targets.gl.context import Context, open_context
 from texelflow.gpu_delegate.targets.gl.runtime import device_of
-from texelflow.gpu_delegate.targets.glsl.compiled_graph import planned_anew
 from texelflow.gpu_delegate.targets.glsl.compiled_partitions import compile_partitions
 
 PLANNED_COLUMNS = ("model", "kernels for", "partitions", "plans", "in place", "naive MiB", "MiB", "differ", "s")

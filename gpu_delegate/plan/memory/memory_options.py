@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from ...base.errors import UsageError
-from .registry import PlanKind, Strategy, strategy_of
+from .strategies import PlanKind, Strategy, strategy_of
 
 MemoryMode = Literal["arena", "objects", "naive"]  # offsets in one buffer, buffers used in turns, or nothing shared
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .budget import SearchBudget
-from .exact_objects import least_objects
 from .exact_offsets import shrunk
 from .memory_bounds import BytesBound, lower_bound_bytes
 from .memory_plan import MemoryPlan, Planner
@@ -49,14 +48,5 @@ def exact_offsets(planner: Planner) -> Planner:
         if start.total_bytes <= lower_bound_bytes(records, alignment_bytes):
             return start
         return shrunk(records, alignment_bytes, start, SearchBudget(EXACT_STEPS, EXACT_SECONDS))
-
-    return plan
-
-
-def exact_objects(planner: Planner) -> Planner:
-    """What EXACT_SECONDS of the solver make of a planner's plans. The planner raises DeviceError without scipy."""
-
-    def plan(records: Sequence[UsageRecord], alignment_bytes: int = 1) -> MemoryPlan:
-        return least_objects(records, planner(records, alignment_bytes), EXACT_SECONDS)
 
     return plan

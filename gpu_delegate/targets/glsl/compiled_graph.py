@@ -20,7 +20,6 @@ from ...passes.convolutions import spread_depth
 from ...passes.pipeline import PassReport
 from ...plan.admission import rewrite_graph
 from ...plan.compile_options import COMPILE_DEFAULTS, CompileOptions
-from ...plan.dispatch import LoweredGraph
 from ...plan.hazards import Access
 from ...plan.memory.memory_options import MemoryOptions
 from ...plan.memory.memory_plan import MemoryPlan
@@ -115,20 +114,6 @@ def reordered_bytes(compiled: CompiledGraph, alignment_bytes: int) -> int:
     merged = merged_records(records, compiled.in_place)
     plan = plan_memory(compiled.source.name, merged, views, memory.strategy.plan, alignment_bytes, apart)
     return min(plan.total_bytes, compiled.plan.total_bytes)
-
-
-def planned_anew(compiled: CompiledGraph, memory: MemoryOptions, alignment_bytes: int) -> CompiledGraph:
-    """The same with its memory as others ask for it; `compiled` has nothing in place. Views are as they were made.
-
-    Raises as compile_graph.
-    """
-    assert not compiled.in_place, "kernels are as they were made"
-    lowered = LoweredGraph(compiled.graph, compiled.kernels, compiled.declined, compiled.storages, compiled.views)
-    placed = place_tensors(compiled.source.name, lowered, memory, alignment_bytes)
-    return replace(
-        compiled, kernels=placed.kernels, barriers=placed.barriers, records=placed.records, plan=placed.plan,
-        in_place=placed.in_place, memory=memory,
-    )  # fmt: skip
 
 
 def _hollow(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -17,7 +17,7 @@ from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.device.device import SOFTWARE
 from texelflow.gpu_delegate.plan.compile_options import CompileOptions
 from texelflow.gpu_delegate.plan.memory.memory_options import REWRITTEN
-from texelflow.gpu_delegate.plan.memory.registry import STRATEGIES
+from texelflow.gpu_delegate.plan.memory.strategies import STRATEGIES
 from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
 
 # (bytes, objects) by an independent implementation of TensorFlow Lite's planners. Those of v2 agree with what

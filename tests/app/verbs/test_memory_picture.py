@@ -28,7 +28,7 @@ from texelflow.gpu_delegate.device.device import SOFTWARE
 from texelflow.gpu_delegate.plan.memory.memory_plan import BufferPlace, MemoryPlan
 from texelflow.gpu_delegate.plan.memory.offsets import greedy_by_size
 from texelflow.gpu_delegate.plan.memory.records import UsageRecord
-from texelflow.gpu_delegate.plan.memory.registry import STRATEGIES
+from texelflow.gpu_delegate.plan.memory.strategies import STRATEGIES
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph, compile_graph
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from texelflow.gpu_delegate.device.choices import UNMEASURED, Choice, Choices, FusionChoice
 from texelflow.gpu_delegate.device.device import SOFTWARE
 from texelflow.gpu_delegate.device.tile import Tile
-from texelflow.gpu_delegate.tuning.table import FUSION_SETTINGS, as_json, parse_choices
+from texelflow.gpu_delegate.tuning.tuning_table import FUSION_SETTINGS, as_json, parse_choices
 
 MS = st.floats(0, 1e6)
 TILES = st.builds(Tile, st.integers(1, 8), st.integers(0, 8), st.tuples(*[st.integers(1, 64)] * 3), st.booleans())

@@ -16,14 +16,14 @@ from tests.gpu_delegate.plan.memory.test_offsets import collisions
 from texelflow.gpu_delegate.base.errors import DeviceError
 from texelflow.gpu_delegate.model.layout import aligned
 from texelflow.gpu_delegate.plan.memory.budget import BudgetSpent, SearchBudget
-from texelflow.gpu_delegate.plan.memory.exact_objects import MOST_SORTED_OUT, least_objects
+from texelflow.gpu_delegate.plan.memory.compared.exact_objects import MOST_SORTED_OUT, least_objects
 from texelflow.gpu_delegate.plan.memory.exact_offsets import offsets_within, shrunk
 from texelflow.gpu_delegate.plan.memory.local_search import local_search
 from texelflow.gpu_delegate.plan.memory.memory_bounds import lower_bound_bytes, objects_bound_bytes
 from texelflow.gpu_delegate.plan.memory.objects_in_order import naive_objects
 from texelflow.gpu_delegate.plan.memory.offsets import greedy_by_size, naive
 from texelflow.gpu_delegate.plan.memory.records import UsageRecord
-from texelflow.gpu_delegate.plan.memory.registry import strategy_of
+from texelflow.gpu_delegate.plan.memory.strategies import strategy_of
 
 NETWORKS = json.loads((Path(__file__).parents[3] / "data" / "memory_plans.json").read_text())["networks"]
 # At multiples of 4 no plan takes the 10 bytes that the bound gives: of each pair another one would have to be on top

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.gpu_delegate.plan.test_hazards import check_barriers
-from tests.helpers.sharing import outputs_by_plan
+from tests.helpers.sharing import outputs_by_plan, planned_anew
 from tests.model_files.sketch import Sketch
 from texelflow.gpu_delegate.device.device import SOFTWARE
 from texelflow.gpu_delegate.model.graph import Graph
@@ -17,7 +17,7 @@ from texelflow.gpu_delegate.plan.memory.memory_options import REWRITTEN, MemoryO
 from texelflow.gpu_delegate.plan.memory.order import least_peak
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.targets.gl.context import Context
-from texelflow.gpu_delegate.targets.glsl.compiled_graph import accesses_of, compile_graph, planned_anew, reordered_bytes
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import accesses_of, compile_graph, reordered_bytes
 
 Tasks = list[list[Access]]
 SIZE = 4  # the end of a buffer, of which tasks may write a part

@@ -17,10 +17,10 @@ from tests.model_files.sketch import Sketch
 from texelflow.gpu_delegate.device.device import HARDWARE, SOFTWARE, Device
 from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.plan.compile_options import CompileOptions
-from texelflow.gpu_delegate.plan.memory import registry
+from texelflow.gpu_delegate.plan.memory import strategies as registry
 from texelflow.gpu_delegate.plan.memory.memory_options import ARENA, REWRITTEN, MemoryOptions
 from texelflow.gpu_delegate.plan.memory.offsets import naive
-from texelflow.gpu_delegate.plan.memory.registry import STRATEGIES, Strategy
+from texelflow.gpu_delegate.plan.memory.strategies import STRATEGIES, Strategy
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.targets.gl.context import Context
 from texelflow.gpu_delegate.targets.gl.runtime import Program

@@ -10,15 +10,16 @@ from typing import Literal
 
 from ...base.errors import UsageError
 from ...base.wording import meant
+from .compared.exact_objects import exact_objects
+from .compared.objects_by_flow import min_cost_flow
 from .local_search import local_search
 from .memory_bounds import BytesBound, lower_bound_bytes, objects_bound_bytes
 from .memory_plan import MemoryPlan, Planner, end_to_end
-from .objects_by_flow import min_cost_flow
 from .objects_by_size import greedy_by_breadth_objects, greedy_by_size_improved, greedy_by_size_objects
 from .objects_in_order import equality, greedy_in_order, naive_objects
 from .offsets import greedy_by_breadth, greedy_by_size, naive
 from .records import UsageRecord
-from .smallest import exact_objects, exact_offsets, searched_offsets, smallest
+from .smallest import exact_offsets, searched_offsets, smallest
 from .strip_packing import strip_packing
 
 PlanKind = Literal["objects", "offsets"]

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from ...base.errors import DeviceError
-from .memory_bounds import objects_bound_bytes
-from .memory_plan import MemoryPlan
-from .object_times import ObjectTimes
-from .profiles import full_tasks, record_columns
-from .records import UsageRecord
+from ....base.errors import DeviceError
+from ..memory_bounds import objects_bound_bytes
+from ..memory_plan import MemoryPlan, Planner
+from ..object_times import ObjectTimes
+from ..profiles import full_tasks, record_columns
+from ..records import UsageRecord
+from ..smallest import EXACT_SECONDS
 
 MOST_SOLVED = 400  # tensors: each pair of them is an unknown
 MOST_SORTED_OUT = 4000  # tensors: each is compared with all others, at all tasks
@@ -123,3 +124,12 @@ def _plan(hard: Sequence[UsageRecord], leaders: dict[int, int], easy: Sequence[U
     for record in reversed(easy):
         objects.put(record, objects.best_by_size(record))
     return objects.plan()
+
+
+def exact_objects(planner: Planner) -> Planner:
+    """What EXACT_SECONDS of the solver make of a planner's plans. The planner raises DeviceError without scipy."""
+
+    def plan(records: Sequence[UsageRecord], alignment_bytes: int = 1) -> MemoryPlan:
+        return least_objects(records, planner(records, alignment_bytes), EXACT_SECONDS)
+
+    return plan

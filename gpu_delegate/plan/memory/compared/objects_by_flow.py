@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...base.errors import DeviceError
-from .memory_plan import MemoryPlan, in_objects
-from .profiles import record_columns
-from .records import UsageRecord
+from ....base.errors import DeviceError
+from ..memory_plan import MemoryPlan, in_objects
+from ..profiles import record_columns
+from ..records import UsageRecord
 
 MOST_TENSORS = 3000  # of which the costs take 72 MB, and the solver some seconds
 NO_SCIPY = "min-cost-flow needs scipy, which is not installed: pip install scipy"

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from .objects_in_order import by_first_task
+from texelflow.gpu_delegate.plan.memory.objects_in_order import by_first_task
 
 TextureSides = tuple[int, ...]
 

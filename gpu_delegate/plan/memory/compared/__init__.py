@@ -1,0 +1,1 @@
+"""Planners that no default uses: `--planner` and `bench memory` compare with them."""

@@ -164,7 +164,3 @@ def test_files_exist() -> None:
     )
     assert len(named) > 5
     assert [name for name in named if not (ROOT / name).exists()] == []
-
-
-def test_is_short() -> None:
-    assert len(README.splitlines()) < 150

@@ -1,0 +1,1 @@
+"""Tools for the developers of texelflow, which no user needs: measurements, counts and drawings of the code itself."""

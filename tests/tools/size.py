@@ -43,7 +43,8 @@ def size_of(file: Path) -> Size:
 def folder_of(file: Path) -> tuple[str, str]:
     """The row of the top level that a file counts for, and the folder below it."""
     top, *inside = file.relative_to(ROOT).parent.parts
-    if top == "tests" and inside and (ROOT / top / inside[0] / "__main__.py").exists() or inside[:1] == ["tools"]:
+    is_package = top == "tests" and bool(inside)
+    if is_package and (inside[0] == "tools" or (ROOT / top / inside[0] / "__main__.py").exists()):
         return _TOOLS, inside[0]
     return top, "/".join(inside[:2] if inside[:1] == ["targets"] else inside[:1]) or "."
 

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import numpy as np
 
 from texelflow.gpu_delegate.base.errors import UsageError
-from texelflow.gpu_delegate.delegate.io_binding import ProgramBorder
+from texelflow.gpu_delegate.delegate.io_binding import IoBinding
 from texelflow.gpu_delegate.delegate.repacking import RepackingPrograms
 from texelflow.gpu_delegate.delegate.synchronization import WaitType
 from texelflow.gpu_delegate.targets.gl.context import open_context
@@ -65,7 +65,7 @@ def measure_waits(program: Program, runs: int) -> tuple[WaitFigures, ...]:
                 one.run(counts=number >= _WARMUP)
     finally:
         for one in series:
-            one.border.release()
+            one.io.release()
         shaders.release()
     return tuple(one.figures() for one in series)
 
@@ -82,7 +82,7 @@ class _Series:
     def __post_init__(self) -> None:
         graph = self.program.compiled.source
         inputs, outputs = ([graph.tensors[t] for t in tensors] for tensors in (graph.inputs, graph.outputs))
-        self.border = ProgramBorder(self.program, self.shaders, self.wait_type)
+        self.io = IoBinding(self.program, self.shaders, self.wait_type)
         values = random_values([tensor.shape for tensor in inputs], [tensor.dtype for tensor in inputs])
         self.inputs = list(zip(graph.inputs, values, strict=True))
         self.outputs = [(tensor.index, np.empty(tensor.shape, tensor.dtype)) for tensor in outputs]
@@ -91,10 +91,10 @@ class _Series:
         """One inference. What has no wait is waited for outside the clock."""
         start = [clock() for clock in _CLOCKS]
         for tensor, values in self.inputs:
-            self.border.upload(tensor, values.ctypes.data, values.nbytes)
-        self.border.run()
+            self.io.upload(tensor, values.ctypes.data, values.nbytes)
+        self.io.run()
         if self.wait_type != "do-not-wait":
-            self.border.read_all([(tensor, values.ctypes.data, values.nbytes) for tensor, values in self.outputs])
+            self.io.read_all([(tensor, values.ctypes.data, values.nbytes) for tensor, values in self.outputs])
         taken_ms = tuple((clock() - at) * 1e3 for clock, at in zip(_CLOCKS, start, strict=True))
         self.program.context.gl.glFinish()
         if counts:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from texelflow.gpu_delegate.base.wording import counted, number_ranges
 from texelflow.gpu_delegate.model.graph import Graph, Opaque, Shape
-from texelflow.gpu_delegate.model.partition import border_bytes
+from texelflow.gpu_delegate.model.partition import crossing_bytes
 from texelflow.gpu_delegate.targets.glsl.compiled_partitions import CompiledPartitions
 
 _MOST_GROUPS = 4  # of operators, in a line
@@ -27,8 +27,8 @@ def borders(found: CompiledPartitions) -> tuple[Border, ...]:
         Border(
             tuple(graph.tensors[tensor].shape for tensor in partition.inputs),
             tuple(graph.tensors[tensor].shape for tensor in partition.outputs),
-            border_bytes(graph, partition.inputs),
-            border_bytes(graph, partition.outputs),
+            crossing_bytes(graph, partition.inputs),
+            crossing_bytes(graph, partition.outputs),
         )
         for partition in found.partitions
     )

@@ -11,7 +11,7 @@ from ..model.graph import Graph, Shape, Tensor
 from ..reading.resizing import read_resized
 from .bound_tensors import TensorBinding
 from .engine import DelegateEngine, LoadedPartition
-from .io_binding import ProgramBorder, array_at
+from .io_binding import IoBinding, array_at
 from .live_constants import with_constants_of
 from .native_tensors import memory_of, reshape, shape_at, tensor_at
 from .planning import KernelPlan
@@ -64,36 +64,36 @@ class DelegateKernel:
 
         `sources` are the partitions whose outputs some inputs are, which are not in that memory.
         """
-        border = self._ready().border
+        io = self._ready().io
         inputs = [index for index in self.plan.uploads if (index, False) not in self.bindings]
-        taken = [(index, sources[index].border_with(index)) for index in inputs if index in sources]
+        taken = [(index, sources[index].io_with(index)) for index in inputs if index in sources]
         uploads = [(index, *self._memory(context, index)) for index in inputs if index not in sources]
         downloads = [(index, *self._memory(context, index)) for index in self.plan.downloads if self._is_in_ram(index)]
 
         def work(_: object) -> None:
             for index, source in taken:
-                border.take(index, source)
+                io.take(index, source)
             for index, address, size_bytes in uploads:
-                border.upload(index, address, size_bytes)
-            border.run()
+                io.upload(index, address, size_bytes)
+            io.run()
             if downloads:
-                border.read_all(downloads)
+                io.read_all(downloads)
 
         self._has_values = False
         self._engine.call(work)
         self._has_values = True
         self._mark(context)
 
-    def border_with(self, index: int) -> ProgramBorder:
+    def io_with(self, index: int) -> IoBinding:
         """Where an output is after a run. Raises UsageError if there has been none."""
         if not self._has_values:
             raise UsageError(f"tensor {index} has no value: what computes it has not run since it was prepared")
-        return self._ready().border
+        return self._ready().io
 
     def fetch(self, index: int, found: TfLiteTensor) -> None:
         """Copy an output into TensorFlow Lite's memory. Raises UsageError if there is none."""
-        border, (address, size_bytes) = self.border_with(index), memory_of(found, self._tensor(index))
-        self._engine.call(lambda _: border.read(index, address, size_bytes))
+        io, (address, size_bytes) = self.io_with(index), memory_of(found, self._tensor(index))
+        self._engine.call(lambda _: io.read(index, address, size_bytes))
 
     def has(self, binding: TensorBinding) -> bool:
         """Whether it has an input, or an output, of that number."""
@@ -109,8 +109,8 @@ class DelegateKernel:
     def unbind(self, index: int) -> None:
         """From now on; nothing happens to a tensor that is not bound."""
         if self.bindings.pop((index, False), None) or self.bindings.pop((index, True), None):
-            border = self._ready().border
-            self._engine.call(lambda _: border.unbind(index))
+            io = self._ready().io
+            self._engine.call(lambda _: io.unbind(index))
             self._is_nan.discard(index)
 
     def release(self) -> None:
@@ -130,13 +130,13 @@ class DelegateKernel:
         self._file, self._loaded = file, loaded
 
     def _bind_loaded(self, binding: TensorBinding) -> None:
-        border, shape = self._ready().border, self._tensor(binding.index).shape
+        io, shape = self._ready().io, self._tensor(binding.index).shape
         if binding.shape not in (None, shape):
             raise UsageError(
                 f"tensor {binding.index} was bound for the shape {list(binding.shape)} and has {list(shape)} now; "
                 "unbind it before it is resized, and bind what fits afterwards"
             )
-        bind = border.bind_output if binding.is_output else border.bind_input
+        bind = io.bind_output if binding.is_output else io.bind_input
         self._engine.call(lambda _: bind(binding.index, binding.given, binding.layout))
 
     def _is_in_ram(self, index: int) -> bool:

@@ -17,7 +17,7 @@ from ..targets.gl.program_cache import ProgramCache
 from ..targets.gl.runtime import Program
 from ..targets.glsl.compiled_graph import CompiledGraph
 from ..tuning.store import tuned_device
-from .io_binding import ProgramBorder
+from .io_binding import IoBinding
 from .repacking import RepackingPrograms
 from .serialization import Serialization, SerializedFile
 from .synchronization import WaitType
@@ -27,7 +27,7 @@ _Result = TypeVar("_Result")
 
 
 class LoadedPartition:
-    """A partition in OpenGL: its program and its border."""
+    """A partition in OpenGL: its program and its I/O binding."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class LoadedPartition:
         """Raises DeviceError, UsageError for what the cache does not take."""
         self.program = Program(context, compiled, weights_cache=weights_cache)
         try:
-            self.border = ProgramBorder(self.program, shaders, wait_type)
+            self.io = IoBinding(self.program, shaders, wait_type)
         except BaseException:
             self.program.release()
             raise
@@ -52,7 +52,7 @@ class LoadedPartition:
 
     def release(self) -> None:
         """Free all GL objects; a second call does nothing."""
-        self.border.release()
+        self.io.release()
         self.program.release()
 
 
@@ -97,7 +97,7 @@ class DelegateEngine:
     @property
     def buffer_bytes(self) -> int:
         """Of the GL buffers of all partitions."""
-        return sum(loaded.program.buffer_bytes + loaded.border.buffer_bytes for loaded in self._loaded)
+        return sum(loaded.program.buffer_bytes + loaded.io.buffer_bytes for loaded in self._loaded)
 
     @property
     def count(self) -> int:

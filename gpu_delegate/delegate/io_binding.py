@@ -23,7 +23,7 @@ from ..targets.gl.runtime import Program
 from .gl_objects import Bound, BufferLayout, GlObject, bound_object
 from .repacking import RepackingPrograms
 from .synchronization import WaitType, wait_for_gpu
-from .tensor_binding import TensorBorder
+from .tensor_binding import TensorBinding
 
 _REPACKED = ("float32", *BYTE_DTYPES)
 
@@ -39,7 +39,7 @@ def array_at(address: int, size_bytes: int, tensor: Tensor) -> npt.NDArray[Any]:
     return np.ctypeslib.as_array((ctypes.c_ubyte * size_bytes).from_address(address)).view(dtype).reshape(tensor.shape)
 
 
-class ProgramBorder:
+class IoBinding:
     """The inputs and outputs of one Program. Use it only on the context's thread; release() frees it."""
 
     def __init__(self, program: Program, shaders: RepackingPrograms, wait_type: WaitType = "passive") -> None:
@@ -48,7 +48,7 @@ class ProgramBorder:
         self._context, self._gl = program.context, program.context.gl
         graph = program.compiled.graph
         self._tensors = {
-            tensor: TensorBorder(shaders, program.range_of(tensor), program.compiled.tensor(tensor))
+            tensor: TensorBinding(shaders, program.range_of(tensor), program.compiled.tensor(tensor))
             for tensor in dict.fromkeys((*graph.inputs, *graph.outputs))
         }
         self._way_out = WayOut(self._context)
@@ -74,9 +74,9 @@ class ProgramBorder:
         else:
             self._program.write(tensor, values, may_round=True)
 
-    def take(self, tensor: int, source: "ProgramBorder") -> None:
+    def take(self, tensor: int, source: "IoBinding") -> None:
         """An input from another program of this context, whose output it is. Raises UsageError for another shape."""
-        own, theirs = (border._program.compiled.tensor(tensor) for border in (self, source))
+        own, theirs = (io._program.compiled.tensor(tensor) for io in (self, source))
         if (own.shape, own.dtype) != (theirs.shape, theirs.dtype):
             raise UsageError(f"{own.name} is {own.dtype} {list(own.shape)}, not {theirs.dtype} {list(theirs.shape)}")
         self._tensors[tensor].copy_from(source._tensors[tensor])

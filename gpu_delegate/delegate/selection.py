@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from ..base.wording import counted, sized
 from ..model.graph import ABSENT, Graph, Node
-from ..model.partition import Partition, border_bytes
+from ..model.partition import Partition, crossing_bytes
 from ..ops.nodes import record_of
 from ..targets.glsl.compiled_graph import CompiledGraph
 from ..targets.glsl.compiled_partitions import CompiledPartitions, Select
@@ -124,8 +124,8 @@ def _balance(graph: Graph, partition: Partition, compiled: CompiledGraph, on_gpu
         len(partition.computed),
         once,
         sum(_operator_bytes(graph, graph.nodes[number]) for number in partition.computed),
-        border_bytes(graph, crossing - on_gpu),
-        border_bytes(graph, crossing & on_gpu),
+        crossing_bytes(graph, crossing - on_gpu),
+        crossing_bytes(graph, crossing & on_gpu),
         len(compiled.kernels),
         executed - once,
     )
@@ -142,7 +142,7 @@ def kept_on_gpu(graph: Graph, partitions: Iterable[Partition]) -> set[int]:
 
 def _operator_bytes(graph: Graph, node: Node) -> int:
     """What one operator reads and writes, constants included."""
-    return border_bytes(graph, (index for index in (*node.inputs, *node.outputs) if index != ABSENT))
+    return crossing_bytes(graph, (index for index in (*node.inputs, *node.outputs) if index != ABSENT))
 
 
 def _unpaid(found: CompiledPartitions, rates: DelegationRates) -> dict[int, str]:

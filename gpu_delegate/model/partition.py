@@ -73,7 +73,7 @@ def subgraph(graph: Graph, partition: Partition) -> Graph:
     )  # fmt: skip
 
 
-def border_bytes(graph: Graph, tensors: Iterable[int]) -> int:
+def crossing_bytes(graph: Graph, tensors: Iterable[int]) -> int:
     """The bytes of tensors as TensorFlow Lite has them, which are copied where they cross a border."""
     found = (graph.tensors[tensor] for tensor in tensors)
     return sum(math.prod(tensor.shape) * np.dtype(tensor.dtype).itemsize for tensor in found)

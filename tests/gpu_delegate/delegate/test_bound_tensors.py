@@ -12,7 +12,7 @@ import pytest
 import texelflow
 from tests.model_files.model_builder import ModelBuilder
 from texelflow.gpu_delegate.base.errors import UsageError
-from texelflow.gpu_delegate.delegate.io_binding import ProgramBorder
+from texelflow.gpu_delegate.delegate.io_binding import IoBinding
 from texelflow.gpu_delegate.targets.gl.context import Context
 
 Values = npt.NDArray[np.float32]
@@ -161,13 +161,13 @@ def test_what_only_partitions_read_stays_on_the_gpu(
 ) -> None:
     model, moved = Model(two_partitions(), gl, runtime), list[tuple[str, int]]()
     for name in ("take", "upload"):
-        real = getattr(ProgramBorder, name)
+        real = getattr(IoBinding, name)
 
-        def noted(border: ProgramBorder, tensor: int, *rest: Any, name: str = name, real: Any = real) -> None:
+        def noted(io: IoBinding, tensor: int, *rest: Any, name: str = name, real: Any = real) -> None:
             moved.append((name, tensor))
-            real(border, tensor, *rest)
+            real(io, tensor, *rest)
 
-        monkeypatch.setattr(ProgramBorder, name, noted)
+        monkeypatch.setattr(IoBinding, name, noted)
     inner = inner_tensor(model)
     for seed in range(2):
         moved.clear()

@@ -17,7 +17,7 @@ from tests.model_files.sparse import Traversal, encoded
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.device.device import SOFTWARE
 from texelflow.gpu_delegate.model.graph import Activated, Graph
-from texelflow.gpu_delegate.model.partition import border_bytes, partition_graph, subgraph
+from texelflow.gpu_delegate.model.partition import crossing_bytes, partition_graph, subgraph
 from texelflow.gpu_delegate.model.reasons import CONSTANT_OF_CPU, CONSTANT_OUTPUT
 from texelflow.gpu_delegate.ops.registry import OPS, SUPPORTED_OPS
 from texelflow.gpu_delegate.passes.verification import verify
@@ -122,7 +122,7 @@ def test_a_whole_model_is_one_partition_and_the_graph_itself() -> None:
     assert partition.nodes == tuple(range(len(graph.nodes)))
     assert (partition.inputs, partition.outputs) == (graph.inputs, graph.outputs)
     assert found.compiled[0].source is graph
-    assert border_bytes(graph, partition.inputs) == 72 * 88 * 3 * 4
+    assert crossing_bytes(graph, partition.inputs) == 72 * 88 * 3 * 4
 
 
 def test_the_example_of_every_op_runs_alone() -> None:

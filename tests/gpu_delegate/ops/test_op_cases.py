@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.helpers.borders import border_of, give, stored_bits, take
 from tests.helpers.engine import DEVICES, Floats, on_cpu, on_gpu, worst
+from tests.helpers.io_bindings import io_of, give, stored_bits, take
 from tests.model_files.graphs import GraphBuilder
 from tests.tables.op_vectors import (
     CUSTOM,
@@ -112,7 +112,7 @@ def test_tensors_lie_in_memory_as_the_originals_do(context: Context, case: Case)
     builder = GraphBuilder()
     x = builder.input(*values.shape)
     y = builder.node("ADD", [x, builder.constant(0.0)], values.shape, Activated())
-    with border_of(context, builder.graph(y)) as (program, border):
+    with io_of(context, builder.graph(y)) as (program, border):
         give(border, x, values)
         stored = stored_bits(context, program.range_of(x)).view(np.float32)
         lanes = wanted[..., : program.range_of(x).stride]  # a map of one channel has no lanes to spare

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.helpers.borders import product_graph
+from tests.helpers.io_bindings import product_graph
 from tests.model_files.graphs import GraphBuilder
 from texelflow.gpu_delegate.base.errors import UnsupportedError, UsageError
 from texelflow.gpu_delegate.device.device import SOFTWARE

@@ -1,4 +1,4 @@
-"""A graph goes in, its program behind a border comes out: for tests of how tensors get there and back."""
+"""A graph goes in, its program behind an I/O binding comes out: for tests of how tensors get there and back."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tests.model_files.graphs import GraphBuilder
-from texelflow.gpu_delegate.delegate.io_binding import ProgramBorder
+from texelflow.gpu_delegate.delegate.io_binding import IoBinding
 from texelflow.gpu_delegate.delegate.repacking import RepackingPrograms
 from texelflow.gpu_delegate.device.device import SOFTWARE, Device
 from texelflow.gpu_delegate.model.graph import Activated, Graph, Padding, Pool2D, Quantization, Shape, Steps, Tensor
@@ -20,15 +20,15 @@ from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
 
 
 @contextlib.contextmanager
-def border_of(context: Context, graph: Graph, device: Device = SOFTWARE) -> Iterator[tuple[Program, ProgramBorder]]:
-    """A program and its border; within it GL errors are none."""
+def io_of(context: Context, graph: Graph, device: Device = SOFTWARE) -> Iterator[tuple[Program, IoBinding]]:
+    """A program and its I/O binding; within it GL errors are none."""
     shaders = RepackingPrograms(context)
     with Program(context, compile_graph(graph, device)) as program:
-        border = ProgramBorder(program, shaders)
-        yield program, border
-        border.release()
+        io = IoBinding(program, shaders)
+        yield program, io
+        io.release()
     shaders.release()
-    context.check_errors("the border")
+    context.check_errors("the I/O binding")
 
 
 def product_graph(shape: Shape, dtype: str = "float32") -> Graph:
@@ -86,16 +86,16 @@ def numbers(shape: Shape, seed: int = 0) -> npt.NDArray[np.float32]:
     return np.asarray(np.random.default_rng(seed).normal(0, 100, shape), np.float32)
 
 
-def give(border: ProgramBorder, tensor: int, values: npt.NDArray[Any]) -> None:
+def give(io: IoBinding, tensor: int, values: npt.NDArray[Any]) -> None:
     """Upload an array."""
     held = np.ascontiguousarray(values)
-    border.upload(tensor, held.ctypes.data, held.nbytes)
+    io.upload(tensor, held.ctypes.data, held.nbytes)
 
 
-def take(border: ProgramBorder, tensor: int, like: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def take(io: IoBinding, tensor: int, like: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Read an output into an array of the same type and shape as another."""
     found = np.full_like(like, 77)
-    border.read(tensor, found.ctypes.data, found.nbytes)
+    io.read(tensor, found.ctypes.data, found.nbytes)
     return found
 
 

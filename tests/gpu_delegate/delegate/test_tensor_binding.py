@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.helpers.borders import (
-    border_of,
+from tests.helpers.io_bindings import (
     bytes_graph,
     give,
+    io_of,
     larger_of_neighbors,
     numbers,
     product_graph,
@@ -23,7 +23,7 @@ from tests.helpers.borders import (
 )
 from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.delegate.gl_objects import BufferLayout
-from texelflow.gpu_delegate.delegate.io_binding import ProgramBorder
+from texelflow.gpu_delegate.delegate.io_binding import IoBinding
 from texelflow.gpu_delegate.model.graph import Shape
 from texelflow.gpu_delegate.model.layout import map_shape
 from texelflow.gpu_delegate.model.packing import from_phwc4, phwc4
@@ -74,10 +74,10 @@ def test_a_texture_is_read_as_shaders_read_it(context: Context, dtype: str, chan
         stored, values = picture(dtype, components)
         wanted = values[None, :, :, :channels] * np.float32(3)
         texture = texture_of(context, stored, dtype)
-        with border_of(context, product_graph(wanted.shape)) as (_, border):
-            border.bind_input(0, texture)
-            border.run()
-            np.testing.assert_allclose(take(border, 2, wanted), wanted, rtol=3e-7 if dtype in MOST_CODE else 0)
+        with io_of(context, product_graph(wanted.shape)) as (_, io):
+            io.bind_input(0, texture)
+            io.run()
+            np.testing.assert_allclose(take(io, 2, wanted), wanted, rtol=3e-7 if dtype in MOST_CODE else 0)
         texture.release()
 
 
@@ -85,10 +85,10 @@ def test_a_texture_without_the_mipmaps_of_its_filter_is_read_all_the_same(contex
     stored, values = picture("f4", 4)
     texture = texture_of(context, stored, "f4")
     texture.filter = moderngl.LINEAR_MIPMAP_LINEAR, moderngl.LINEAR
-    with border_of(context, product_graph((HEIGHT, WIDTH, 4))) as (_, border):
-        border.bind_input(0, texture)
-        border.run()
-        np.testing.assert_array_equal(take(border, 2, values), values * np.float32(3))
+    with io_of(context, product_graph((HEIGHT, WIDTH, 4))) as (_, io):
+        io.bind_input(0, texture)
+        io.run()
+        np.testing.assert_array_equal(take(io, 2, values), values * np.float32(3))
     texture.release()
 
 
@@ -97,9 +97,9 @@ def test_what_a_texture_has_more_than_the_tensor_is_not_seen(context: Context) -
     stored = np.full((HEIGHT, WIDTH, 4), np.nan, np.float32)
     stored[..., :3] = values = numbers((HEIGHT, WIDTH, 3))
     texture = texture_of(context, stored, "f4")
-    with border_of(context, product_graph((HEIGHT, WIDTH, 3))) as (program, border):
-        border.bind_input(0, texture)
-        border.run()
+    with io_of(context, product_graph((HEIGHT, WIDTH, 3))) as (program, io):
+        io.bind_input(0, texture)
+        io.run()
         np.testing.assert_array_equal(program.read(0), values)
         lanes = stored_bits(context, program.range_of(0)).view(np.float32).reshape(-1, 4)
         np.testing.assert_array_equal(lanes[:, 3], 0)
@@ -118,10 +118,10 @@ def test_an_output_goes_to_a_texture(
     wanted = values[0] * np.float32(3)
     for components in (each for each in (1, 2, 4) if each >= channels):
         texture = context.mgl.texture((WIDTH, HEIGHT), components, dtype=dtype)
-        with border_of(context, product_graph(values.shape), device_of(context)) as (_, border):
-            border.bind_output(2, texture)
-            give(border, 0, values)
-            border.run()
+        with io_of(context, product_graph(values.shape), device_of(context)) as (_, io):
+            io.bind_output(2, texture)
+            give(io, 0, values)
+            io.run()
         found = in_texture(texture).astype(np.float64)
         if dtype == "f1":  # rounded to the nearest of 256 steps
             assert np.abs(found[..., :channels] - np.clip(wanted, 0, 1) * 255.0).max() <= 0.5 + 1e-4
@@ -139,15 +139,15 @@ def test_buffers_hold_inputs_and_outputs(context: Context, shape: Shape, layout:
     texels = phwc4(values.reshape(own.rows, own.width, own.channels)) if layout == "PHWC4" else values
     source = context.mgl.buffer(bytes(offset_bytes) + texels.tobytes())
     target = context.mgl.buffer(np.full(texels.size, 7, np.float32).tobytes())
-    with border_of(context, product_graph(shape)) as (_, border):
-        border.bind_input(0, (source.glo, offset_bytes), layout)
-        border.bind_output(2, target, layout)
+    with io_of(context, product_graph(shape)) as (_, io):
+        io.bind_input(0, (source.glo, offset_bytes), layout)
+        io.bind_output(2, target, layout)
         before = context.readback.calls
-        border.run()
+        io.run()
         assert context.readback.calls == before
         np.testing.assert_array_equal(in_buffer(target, shape, layout), values * np.float32(3))
         source.write(bytes(texels.nbytes), offset_bytes)  # each run reads again
-        border.run()
+        io.run()
         np.testing.assert_array_equal(in_buffer(target, shape, layout), np.zeros(shape))
     source.release()
     target.release()
@@ -156,7 +156,7 @@ def test_buffers_hold_inputs_and_outputs(context: Context, shape: Shape, layout:
 @pytest.mark.parametrize("layout", ["BHWC", "PHWC4"])
 def test_buffers_hold_bytes_or_steps(context: Context, layout: BufferLayout) -> None:
     graph, offset_bytes = bytes_graph([(1, 5, 7, 3), (1, 3, 4, 1), (1, 1, 1, 5)]), 20
-    with border_of(context, graph) as (program, border):
+    with io_of(context, graph) as (program, io):
         for tensor, output in zip(graph.inputs, graph.outputs, strict=True):
             own, values = graph.tensors[tensor], random_bytes(graph.tensors[tensor])
             wanted = larger_of_neighbors(values)
@@ -166,9 +166,9 @@ def test_buffers_hold_bytes_or_steps(context: Context, layout: BufferLayout) -> 
             source = context.mgl.buffer(bytes(offset_bytes) + inside)
             target = context.mgl.buffer(bytes([77]) * (size_bytes + 8))
             program.write(tensor, np.zeros_like(values))
-            border.bind_input(tensor, (source.glo, offset_bytes), layout)
-            border.bind_output(output, target, layout)
-            border.run()
+            io.bind_input(tensor, (source.glo, offset_bytes), layout)
+            io.bind_output(output, target, layout)
+            io.run()
             found = target.read()
             assert found[size_bytes:] == bytes([77]) * 8
             if layout == "BHWC":
@@ -176,8 +176,8 @@ def test_buffers_hold_bytes_or_steps(context: Context, layout: BufferLayout) -> 
             else:
                 steps = in_buffer(target, own.shape, layout)
                 np.testing.assert_array_equal(steps + zero_point_of(own), wanted)
-            border.unbind(tensor)
-            border.unbind(output)
+            io.unbind(tensor)
+            io.unbind(output)
             source.release()
             target.release()
 
@@ -188,17 +188,17 @@ def test_textures_of_bytes_hold_those_of_a_tensor_without_a_sign(context: Contex
     stored, _ = picture("f1", 4)
     texture, other = texture_of(context, stored, "f1"), texture_of(context, stored.astype("f4"), "f4")
     target = context.mgl.texture((WIDTH, HEIGHT), 4, dtype="f1")
-    with border_of(context, graph) as (_, border):
-        border.bind_input(unsigned, texture)
-        border.bind_output(graph.outputs[1], target)
-        border.run()
+    with io_of(context, graph) as (_, io):
+        io.bind_input(unsigned, texture)
+        io.bind_output(graph.outputs[1], target)
+        io.run()
         wanted = larger_of_neighbors(stored[None])[0]
         wanted[..., 3] = 255
         np.testing.assert_array_equal(in_texture(target), wanted)
         with pytest.raises(UsageError, match="t0 is int8, and textures have bytes without a sign; bind a buffer"):
-            border.bind_input(signed, texture)
+            io.bind_input(signed, texture)
         with pytest.raises(UsageError, match="t2: a texture has one of the formats R8, RG8, RGBA8, RGB8, not 0x8814"):
-            border.bind_input(unsigned, other)
+            io.bind_input(unsigned, other)
     for each in (texture, other, target):
         each.release()
 
@@ -208,19 +208,19 @@ def test_arrays_and_objects_side_by_side(context: Context) -> None:
     stored, values = picture("f4", 4)
     more, texture = numbers(shape), texture_of(context, stored, "f4")
     target = context.mgl.buffer(reserve=values.nbytes)
-    with border_of(context, two_graph(shape)) as (_, border):
-        border.bind_input(1, texture)
-        border.bind_output(2, target)
-        assert [border.is_bound(tensor) for tensor in range(4)] == [False, True, True, False]
-        give(border, 0, more)
-        border.run()
-        np.testing.assert_array_equal(take(border, 3, more), more - values)
+    with io_of(context, two_graph(shape)) as (_, io):
+        io.bind_input(1, texture)
+        io.bind_output(2, target)
+        assert [io.is_bound(tensor) for tensor in range(4)] == [False, True, True, False]
+        give(io, 0, more)
+        io.run()
+        np.testing.assert_array_equal(take(io, 3, more), more - values)
         np.testing.assert_array_equal(in_buffer(target, shape, "BHWC"), more + values)
-        border.unbind(1)
-        border.unbind(2)
-        give(border, 1, more)
-        border.run()
-        np.testing.assert_array_equal(take(border, 2, more), more + more)
+        io.unbind(1)
+        io.unbind(2)
+        give(io, 1, more)
+        io.run()
+        np.testing.assert_array_equal(take(io, 2, more), more + more)
         np.testing.assert_array_equal(in_buffer(target, shape, "BHWC"), more + values)  # as it was left
     texture.release()
     target.release()
@@ -248,11 +248,11 @@ WRONG: dict[str, tuple[Callable[[moderngl.Context], Any], str]] = {
 
 @pytest.mark.parametrize(("make", "complaint"), WRONG.values(), ids=WRONG.keys())
 def test_what_does_not_fit_is_refused(context: Context, make: Callable[..., Any], complaint: str) -> None:
-    with border_of(context, product_graph((1, HEIGHT, WIDTH, 3))) as (_, border):
+    with io_of(context, product_graph((1, HEIGHT, WIDTH, 3))) as (_, io):
         wrong = make(context.mgl)
         with pytest.raises(UsageError, match=complaint):
-            border.bind_input(0, wrong)
-        assert not border.is_bound(0)
+            io.bind_input(0, wrong)
+        assert not io.is_bound(0)
         if hasattr(wrong, "release"):
             wrong.release()
 
@@ -262,41 +262,41 @@ def test_an_output_needs_a_format_that_shaders_write(context: Context, component
     texture = context.mgl.texture((WIDTH, HEIGHT), components, dtype=dtype)
     complaint = "t2: a texture has one of the formats R8, RG8, RGBA8, R16F"
     with (
-        border_of(context, product_graph((HEIGHT, WIDTH, 3))) as (_, border),
+        io_of(context, product_graph((HEIGHT, WIDTH, 3))) as (_, io),
         pytest.raises(UsageError, match=complaint),
     ):
-        border.bind_output(2, texture)
+        io.bind_output(2, texture)
     texture.release()
 
 
 def test_other_misuse_is_refused(context: Context) -> None:
     texture = context.mgl.texture((WIDTH, HEIGHT), 4)
-    with border_of(context, product_graph((2, HEIGHT, WIDTH, 3))) as (_, border):
+    with io_of(context, product_graph((2, HEIGHT, WIDTH, 3))) as (_, io):
         with pytest.raises(UsageError, match="is a batch of 2: a texture holds one picture"):
-            border.bind_input(0, texture)
-        for bind, tensor in ((border.bind_input, 2), (border.bind_input, 9), (border.bind_output, 0)):
+            io.bind_input(0, texture)
+        for bind, tensor in ((io.bind_input, 2), (io.bind_input, 9), (io.bind_output, 0)):
             with pytest.raises(UsageError, match=f"tensor {tensor} is no (in|out)put"):
                 bind(tensor, texture)
         with pytest.raises(UsageError, match="a texture has no layout"):
-            border.bind_input(0, texture, "PHWC4")
+            io.bind_input(0, texture, "PHWC4")
         with pytest.raises(UsageError, match="layout is BHWC or PHWC4, not 'NCHW'"):
-            border.bind_input(0, texture, "NCHW")  # type: ignore[arg-type]
-        border.unbind(0)
+            io.bind_input(0, texture, "NCHW")  # type: ignore[arg-type]
+        io.unbind(0)
     other = product_graph((3, 5), "int32")
-    with border_of(context, other) as (_, border), pytest.raises(UsageError, match="t0 is int32: only tensors of"):
-        border.bind_input(0, texture)
+    with io_of(context, other) as (_, io), pytest.raises(UsageError, match="t0 is int32: only tensors of"):
+        io.bind_input(0, texture)
     texture.release()
 
 
 def test_an_object_of_another_context_is_refused(context: Context) -> None:
-    with border_of(context, product_graph((HEIGHT, WIDTH, 3))) as (_, border):
+    with io_of(context, product_graph((HEIGHT, WIDTH, 3))) as (_, io):
         other = moderngl.create_context(standalone=True, **EGL)
         with other:
             objects = other.texture((WIDTH, HEIGHT), 4), other.buffer(reserve=4096)
         context.make_current()
         for given in objects:
             with pytest.raises(UsageError, match="of another OpenGL context than the delegate's; make the delegate"):
-                border.bind_input(0, given)
+                io.bind_input(0, given)
         other.release()
         context.make_current()
 
@@ -305,26 +305,26 @@ def test_an_object_that_is_gone_is_refused_when_it_is_bound_and_when_it_is_used(
     def objects() -> list[Any]:
         return [context.mgl.texture((WIDTH, HEIGHT), 4), context.mgl.buffer(reserve=420)]
 
-    with border_of(context, product_graph((HEIGHT, WIDTH, 3))) as (_, border):
+    with io_of(context, product_graph((HEIGHT, WIDTH, 3))) as (_, io):
         for given in objects():
             given.release()
             with pytest.raises(UsageError, match=r"t0 is bound to a (Texture|Buffer) that has been released"):
-                border.bind_input(0, given)
-        for bind, tensor in ((border.bind_input, 0), (border.bind_output, 2)):
+                io.bind_input(0, given)
+        for bind, tensor in ((io.bind_input, 0), (io.bind_output, 2)):
             for given in objects():
                 bind(tensor, given)
-                border.run()
+                io.run()
                 given.release()
-                assert_run_fails(border, f"t{tensor} is bound to a (Texture|Buffer) that has been released")
-                border.unbind(tensor)
+                assert_run_fails(io, f"t{tensor} is bound to a (Texture|Buffer) that has been released")
+                io.unbind(tensor)
         named = context.mgl.buffer(reserve=420)
-        border.bind_input(0, (named.glo, 0))
+        io.bind_input(0, (named.glo, 0))
         named.orphan(400)
-        assert_run_fails(border, "takes 420 bytes as BHWC, the buffer has 400")
+        assert_run_fails(io, "takes 420 bytes as BHWC, the buffer has 400")
         named.release()
-        assert_run_fails(border, "t0: there is no buffer")
+        assert_run_fails(io, "t0: there is no buffer")
 
 
-def assert_run_fails(border: ProgramBorder, complaint: str) -> None:
+def assert_run_fails(io: IoBinding, complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint):
-        border.run()
+        io.run()

@@ -8,10 +8,10 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from tests.helpers.borders import (
-    border_of,
+from tests.helpers.io_bindings import (
     bytes_graph,
     give,
+    io_of,
     larger_of_neighbors,
     numbers,
     product_graph,
@@ -22,7 +22,7 @@ from tests.helpers.borders import (
 )
 from tests.model_files.graphs import GraphBuilder
 from texelflow.gpu_delegate.base.errors import UsageError
-from texelflow.gpu_delegate.delegate.io_binding import ProgramBorder
+from texelflow.gpu_delegate.delegate.io_binding import IoBinding
 from texelflow.gpu_delegate.delegate.repacking import RepackingPrograms
 from texelflow.gpu_delegate.delegate.synchronization import WaitType
 from texelflow.gpu_delegate.device.device import SOFTWARE, Device
@@ -76,15 +76,15 @@ def test_what_is_uploaded_and_read_is_what_the_engine_writes_and_reads(cramped: 
         program.write(0, values)
         program.run()
         stored, wanted = stored_bits(cramped, place), program.read(2)
-        border = ProgramBorder(program, shaders)
+        io = IoBinding(program, shaders)
         for given in (more, values):  # what lay there does not matter, nor what a first run leaves
             fill_with_nan(cramped, place)
-            give(border, 0, given)
-            border.run()
-            found = take(border, 2, given)
+            give(io, 0, given)
+            io.run()
+            found = take(io, 2, given)
         np.testing.assert_array_equal(stored_bits(cramped, place), stored)
         np.testing.assert_array_equal(found.view(np.uint32), wanted.view(np.uint32))
-        border.release()
+        io.release()
     shaders.release()
 
 
@@ -100,47 +100,47 @@ def test_bytes_become_steps_and_come_back(cramped: Context) -> None:
     given = {tensor: random_bytes(graph.tensors[tensor]) for tensor in graph.inputs}
     shaders = RepackingPrograms(cramped)
     with Program(cramped, compile_graph(graph, kernels_for(cramped))) as program:
-        border = ProgramBorder(program, shaders)
+        io = IoBinding(program, shaders)
         outputs = [np.full_like(values, 77) for values in given.values()]
         for tensor, values in given.items():
             program.write(tensor, values)
             np.testing.assert_array_equal(program.read(tensor), values)
             stored = stored_bits(cramped, program.range_of(tensor))
             fill_with_nan(cramped, program.range_of(tensor))
-            give(border, tensor, values)
+            give(io, tensor, values)
             np.testing.assert_array_equal(stored_bits(cramped, program.range_of(tensor)), stored)
-        border.run()
+        io.run()
         held = zip(graph.outputs, outputs, strict=True)
-        border.read_all([(tensor, found.ctypes.data, found.nbytes) for tensor, found in held])
+        io.read_all([(tensor, found.ctypes.data, found.nbytes) for tensor, found in held])
         for output, values, found in zip(graph.outputs, given.values(), outputs, strict=True):
             np.testing.assert_array_equal(found, larger_of_neighbors(values))
             np.testing.assert_array_equal(program.read(output), found)
-        border.release()
+        io.release()
     shaders.release()
     cramped.check_errors("bytes")
 
 
 def test_large_tensors_take_several_work_groups(cramped: Context) -> None:
     values = numbers((1, 67, 131, 5))
-    with border_of(cramped, product_graph(values.shape), kernels_for(cramped)) as (_, border):
-        give(border, 0, values)
-        border.run()
-        np.testing.assert_array_equal(take(border, 2, values), values * np.float32(3))
+    with io_of(cramped, product_graph(values.shape), kernels_for(cramped)) as (_, io):
+        give(io, 0, values)
+        io.run()
+        np.testing.assert_array_equal(take(io, 2, values), values * np.float32(3))
 
 
 def test_several_inputs_and_outputs(context: Context) -> None:
     a, b = numbers((1, 5, 3, 7)), numbers((1, 5, 3, 7), 1)
-    with border_of(context, two_graph(a.shape)) as (_, border):
-        give(border, 1, b)
-        give(border, 0, a)
-        border.run()
+    with io_of(context, two_graph(a.shape)) as (_, io):
+        give(io, 1, b)
+        give(io, 0, a)
+        io.run()
         added, subtracted = np.empty_like(a), np.empty_like(a)
-        border.read_all([(2, added.ctypes.data, a.nbytes), (3, subtracted.ctypes.data, a.nbytes)])
+        io.read_all([(2, added.ctypes.data, a.nbytes), (3, subtracted.ctypes.data, a.nbytes)])
         np.testing.assert_array_equal(added, a + b)
         np.testing.assert_array_equal(subtracted, a - b)
-        give(border, 1, a)
-        border.run()
-        np.testing.assert_array_equal(take(border, 3, a), a - a)
+        give(io, 1, a)
+        io.run()
+        np.testing.assert_array_equal(take(io, 3, a), a - a)
 
 
 @pytest.mark.parametrize("wait_type", get_args(WaitType))
@@ -148,48 +148,48 @@ def test_what_goes_to_ram_is_waited_for_in_every_way(context: Context, wait_type
     values = numbers((1, 9, 5, 3))
     shaders = RepackingPrograms(context)
     with Program(context, compile_graph(product_graph(values.shape), SOFTWARE)) as program:
-        border = ProgramBorder(program, shaders, wait_type)
-        give(border, 0, values)
-        border.run()
-        np.testing.assert_array_equal(take(border, 2, values), values * np.float32(3))
-        border.release()
+        io = IoBinding(program, shaders, wait_type)
+        give(io, 0, values)
+        io.run()
+        np.testing.assert_array_equal(take(io, 2, values), values * np.float32(3))
+        io.release()
     shaders.release()
 
 
 def test_a_plain_output_is_read_as_it_is(context: Context) -> None:
     values = numbers((1, 5, 7, 1))
-    with border_of(context, product_graph(values.shape)) as (program, border):
+    with io_of(context, product_graph(values.shape)) as (program, io):
         assert program.output.storage == PLAIN
-        give(border, 0, values)
-        border.run()
-        np.testing.assert_array_equal(take(border, 2, values), values * np.float32(3))
+        give(io, 0, values)
+        io.run()
+        np.testing.assert_array_equal(take(io, 2, values), values * np.float32(3))
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int32", "float16"])
 def test_other_types(context: Context, dtype: str) -> None:
     values = np.asarray(np.random.default_rng(0).integers(0, 2 if dtype == "bool" else 500, (3, 5))).astype(dtype)
-    with border_of(context, product_graph((3, 5), dtype)) as (_, border):
-        give(border, 0, values)
-        border.run()
-        np.testing.assert_array_equal(take(border, 2, values), (values.astype(np.float64) * 3).astype(dtype))
+    with io_of(context, product_graph((3, 5), dtype)) as (_, io):
+        give(io, 0, values)
+        io.run()
+        np.testing.assert_array_equal(take(io, 2, values), (values.astype(np.float64) * 3).astype(dtype))
 
 
 def test_what_cannot_be_taken_is_refused(context: Context) -> None:
     values = numbers((2, 3))
-    with border_of(context, product_graph((2, 3))) as (_, border):
+    with io_of(context, product_graph((2, 3))) as (_, io):
         for size_bytes in (0, 20, 28):
             with pytest.raises(UsageError, match=r"t0 \[2, 3\] takes 24 bytes, not"):
-                border.upload(0, values.ctypes.data, size_bytes)
+                io.upload(0, values.ctypes.data, size_bytes)
             with pytest.raises(UsageError, match=r"t2 \[2, 3\] takes 24 bytes, not"):
-                border.read(2, values.ctypes.data, size_bytes)
+                io.read(2, values.ctypes.data, size_bytes)
         with pytest.raises(UsageError, match="t0 has no memory"):
-            border.upload(0, 0, 24)
+            io.upload(0, 0, 24)
         for wrong in (np.nan, np.inf, -np.inf):
             values[1, 2] = wrong
             with pytest.raises(UsageError, match="t0 takes finite numbers"):
-                give(border, 0, values)
+                give(io, 0, values)
         values[1, 2] = 3e38  # finite, though its square is not
-        give(border, 0, values)
+        give(io, 0, values)
 
 
 def test_integers_that_float32_does_not_have_are_rounded(context: Context) -> None:
@@ -197,10 +197,10 @@ def test_integers_that_float32_does_not_have_are_rounded(context: Context) -> No
     g = GraphBuilder()
     cast = g.node("CAST", [g.input(3, dtype="int32")], (3,), Cast("int32", "float32"))
     values = np.array([(1 << 24) + 1, -(1 << 30) - 1, 7], np.int32)
-    with border_of(context, g.graph(cast)) as (_, border):
-        give(border, 0, values)
-        border.run()
-        np.testing.assert_array_equal(take(border, cast, values.astype(np.float32)), values.astype(np.float32))
+    with io_of(context, g.graph(cast)) as (_, io):
+        give(io, 0, values)
+        io.run()
+        np.testing.assert_array_equal(take(io, cast, values.astype(np.float32)), values.astype(np.float32))
 
 
 CHAINS = MappingProxyType({"both in PHWC4": (1, 5, 4, 7), "from a plain one": (1, 7, 5, 1), "vectors": (6,)})
@@ -214,13 +214,13 @@ def test_one_program_hands_its_output_to_the_next(context: Context, shape: Shape
     constant, middle = g.constant(0.5), g.tensor(shape)
     first = g.input(*shape)
     g.nodes.append(Node("MUL", (first, constant), (middle,), Activated(), 0))
-    with border_of(context, g.graph(middle)) as (_, one):
+    with io_of(context, g.graph(middle)) as (_, one):
         h = GraphBuilder()
         h.constant(0.25)
         h.inputs.append(middle)
         h.tensors[middle] = g.tensors[middle]
         last = h.node("MUL", [middle, 0], shape, Activated())
-        with border_of(context, h.graph(last)) as (second, two):
+        with io_of(context, h.graph(last)) as (second, two):
             fill_with_nan(context, second.range_of(middle))
             before = context.readback.calls
             give(one, first, values)
@@ -235,6 +235,6 @@ def test_only_a_tensor_of_the_same_shape_is_handed_over(context: Context) -> Non
     complaint = r"t2 is float32 \[1, 3, 4, 6\], not float32 \[1, 3, 4, 5\]"
     graphs = product_graph((1, 3, 4, 5)), two_graph((1, 3, 4, 6))
     with contextlib.ExitStack() as stack:
-        (_, one), (_, two) = (stack.enter_context(border_of(context, graph)) for graph in graphs)
+        (_, one), (_, two) = (stack.enter_context(io_of(context, graph)) for graph in graphs)
         stack.enter_context(pytest.raises(UsageError, match=complaint))
         two.take(2, one)

@@ -1,11 +1,13 @@
 """The shape of the source itself: who may import what, that no file grows without end, and where tests lie."""
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.tools.layers import LAYERS, imported, imports_among, layer_of
 
 ROOT = Path(__file__).parents[2]
 ENGINE = sorted((ROOT / "gpu_delegate").rglob("*.py"))
@@ -15,60 +17,11 @@ MAY_IMPORT_MODERNGL = {  # where contexts are made, and where a caller's context
     *("delegate/delegate.py", "delegate/worker.py", "delegate/gl_objects.py"),
 }
 MOST_LINES = 800
-# Folders from the ground up: each imports those in lines above its own, and none beside it in its line.
-LAYERS: Mapping[str, Sequence[Sequence[str]]] = {
-    "gpu_delegate": (
-        ("base",),
-        ("model",),
-        ("device",),
-        ("code",),
-        ("ops",),
-        ("passes",),
-        ("reading", "plan"),
-        ("kernels",),
-        ("targets/glsl",),
-        ("targets/llvm",),
-        ("targets/gl",),
-        ("saving",),
-        ("programs",),
-        ("cpu",),
-        ("tuning",),
-        ("delegate", "cases"),
-    ),
-    "app": (
-        ("picture",),
-        ("models", "media"),
-        ("frame", "capture"),
-        ("settings",),
-        ("outputs", "overlay"),
-        ("window",),
-        ("session",),
-        ("live", "replay", "advice"),
-        ("archive",),
-        ("verbs",),
-        ("bench",),
-    ),
-}
 OF_TARGETS = {"glsl", "gl", "opengl", "llvm", "llvmlite"}  # words of names that nothing in front of targets imports
 SAME_PROTOCOL = {
     "main",  # what runs when Python is started with a module
     "Program",  # the public class holds one of the engine's, and does the same on a thread of its own
 }
-
-
-def imported(file: Path) -> Iterator[str]:
-    """Full names of all modules that a file imports, anywhere in it, and of what it takes from them.
-
-    Those of the repository are its own paths: gpu_delegate.targets.gl.context.Context.
-    """
-    package = file.relative_to(ROOT).parent.parts
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name.removeprefix("texelflow.") for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            above = package[: len(package) - node.level + 1] if node.level else ()
-            module = ".".join((*above, *filter(None, [node.module]))).removeprefix("texelflow.")
-            yield from (f"{module}.{alias.name}" for alias in node.names)
 
 
 def top_levels(file: Path) -> set[str]:
@@ -108,55 +61,25 @@ def test_a_name_has_one_meaning() -> None:
     assert not twice
 
 
-def file_of(name: str) -> Path | None:
-    """The file of the repository that a full name is in: a module, or something that it defines."""
-    parts = name.split(".")
-    for count in range(len(parts), 0, -1):
-        path = ROOT.joinpath(*parts[:count])
-        if path.with_suffix(".py").is_file():
-            return path.with_suffix(".py")
-        if (path / "__init__.py").is_file():
-            return path / "__init__.py"
-    return None
-
-
-@cache
-def imports_among(top: str) -> Mapping[Path, frozenset[Path]]:
-    """By file of a top-level folder, the files of it that it imports, for types and in functions, too."""
-    files = [file for file in sorted((ROOT / top).rglob("*.py")) if file.parent.name != "api"]
-    found = {file: {file_of(name) for name in imported(file) if name.split(".")[0] == top} for file in files}
-    return {file: frozenset(path for path in paths if path and path != file) for file, paths in found.items()}
-
-
-def layer_of(file: Path) -> tuple[int, str] | None:
-    """How far up a file stands and the layer that it is in; None for those beside the folders."""
-    top, *inside = file.relative_to(ROOT).parent.parts
-    places = ["/".join(inside[:count]) for count in range(len(inside), 0, -1)]
-    for floor, layers in enumerate(LAYERS[top]):
-        if found := [place for place in places if place in layers]:
-            return floor, found[0]
-    return None
-
-
-@pytest.mark.parametrize("top", LAYERS)
-def test_no_import_runs_upward(top: str) -> None:
+@pytest.mark.parametrize("folder", LAYERS)
+def test_no_import_runs_upward(folder: str) -> None:
     """A layer may use itself and those before it, also where only types are meant: whoever reads one needs no other."""
-    layers = {layer for line in LAYERS[top] for layer in line}
-    folders = {path.parent.relative_to(ROOT / top).as_posix() for path in (ROOT / top).rglob("__init__.py")}
-    others = {
-        name for name in folders - {".", "api"} if not any(f"{name}/".startswith(f"{layer}/") for layer in layers)
-    }
-    assert others <= {layer.partition("/")[0] for layer in layers}, "a folder has no place in the order"
-    assert layers <= folders
-    for file, used in imports_among(top).items():
-        own = layer_of(file)
+    layers = {layer for line in LAYERS[folder] for layer in line}
+    packages = {path.parent for path in (ROOT / folder).rglob("__init__.py")} - {ROOT / folder, ROOT / "app" / "api"}
+    assert layers <= {path.relative_to(ROOT / folder).as_posix() for path in packages}
+    around = {ROOT / folder / layer.rpartition("/")[0] for layer in layers}
+    assert not [path for path in packages - around if layer_of(path / "x.py", folder) is None], "no place in the order"
+    for file, used in imports_among(folder.partition("/")[0]).items():
+        own = layer_of(file, folder)
         for other in used if own else ():
-            layer = layer_of(other)
+            layer = layer_of(other, folder)
+            beside = other.parent == ROOT / folder and other.name != "__init__.py" and "/" in folder
+            assert not beside, f"{file.relative_to(ROOT)} imports {other.relative_to(ROOT)}, which is above"
             if own and layer and own != layer:
                 assert layer[0] < own[0], f"{file.relative_to(ROOT)} imports {other.relative_to(ROOT)}"
 
 
-@pytest.mark.parametrize("top", LAYERS)
+@pytest.mark.parametrize("top", ["gpu_delegate", "app"])
 def test_no_files_import_each_other_in_a_circle(top: str) -> None:
     uses = {file: set(used) for file, used in imports_among(top).items()}
     while uses:
@@ -166,6 +89,14 @@ def test_no_files_import_each_other_in_a_circle(top: str) -> None:
             break
         uses = {file: used for file, used in uses.items() if file not in free}
     assert not uses, sorted(str(file.relative_to(ROOT)) for file in uses)
+
+
+def test_the_guide_tells_the_layers_in_their_order() -> None:
+    rows = re.findall(r"^\| (`[^|]+/`) \|", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.M)
+    told = [
+        re.findall(r"`([\w/]+)/`", row) for row in rows if not row.startswith(("`gpu_delegate", "`app", "`shaders"))
+    ]
+    assert told[: len(LAYERS["gpu_delegate"])] == [list(line) for line in LAYERS["gpu_delegate"]]
 
 
 def test_plans_and_kernels_are_of_no_language() -> None:

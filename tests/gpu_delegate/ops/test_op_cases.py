@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.engine import DEVICES, Floats, on_cpu, on_gpu, worst
-from tests.helpers.io_bindings import io_of, give, stored_bits, take
+from tests.helpers.io_bindings import give, io_of, stored_bits, take
 from tests.model_files.graphs import GraphBuilder
 from tests.tables.op_vectors import (
     CUSTOM,

@@ -23,7 +23,7 @@ from ..targets.gl.runtime import Program
 from .gl_objects import Bound, BufferLayout, GlObject, bound_object
 from .repacking import RepackingPrograms
 from .synchronization import WaitType, wait_for_gpu
-from .tensor_binding import TensorBinding
+from .tensor_binding import TensorIoBinding
 
 _REPACKED = ("float32", *BYTE_DTYPES)
 
@@ -48,7 +48,7 @@ class IoBinding:
         self._context, self._gl = program.context, program.context.gl
         graph = program.compiled.graph
         self._tensors = {
-            tensor: TensorBinding(shaders, program.range_of(tensor), program.compiled.tensor(tensor))
+            tensor: TensorIoBinding(shaders, program.range_of(tensor), program.compiled.tensor(tensor))
             for tensor in dict.fromkeys((*graph.inputs, *graph.outputs))
         }
         self._way_out = WayOut(self._context)

@@ -44,7 +44,7 @@ class _Staging:
     texture: int
 
 
-class TensorBinding:
+class TensorIoBinding:
     """One tensor. Use it only on the context's thread; release() frees what it has made."""
 
     def __init__(self, shaders: RepackingPrograms, place: TensorRange, tensor: Tensor) -> None:
@@ -73,7 +73,7 @@ class TensorBinding:
         write_buffer(self._context, self._array_target(), values.ctypes.data)
         self._pack()
 
-    def copy_from(self, source: "TensorBinding") -> None:
+    def copy_from(self, source: "TensorIoBinding") -> None:
         """From the same tensor of another program in this context."""
         if source.place.storage == self.place.storage:
             self._copy(source.place, self.place)

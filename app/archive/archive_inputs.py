@@ -8,13 +8,13 @@ from pathlib import Path
 
 from texelflow.gpu_delegate.base.errors import TexelflowError
 
+from .failures import StoppedError
 from .fetching import InputCache
 from .inputs import InputListing
 from .jobs import ArchiveInput, Cut, PieceDone
 from .manifest_index import ManifestIndex
 from .manifest_lines import RunMark
 from .options import ArchiveOptions
-from .rendering import StoppedError
 from .result_files import holds_what_was_made
 from .results import SkippedInput
 from .resume import to_be_done

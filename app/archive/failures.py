@@ -22,6 +22,10 @@ _OF_DISKS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM,
 _LONGEST = 500  # characters of a reason
 
 
+class StoppedError(Exception):
+    """Somebody asked for an end."""
+
+
 class MachineError(TexelflowError):
     """This machine lacks something that others may have."""
 

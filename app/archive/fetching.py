@@ -20,11 +20,10 @@ from texelflow.gpu_delegate.base.errors import MediaError
 from ..console import one_line
 from ..media.growing_file import DISK_FULL_ERRORS
 from ..threads import ThreadCall
-from .failures import MachineError, failure_reason
+from .failures import MachineError, StoppedError, failure_reason
 from .fetch_cache import CachedFile, EndedError, FetchCache, NoRoomError
 from .input_files import HeldInput, held_file
 from .jobs import ArchiveInput
-from .rendering import StoppedError
 from .stores import SCHEMES
 
 FETCH_FOLDER = "archive"  # in texelflow's cache folder

@@ -16,6 +16,7 @@ from texelflow.gpu_delegate.base.errors import MediaError, TexelflowError, Usage
 
 from ..console import one_line
 from ..media.pipe import PIPE
+from .failures import StoppedError
 from .fetching import local_path
 from .file_patterns import FilePattern, fixed_folder, has_pattern
 from .folder_search import RESULTS, FolderSearch, FoundFile
@@ -23,7 +24,6 @@ from .jobs import ArchiveInput
 from .listing_thread import NOTHING_YET_S, ListingThread
 from .measuring import measured
 from .path_lists import LIST_ENDINGS, PathList
-from .rendering import StoppedError
 from .result_names import MEDIA_ENDINGS, KnownNames, NameBook, hashed_text
 from .stores import FolderStore, LocalStore, StoreEntry, is_address, store_of
 

@@ -19,15 +19,12 @@ from ..replay.options import ReplayOptions
 from ..replay.replay import replay
 from ..replay.targets import OutputFormat
 from ..settings.settings import Settings
+from .failures import StoppedError
 from .jobs import Agreement, FrameRange
 
 MASKS = "masks"
 PICTURE = "out"
 _OF_RESULTS: Mapping[str, str] = MappingProxyType({PICTURE: "", MASKS: ".masks"})  # what is added to an input's name
-
-
-class StoppedError(Exception):
-    """Somebody asked for an end."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from ..media.piece_source import FrameIndex, UnfitPieceError, index_frames
 from ..replay.engine import ReplayEngine
 from ..replay.made_by import made_of
 from .cutting import cut_frames, why_frames_stay_whole, why_kind_stays_whole
-from .failures import InputError, MachineError, failure_of, failure_reason
+from .failures import InputError, MachineError, StoppedError, failure_of, failure_reason
 from .fetching import InputCache
 from .input_files import HeldInput
 from .jobs import (
@@ -35,7 +35,7 @@ from .jobs import (
     RenderPiece,
 )
 from .placing import PlaceRules, place_results
-from .rendering import PICTURE, Rendered, Rendering, SilentConsole, StoppedError
+from .rendering import PICTURE, Rendered, Rendering, SilentConsole
 from .versions import own_versions, versions_differ
 from .work_folder import piece_name, work_folder
 from .worker_config import WorkerConfig

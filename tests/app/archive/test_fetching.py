@@ -14,10 +14,9 @@ import pytest
 
 from tests.helpers.waiting import PATIENCE_S, until
 from texelflow.app.archive import fetch_cache, fetching
-from texelflow.app.archive.failures import MachineError
+from texelflow.app.archive.failures import MachineError, StoppedError
 from texelflow.app.archive.fetching import InputCache, local_path
 from texelflow.app.archive.jobs import ArchiveInput
-from texelflow.app.archive.rendering import StoppedError
 from texelflow.app.stale_files import locked
 from texelflow.gpu_delegate.base.errors import MediaError
 

@@ -13,6 +13,7 @@ import pytest
 from tests.helpers.archive_jobs import WHOLE, an_input
 from tests.helpers.waiting import PATIENCE_S, until
 from texelflow.app.archive.archive_inputs import ArchiveInputs
+from texelflow.app.archive.failures import StoppedError
 from texelflow.app.archive.figures import ArchiveFigures
 from texelflow.app.archive.folder_search import FoundFile
 from texelflow.app.archive.inputs import InputListing
@@ -20,7 +21,6 @@ from texelflow.app.archive.jobs import ArchiveInput
 from texelflow.app.archive.listing_thread import ListingThread
 from texelflow.app.archive.measuring import measured
 from texelflow.app.archive.options import ArchiveOptions
-from texelflow.app.archive.rendering import StoppedError
 from texelflow.app.archive.scheduler import Scheduler
 from texelflow.app.archive.stores import FolderStore, LocalStore, StoreEntry
 from texelflow.gpu_delegate.base.errors import UsageError

@@ -17,11 +17,10 @@ from ..console import Console
 from ..frame.backdrop import Backdrop
 from ..frame.backends import ComputeBackend
 from ..frame.canvas import Canvas
-from ..frame.looks import ChosenLook
+from ..frame.looks import ChosenLook, Look
 from ..frame.network_options import NetworkOptions
 from ..frame.readback import ReadbackRing, ReadBytes
 from ..frame.refine import MOST_DELAY, Refinement, Refiner
-from ..frame.render import Look
 from ..frame.segmenter import FrameSegmenter, make_segmenter
 from ..frame.targets import OffscreenTarget
 from ..media.sources import VideoFrame

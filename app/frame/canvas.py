@@ -10,11 +10,10 @@ from ..media.sources import VideoFrame
 from ..picture.preprocess import Fit, ImageSize
 from .backdrop import Backdrop
 from .effects import Effect
-from .looks import ChosenLook
+from .looks import ChosenLook, Look
 from .output_drawing import OutputDrawing
 from .pipeline import Stage, gathers_always
 from .refine import Refiner
-from .render import Look
 from .segmenter import DrawableOutput
 from .targets import OffscreenTarget
 

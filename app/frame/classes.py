@@ -16,8 +16,8 @@ from ..picture.preprocess import Fit, ImageSize, sampling
 from .drawing import FRAME_SAMPLERS, Drawing
 from .effects import LegendSide
 from .legend import legend_picture, legend_place
+from .looks import Look
 from .network_output import ClassScores
-from .render import Look
 from .resample import all_inside, axis_defines
 from .targets import OffscreenTarget
 from .tensor_view import TensorTexels

@@ -15,7 +15,7 @@ from ..picture.preprocess import ImageSize
 from .backdrop import Backdrop
 from .canvas import Canvas, PictureDrawing
 from .effects import Effect
-from .render import Look
+from .looks import Look
 from .targets import OffscreenTarget
 
 

@@ -1,11 +1,68 @@
-"""A look and the file behind the person, together; and a color as it is written goes in, its numbers come out."""
+"""What a picture looks like: an effect with its numbers, the file behind the person, and colors as they are written."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 from .color_names import CSS_COLORS
-from .effects import COLOR
-from .render import Color, Look
+from .effects import COLOR, Effect, LegendSide
+
+Color = tuple[float, float, float]  # red, green, blue from 0 to 1
+
+_HAS_LIGHT_WRAP: tuple[Effect, ...] = ("blur", "replace", "color")  # there is something else behind the person
+_PARTS_PERSON: tuple[Effect, ...] = ("replace", "color", "blur", "cutout", "checker")  # from what was behind
+
+
+@dataclass(frozen=True)
+class Look:
+    """What the picture looks like.
+
+    The mask m is clamp(m - threshold + 0.5) ** gamma wherever it is used, grown and feathered by pixels of the frame
+    (mask_edge.py). mirror mirrors the frame, not the background. side_by_side is for windows: the frame as it is, and
+    beside it the result. strength is that of a network's picture over the frame (network_picture.py), legend the side
+    on which the names of classes stand. clears: colors under transparency are no finer than what is seen of them.
+    """
+
+    effect: Effect = "tint"
+    color: Color = (0.1, 0.75, 0.45)
+    radius: float | None = None  # of blur, in pixels of the frame; None goes by its height
+    light_wrap: float = 0.0  # from 0 to 1: strength of light of the new background on the person's edge
+    threshold: float = 0.5
+    gamma: float = 1.0
+    grow: float = 0.0
+    feather: float = 0.0
+    mirror: bool = False
+    side_by_side: bool = False
+    strength: float = 1.0
+    legend: LegendSide = "right"
+    clears: bool = False
+
+    @property
+    def curves_mask(self) -> bool:
+        """Whether values of the mask become others."""
+        return (self.threshold, self.gamma) != (0.5, 1.0)
+
+    @property
+    def edges_mask(self) -> bool:
+        """Whether the mask gets another edge."""
+        return self.needs_mask and (self.grow != 0 or self.feather > 0)
+
+    @property
+    def wraps(self) -> bool:
+        """Whether there is a light wrap: only from a new background."""
+        return self.light_wrap > 0 and self.effect in _HAS_LIGHT_WRAP
+
+    @property
+    def parts_person(self) -> bool:
+        """Whether something else is seen behind the person, so that pixels of the edge must not show the old one."""
+        return self.effect in _PARTS_PERSON
+
+    @property
+    def needs_mask(self) -> bool:
+        """Whether the network has to run."""
+        return self.effect != "none"
+
+
+LOOK_DEFAULTS = Look()
 
 
 @dataclass(frozen=True)

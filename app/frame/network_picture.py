@@ -19,8 +19,8 @@ from ..picture.preprocess import Fit, ImageSize, sampling
 from .backdrop import Backdrop
 from .drawing import FRAME_SAMPLERS, Drawing
 from .effects import EFFECTS, Effect
+from .looks import Look
 from .network_output import PictureLayout
-from .render import Look
 from .resample import all_inside, axis_defines
 from .targets import OffscreenTarget
 from .tensor_view import TensorTexels

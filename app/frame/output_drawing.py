@@ -8,9 +8,10 @@ from ..picture.preprocess import Fit, ImageSize
 from .backdrop import Backdrop
 from .classes import ClassesCompositor
 from .effects import MASK_EFFECTS, Effect, mask_effects, nearest_effect
+from .looks import Look
 from .network_picture import PictureCompositor
 from .refine import Refiner
-from .render import Compositor, Look
+from .render import Compositor
 from .segmenter import DrawableOutput
 from .targets import OffscreenTarget
 

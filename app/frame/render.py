@@ -1,6 +1,6 @@
 """A frame's textures and the network's output tensor go in, a picture with an effect comes out in a target."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import TracebackType
 
 from texelflow.gpu_delegate.targets.gl.calls import CallCache
@@ -12,8 +12,9 @@ from ..picture.preprocess import Fit, ImageSize, sampling
 from .backdrop import Backdrop
 from .blur import Blur, gaussian
 from .drawing import FRAME_SAMPLERS, Drawing
-from .effects import EFFECTS, Effect, LegendSide
+from .effects import EFFECTS, Effect
 from .foreground import Foreground
+from .looks import LOOK_DEFAULTS, Look
 from .mask_edge import MaskEdge
 from .refine import Refiner
 from .resample import MaskLayout, all_inside, axis_defines
@@ -21,13 +22,10 @@ from .targets import OffscreenTarget
 from .tensor_view import TensorTexels
 from .upload import FrameTextures
 
-Color = tuple[float, float, float]  # red, green, blue from 0 to 1
-
 _TINT_STRENGTH = 0.5
 _BLUR_RADIUS, _WRAP_RADIUS = 0.05, 0.04  # of the frame's height
 _BLUR_TAPS, _LIGHT_TAPS = 4, 2  # along a side of a cell
 _BEHIND: dict[Effect, int] = {"blur": 0, "replace": 1, "color": 2}  # blur_shrink.frag's numbers
-_PARTS_PERSON: tuple[Effect, ...] = ("replace", "color", "blur", "cutout", "checker")  # from what was behind
 _MASK_UNIT, _BACKGROUND_UNIT, _BLUR_UNIT, _LIGHT_UNIT, _COEFFICIENTS_UNIT = 3, 4, 5, 6, 7
 _EDGE_UNIT, _APART_UNIT = 8, 9
 _SAMPLERS = {
@@ -42,56 +40,6 @@ _SAMPLERS = {
 }
 
 
-@dataclass(frozen=True)
-class Look:
-    """What the picture looks like.
-
-    The mask m is clamp(m - threshold + 0.5) ** gamma wherever it is used, grown and feathered by pixels of the frame
-    (mask_edge.py). mirror mirrors the frame, not the background. side_by_side is for windows: the frame as it is, and
-    beside it the result. strength is that of a network's picture over the frame (network_picture.py), legend the side
-    on which the names of classes stand. clears: colors under transparency are no finer than what is seen of them.
-    """
-
-    effect: Effect = "tint"
-    color: Color = (0.1, 0.75, 0.45)
-    radius: float | None = None  # of blur, in pixels of the frame; None goes by its height
-    light_wrap: float = 0.0  # from 0 to 1: strength of light of the new background on the person's edge
-    threshold: float = 0.5
-    gamma: float = 1.0
-    grow: float = 0.0
-    feather: float = 0.0
-    mirror: bool = False
-    side_by_side: bool = False
-    strength: float = 1.0
-    legend: LegendSide = "right"
-    clears: bool = False
-
-    @property
-    def curves_mask(self) -> bool:
-        """Whether values of the mask become others."""
-        return (self.threshold, self.gamma) != (0.5, 1.0)
-
-    @property
-    def edges_mask(self) -> bool:
-        """Whether the mask gets another edge."""
-        return self.needs_mask and (self.grow != 0 or self.feather > 0)
-
-    @property
-    def wraps(self) -> bool:
-        """Whether there is a light wrap: only from a new background."""
-        return self.light_wrap > 0 and self.effect in _BEHIND
-
-    @property
-    def parts_person(self) -> bool:
-        """Whether something else is seen behind the person, so that pixels of the edge must not show the old one."""
-        return self.effect in _PARTS_PERSON
-
-    @property
-    def needs_mask(self) -> bool:
-        """Whether the network has to run."""
-        return self.effect != "none"
-
-
 class Compositor:
     """Draws what is in a frame's textures with the mask of one output tensor.
 
@@ -104,7 +52,7 @@ class Compositor:
         frame: FrameTextures,
         layout: MaskLayout,
         fit: Fit = "stretch",
-        look: Look = Look(),
+        look: Look = LOOK_DEFAULTS,
         backdrop: Backdrop | None = None,
         refiner: Refiner | None = None,
     ) -> None:

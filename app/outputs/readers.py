@@ -12,9 +12,9 @@ from texelflow.gpu_delegate.base.errors import DeviceError
 from texelflow.gpu_delegate.targets.gl.context import Context
 
 from ..frame.effects import Effect
+from ..frame.looks import Look
 from ..frame.mask_edge import edged
 from ..frame.readback import ReadbackRing, ReadBytes
-from ..frame.render import Look
 from ..frame.targets import OffscreenTarget
 from ..frame.yuv import YuvPicture, size_bytes
 from ..picture.picture import PictureFormat

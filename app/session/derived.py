@@ -10,10 +10,9 @@ from ..capture.source import CaptureRequest
 from ..files import ENDINGS, FileKind, Read, Write
 from ..frame.backends import ComputeChoice, CpuChoice
 from ..frame.background import background_file
-from ..frame.looks import ChosenLook, parse_color
+from ..frame.looks import ChosenLook, Look, parse_color
 from ..frame.network_options import NetworkOptions
 from ..frame.refine import Refinement
-from ..frame.render import Look
 from ..frame.temporal import memory_frames
 from ..media.codecs import TRANSPARENT, USUAL_QUALITY, choose_encoding
 from ..models.catalogue import model_path

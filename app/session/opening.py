@@ -20,9 +20,9 @@ from ..frame.backends import ComputeBackend
 from ..frame.compute import compute_in, open_compute
 from ..frame.figures import Figures
 from ..frame.kept_segmenter import KeptSegmenter
+from ..frame.looks import Look
 from ..frame.mask_sampler import MaskSampler
 from ..frame.pipeline import FrameRecord, Pipeline, Stage
-from ..frame.render import Look
 from ..frame.run_stats import RunStats
 from ..frame.segmenter import CpuSegmenter
 from ..frame.targets import OffscreenTarget

@@ -6,11 +6,11 @@ import numpy.typing as npt
 from texelflow.app.frame.backdrop import Backdrop
 from texelflow.app.frame.background import cover
 from texelflow.app.frame.canvas import Canvas
-from texelflow.app.frame.looks import ChosenLook
+from texelflow.app.frame.looks import ChosenLook, Look
 from texelflow.app.frame.mask_edge import edged
 from texelflow.app.frame.network_output import ClassScores, PictureOutput
 from texelflow.app.frame.readback import ReadbackRing
-from texelflow.app.frame.render import Compositor, Look
+from texelflow.app.frame.render import Compositor
 from texelflow.app.frame.resample import MaskLayout
 from texelflow.app.frame.targets import OffscreenTarget
 from texelflow.app.frame.upload import FrameTextures

@@ -18,9 +18,8 @@ from tests.helpers.waiting import PATIENCE_S
 from texelflow.app.frame.backdrop import Backdrop
 from texelflow.app.frame.background import background_file, cover, read_image
 from texelflow.app.frame.canvas import Canvas
-from texelflow.app.frame.looks import ChosenLook
+from texelflow.app.frame.looks import ChosenLook, Look
 from texelflow.app.frame.moving_background import BackgroundFeed, check_background
-from texelflow.app.frame.render import Look
 from texelflow.app.frame.targets import OffscreenTarget
 from texelflow.app.media.sources import VideoFrame
 from texelflow.app.picture.picture import Orientation, Picture, PictureFormat, rgba_format

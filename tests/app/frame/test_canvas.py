@@ -13,7 +13,7 @@ from tests.helpers.living import living
 from tests.helpers.markers import on_both_apis
 from tests.helpers.pictures import SMALL, Segmented, checkered, disc, noise, picture_of
 from texelflow.app.frame.effects import MASK_EFFECTS, Effect
-from texelflow.app.frame.render import Look
+from texelflow.app.frame.looks import Look
 from texelflow.app.outputs.file_sinks import Timing
 from texelflow.app.outputs.outputs import Outputs
 from texelflow.app.picture.picture import rgba_picture

@@ -17,8 +17,8 @@ from texelflow import assets
 from texelflow.app.frame.classes import ClassesCompositor
 from texelflow.app.frame.effects import LegendSide
 from texelflow.app.frame.legend import class_color, legend_picture, legend_place
+from texelflow.app.frame.looks import Look
 from texelflow.app.frame.network_output import ClassScores, shows_classes
-from texelflow.app.frame.render import Look
 from texelflow.app.frame.scores import ScoresUpload
 from texelflow.app.frame.targets import OffscreenTarget
 from texelflow.app.models.class_names import find_class

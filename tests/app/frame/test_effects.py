@@ -12,8 +12,9 @@ from tests.helpers.markers import on_both_apis
 from tests.helpers.pictures import SMALL, Bench, disc, drawn, noise, picture_of
 from tests.helpers.portable import assert_runs_with_opengl_3_3, assert_valid_glsl, needs_validator
 from texelflow.app.frame.effects import EFFECTS, MASK_EFFECTS, Effect
+from texelflow.app.frame.looks import Look
 from texelflow.app.frame.mask_edge import edged
-from texelflow.app.frame.render import Compositor, Look
+from texelflow.app.frame.render import Compositor
 from texelflow.app.frame.targets import OffscreenTarget
 from texelflow.app.picture.picture import rgba_format
 from texelflow.app.picture.preprocess import Fit, ImageSize, Preprocessor

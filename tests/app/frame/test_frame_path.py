@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from tests.helpers.markers import on_both_apis
 from tests.helpers.on_device import pixels_of
 from tests.helpers.portable import assert_valid_glsl, needs_validator
+from texelflow.app.frame.looks import Look
 from texelflow.app.frame.readback import ReadbackRing, frame_mask
-from texelflow.app.frame.render import Compositor, Look
+from texelflow.app.frame.render import Compositor
 from texelflow.app.frame.resample import ImageToTensor, MaskLayout, MaskToFrame
 from texelflow.app.frame.targets import OffscreenTarget
 from texelflow.app.frame.upload import FrameTextures

@@ -14,10 +14,9 @@ from tests.helpers.markers import on_both_apis
 from tests.model_files.frame_models import class_network
 from texelflow.app.frame.canvas import Canvas
 from texelflow.app.frame.gl_path import GlPath
-from texelflow.app.frame.looks import ChosenLook
+from texelflow.app.frame.looks import ChosenLook, Look
 from texelflow.app.frame.pipeline import Pipeline, Stage, gathers_always
 from texelflow.app.frame.refine import Refiner
-from texelflow.app.frame.render import Look
 from texelflow.app.frame.targets import OffscreenTarget
 from texelflow.app.media.sources import VideoFrame
 from texelflow.app.models.loading import load_segmentation

@@ -20,11 +20,11 @@ from texelflow.app.frame.background import cover
 from texelflow.app.frame.cpu_path import CpuPath
 from texelflow.app.frame.effects import Effect
 from texelflow.app.frame.frame_job import CpuFrameJob, frame_job
+from texelflow.app.frame.looks import Look
 from texelflow.app.frame.network_options import NetworkOptions
 from texelflow.app.frame.network_output import PictureLayout
 from texelflow.app.frame.network_picture import PictureCompositor
 from texelflow.app.frame.readback import ReadbackRing
-from texelflow.app.frame.render import Look
 from texelflow.app.frame.targets import OffscreenTarget
 from texelflow.app.frame.upload import FrameTextures
 from texelflow.app.models.loading import PictureModel, load_frame_model

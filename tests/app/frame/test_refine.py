@@ -14,9 +14,10 @@ from tests.helpers.portable import assert_runs_with_opengl_3_3, assert_valid_gls
 from tests.helpers.refined import BT709, CELL, Defined, Doubles, fitted, mean_masks, over_frame
 from texelflow.app.bench.mask_quality import MaskScorer, Truth
 from texelflow.app.frame.effects import Effect
+from texelflow.app.frame.looks import Look
 from texelflow.app.frame.readback import ReadbackRing
 from texelflow.app.frame.refine import Refinement, Refiner
-from texelflow.app.frame.render import Compositor, Look
+from texelflow.app.frame.render import Compositor
 from texelflow.app.frame.resample import MaskLayout
 from texelflow.app.frame.targets import OffscreenTarget
 from texelflow.app.frame.upload import FrameTextures

@@ -19,7 +19,7 @@ from tests.helpers.on_device import Easel
 from tests.helpers.pictures import Segmented, disc, noise
 from tests.helpers.stalled_disk import stalled_disk
 from tests.helpers.waiting import until
-from texelflow.app.frame.render import Look
+from texelflow.app.frame.looks import Look
 from texelflow.app.frame.yuv import i420
 from texelflow.app.media.recorder import Recorder
 from texelflow.app.media.sources import FileSource

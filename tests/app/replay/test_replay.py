@@ -23,10 +23,9 @@ from texelflow.app.console import Console
 from texelflow.app.frame.canvas import Canvas
 from texelflow.app.frame.cpu_path import CpuPath
 from texelflow.app.frame.gl_path import GlPath
-from texelflow.app.frame.looks import ChosenLook
+from texelflow.app.frame.looks import ChosenLook, Look
 from texelflow.app.frame.network_options import NetworkOptions
 from texelflow.app.frame.pipeline import Pipeline, Stage
-from texelflow.app.frame.render import Look
 from texelflow.app.frame.targets import OffscreenTarget
 from texelflow.app.media.sources import FileSource, VideoFrame
 from texelflow.app.models.loading import load_segmentation

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from texelflow.app.frame.effects import EFFECTS, MASK_EFFECTS, Effect, effect_by_number
-from texelflow.app.frame.looks import ChosenLook
-from texelflow.app.frame.render import Look
+from texelflow.app.frame.looks import ChosenLook, Look
 from texelflow.app.outputs.png_files import wants_folder
 from texelflow.app.overlay.performance import FigureLook
 from texelflow.app.replay.options import ReplayOptions, check_options

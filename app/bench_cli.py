@@ -33,7 +33,7 @@ scenes_option, scenes_path = (
     partial(option, rich_help_panel="Scenes, with --scenes") for option in (typer.Option, path_option)
 )
 bench = typer.Typer(
-    no_args_is_help=True, help="Measure the frame job, a model, layers, memory, a live frame, or how good masks are."
+    no_args_is_help=True, help="Measure the frame job, a model, memory, a live frame, or how good masks are."
 )
 
 
@@ -182,92 +182,6 @@ def bench_models_verb(
     return code
 
 
-@bench.command("layers")
-def bench_layers_verb(
-    against: Annotated[
-        str | None,
-        typer.Option(metavar="NAMES", help="Of xnnpack,ncnn,mnn; all that are installed. XNNPACK always is."),
-    ] = None,
-    sizes: Annotated[str, typer.Option(metavar="N,N", help="Sides of the picture, in pixels.")] = "320,640,800",
-    threads: Annotated[int, typer.Option(metavar="N", help="Of each.")] = 1,
-    seconds: Annotated[float, typer.Option(metavar="N", help="For each layer, all in turn; the chain has more.")] = 1.0,
-    markdown: Annotated[bool, typer.Option("--markdown", help="The tables in Markdown.")] = False,
-    plot: Annotated[
-        Path | None, path_option(metavar="FILE", help="The roofs and each layer under them: .svg or .png.")
-    ] = None,
-    force: ForceOption = False,
-    json: JsonOption = False,
-) -> int:
-    """Time the layers of RetinaFace (MobileNet 0.25) on the CPU, ours in turn with XNNPACK, ncnn and MNN.
-
-    Layer by layer, as a chain, and as rates beside peaks that are measured first. Rivals get their input packed for
-    them, and in planes. Exit code 1 if our outputs differ from TensorFlow Lite's.
-    """
-    from .bench.layer_tables import show_layers
-    from .bench.layers import LayersBench, bench_layers
-    from .console import Console
-
-    console = Console(quiet=json)
-    figures, code = bench_layers(LayersBench(against, sizes, threads, seconds, plot, force), console)
-    show_layers(figures, markdown, console)
-    if plot is not None and any(found["layers"] for found in figures["sizes"].values()):
-        from .bench.roofline_plot import save_roofline
-
-        save_roofline(plot, figures)
-        console.say(f"plot: {plot}")
-    if json:
-        console.json(figures)
-    return code
-
-
-@bench.command("compile")
-@with_opengl
-def bench_compile_verb(
-    ops: Annotated[int, typer.Option(metavar="N", help="Ops of the largest networks; others have fewer.")] = 10_000,
-    json: JsonOption = False,
-) -> int:
-    """Time how kernels, memory and barriers of networks are planned, by the shape and the size of the network."""
-    from .bench.compile import bench_compile, show_bench_compile
-    from .console import Console
-
-    console = Console(quiet=json)
-    figures = bench_compile(ops, console)
-    show_bench_compile(figures, console)
-    if json:
-        console.json(figures)
-    return 0
-
-
-@bench.command("ops")
-@with_opengl
-def bench_ops_verb(
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAMES", help="Such as CONV_2D and softmax; by default all ops.")
-    ] = None,
-    backend: Annotated[
-        str | None, typer.Option(metavar="gl,native,tflite", help="Where they run; by default on each that is there.")
-    ] = None,
-    seconds: Annotated[float, typer.Option(metavar="N", help="For each op, all in turn.")] = 0.2,
-    threads: Annotated[int, typer.Option(metavar="N", help="Of the CPU, ours and TensorFlow Lite's.")] = 1,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of constants and inputs.")] = 0,
-    json: JsonOption = False,
-) -> int:
-    """Time the cases of each op on the GPU, in our code for the CPU and in TensorFlow Lite, and compare outputs.
-
-    An op has 10 to 50 cases: odd sizes, 1 to 13 channels, batches, its options, and a large one. Exit code 1 if outputs
-    differ from TensorFlow Lite's. Ctrl-C keeps the ops done.
-    """
-    from .bench.ops import OpsBench, bench_ops, show_ops_bench
-    from .console import Console
-
-    console = Console(quiet=json)
-    figures, code = bench_ops(OpsBench(tuple(names or ()), backend, seconds, threads, seed), console)
-    show_ops_bench(figures, console)
-    if json:
-        console.json(figures)
-    return code
-
-
 @bench.command("memory")
 def bench_memory_verb(
     names: Annotated[
@@ -376,45 +290,6 @@ def bench_gpu_verb(
     return code
 
 
-@bench.command("weights")
-@with_opengl
-def bench_weights_verb(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="NAMES", help="Models as of `bench model`; by default selfie and deeplab-v3."),
-    ] = None,
-    instances: Annotated[
-        str, typer.Option(metavar="1..16", help="How many: 1, 2, 4, 8 and 16, or just those of a list with commas.")
-    ] = "1..16",
-    backend: Annotated[
-        str | None, typer.Option(metavar="gl,native,tflite", help="Where they run; by default on each of these.")
-    ] = None,
-    runs: Annotated[int, typer.Option(metavar="N", help="Of each instance, in turn.")] = 3,
-    plot: Annotated[Path | None, path_option(metavar="FILE", help="Memory over instances: .svg or .png.")] = None,
-    force: ForceOption = False,
-    json: JsonOption = False,
-) -> int:
-    """Measure what several instances of a model take, without a WeightsCache and with one, soft and hard.
-
-    Each number of instances has a process of its own; all of a process share one OpenGL context.
-    """
-    from .bench.weights import MEASURED, WeightsBench, bench_weights, parse_backends, parse_instances
-    from .bench.weights_tables import save_weights_plot, show_weights
-    from .console import Console
-
-    console = Console(quiet=json)
-    counts, backends = parse_instances(instances), parse_backends(backend)
-    options = WeightsBench(tuple(names or MEASURED), counts, backends, runs, plot, force)
-    rows, code = bench_weights(options, console)
-    show_weights(rows, console)
-    if plot is not None and any(not row["reason"] for row in rows):
-        save_weights_plot(plot, rows)
-        console.say(f"plot: {plot}")
-    if json:
-        console.json(rows)
-    return code
-
-
 @bench.command("quality")
 @with_opengl
 def bench_quality_verb(
@@ -446,10 +321,6 @@ def bench_quality_verb(
         scenes_option(metavar="STEPS", help="Of raw, input, smooth, edges, both, delayed, by commas; raw,both."),
     ] = None,
     frames: Annotated[int | None, scenes_option(metavar="N", help="Of each row, at most; 12 to 24.")] = None,
-    leads: Annotated[
-        float | None,
-        scenes_option(metavar="SMOOTH", help="How far masks differ that begin late, by the frames that led to them."),
-    ] = None,
     sheet: Annotated[
         Path | None,
         scenes_path(metavar="FILE", help="A picture, .png, for your eyes alone: some photographs may not be shown."),
@@ -465,7 +336,6 @@ def bench_quality_verb(
 
     With --scenes: islands, holes, lengths of outlines, colors over a new background, and the targets that are reached.
     """
-    from .bench.mask_leads import bench_leads, show_leads
     from .bench.quality import QualityBench, bench_quality, show_quality
     from .bench.scenes import bench_scenes, choose_scenes
     from .console import Console
@@ -482,14 +352,9 @@ def bench_quality_verb(
     if scenes:
         refuse_given(of_clips, "is for a clip; --scenes has frames of its own")
         chosen = choose_scenes(of_scenes, model, backend, arithmetic, way_in)
-        if leads is None:
-            figures = bench_scenes(chosen, console)
-        else:
-            refuse_given({"--steps": steps, "--sheet": sheet}, "does not go with --leads")
-            figures = bench_leads(chosen, leads, console)
-            show_leads(figures, console)
+        figures = bench_scenes(chosen, console)
     else:
-        refuse_given({f"--{name}": value for name, value in {**of_scenes, "leads": leads}.items()}, "is for --scenes")
+        refuse_given({f"--{name}": value for name, value in of_scenes.items()}, "is for --scenes")
         end = None if last is None else parse_position(last)
         options = QualityBench(model, clip, seed or 0, mattes, end, backend, arithmetic, way_in)
         figures = bench_quality(options, console)

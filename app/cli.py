@@ -269,24 +269,24 @@ def doctor_verb(
     return doctor(Console(quiet=json), json, developer)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run one verb and return its exit code; every error is one line on stderr."""
+def main(arguments: list[str] | None = None, program: typer.Typer = app, name: str = "texelflow") -> int:
+    """Run one verb, of this program or of another one, and return its exit code; every error is one line on stderr."""
     with guarded():
-        return _run(arguments)
+        return _run(arguments, program, name)
 
 
-def _run(arguments: list[str] | None) -> int:
+def _run(arguments: list[str] | None, program: typer.Typer, name: str) -> int:
     ended = StopFlag()
     if debug.level() < debug.RUN:
         os.environ.setdefault("EGL_LOG_LEVEL", "fatal")  # of a GPU that does not work, doctor tells
     try:
         with raising(ended), _warnings_as_lines():
-            command = typer.main.get_command(app)
+            command = typer.main.get_command(program)
             if COMPLETION_ASKED in os.environ:
                 from .completion import answer_completion
 
                 return answer_completion(command, sys.argv[1:] if arguments is None else arguments)
-            result: Any = command.main(arguments, prog_name="texelflow", standalone_mode=False)
+            result: Any = command.main(arguments, prog_name=name, standalone_mode=False)
             sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except TexelflowError as error:

@@ -37,12 +37,7 @@ def cache_clear_verb(
 @with_opengl
 def tune_verb(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A name of the catalogue or a .tflite.")] = "selfie",
-    budget: Annotated[
-        str | None, typer.Option(metavar="TIME", help="How long to search: 10s, 1:30; 10s, with --sweep 3:00.")
-    ] = None,
-    sweep: Annotated[
-        bool, typer.Option("--sweep", help="Instead: the best work-groups for convolutions of many sizes.")
-    ] = False,
+    budget: Annotated[str, typer.Option(metavar="TIME", help="How long to search: 10s, 1:30.")] = "10s",
     precision: PrecisionOption = "fp32",
     gentle: Annotated[bool, typer.Option("--gentle", hidden=True)] = False,
     only_on: Annotated[str, typer.Option("--only-on", hidden=True)] = "",
@@ -58,9 +53,5 @@ def tune_verb(
     from .verbs.precision import parse_precision
     from .verbs.tune import TuneOptions, parse_budget, run_tune
 
-    if sweep:
-        from .verbs.sweep import run_sweep
-
-        return run_sweep(parse_budget(budget or "3:00"), Console(quiet=json), json)
-    options = TuneOptions(parse_budget(budget or "10s"), parse_precision(precision), json, gentle, only_on, signature)
+    options = TuneOptions(parse_budget(budget), parse_precision(precision), json, gentle, only_on, signature)
     return run_tune(model, options, Console(quiet=json))

@@ -28,7 +28,7 @@ class OpSupport:
     role: str  # "" of an op that is not known
     reason: str | None  # why not on the GPU
     native_reason: str | None  # why not in the CPU's own code
-    cases: int  # in the table that tests and `bench ops` share
+    cases: int  # in the table that tests share
     types: tuple[str, ...]
     original: OriginalSupport
     operators: int = 0  # of the model
@@ -97,7 +97,7 @@ def _show(rows: Sequence[OpSupport], graph: Graph | None, console: Console) -> N
         f"{counted(len(rows), 'op')}: {here} on the GPU; by TensorFlow Lite's own GPU delegate, as its source says, "
         f"{theirs['opengl']} on OpenGL and {theirs['opencl']} on OpenCL.",
         "CPU: our own code for it. int32: where values provably stay below 2^24. int8: one scale a tensor.",
-        "cases: what tests compare with TensorFlow Lite, and `texelflow bench ops` times.",
+        "cases: what tests compare with TensorFlow Lite.",
     )
 
 

@@ -1,5 +1,6 @@
 """Arguments of the command line go in; its exit code, output and complaint come out, run in this process."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
@@ -27,13 +28,13 @@ class Result:
 
 
 class Command:
-    """Runs texelflow with capsys."""
+    """Runs texelflow, or a tool that ends as its verbs do, with capsys."""
 
-    def __init__(self, captured: pytest.CaptureFixture[str]) -> None:
-        self._captured = captured
+    def __init__(self, captured: pytest.CaptureFixture[str], run: Callable[[list[str]], int] = main) -> None:
+        self._captured, self._run = captured, run
 
     def __call__(self, *arguments: object) -> Result:
         self._captured.readouterr()
-        code = main([str(argument) for argument in arguments])
+        code = self._run([str(argument) for argument in arguments])
         out, err = self._captured.readouterr()
         return Result(code, out, err)

@@ -4,6 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
+import typer
+
+from texelflow.app.bench_cli import bench
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = ("CONTRIBUTING.md", "docs/glossary.md")
@@ -34,6 +37,32 @@ def test_every_target_of_make_exists() -> None:
     named = set(re.findall(r"(?:^|`)make ([\w-]+)", text_of("CONTRIBUTING.md"), re.M))
     assert {"setup", "test", "check"} <= named
     assert named <= set(targets)
+
+
+def modules_named(document: str) -> set[str]:
+    """Of the repository, that are to be run: tests.fuzz of `python -m tests.fuzz`."""
+    return set(re.findall(r"python -m (tests(?:\.\w+)+)", text_of(document)))
+
+
+def test_every_module_that_is_to_be_run_exists() -> None:
+    documents = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "Makefile"]
+    named = set[str]().union(*(modules_named(str(document.relative_to(ROOT))) for document in documents))
+    assert {"tests.tools.layers", "tests.fuzz"} <= named
+    places = {name: ROOT.joinpath(*name.split(".")) for name in named}
+    runs = {name: [place / "__main__.py", place.with_suffix(".py")] for name, place in places.items()}
+    lacking = [name for name, files in runs.items() if not any(file.exists() for file in files)]
+    assert not lacking
+    assert all("__main__" in text_of(str(file)) for files in runs.values() for file in files if file.exists())
+
+
+def test_every_verb_that_is_named_exists() -> None:
+    """Of `texelflow bench`, in all documents but the list of changes, which speaks of those that are gone, too."""
+    documents = [path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")) if path.name != "CHANGELOG.md"]
+    texts = [text_of(str(document.relative_to(ROOT))) for document in documents]
+    named = {found for text in texts for found in re.findall(r"(?:texelflow |`)bench ([a-z]+)", text)}
+    known = typer.main.get_command(bench).commands  # type: ignore[attr-defined]
+    assert {"frame", "gpu", "quality"} <= named
+    assert named <= set(known)
 
 
 def test_nothing_is_installed_by_a_name_that_no_index_has() -> None:

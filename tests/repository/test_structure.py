@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.layers import LAYERS, imported, imports_among, layer_of
+from tests.tools.structure import LAYERS, imported, imports_among, layer_of
 
 ROOT = Path(__file__).parents[2]
 ENGINE = sorted((ROOT / "gpu_delegate").rglob("*.py"))
@@ -133,7 +133,8 @@ def test_files_stay_short_and_say_what_they_are(folder: str) -> None:
 def test_tests_lie_as_the_code_that_they_are_about() -> None:
     """Names of files are unique, so that each can be found by its name alone."""
     files = sorted((ROOT / "tests").rglob("test_*.py"))
-    of_tests = {path.parent for path in (ROOT / "tests").glob("*/__init__.py")} | {ROOT / "tests" / "repository"}
+    packages = (path for places in ("*", "tools/*") for path in (ROOT / "tests").glob(f"{places}/__init__.py"))
+    of_tests = {path.parent for path in packages} | {ROOT / "tests" / "repository"}
     for file in files:
         place = ROOT / file.relative_to(ROOT / "tests").parent
         assert place.is_dir() or file.parent in of_tests, f"{file} lies in a folder that no code has"

@@ -1,1 +1,1 @@
-"""Tools for the developers of texelflow, which no user needs: measurements, counts and drawings of the code itself."""
+"""What only those measure who work on the program: each is a command, `python -m tests.tools.NAME --help`."""

@@ -1,13 +1,18 @@
 """The sweep finds the work-group that is best over all sizes, and leaves out what there was no time for."""
 
+import json
 import math
 
+import pytest
+
+from tests.helpers.commands import Command
 from tests.helpers.simulated_device import SimulatedDevice
+from tests.tools.work_groups.__main__ import main
+from tests.tools.work_groups.adreno_groups import ADRENO_GROUPS, COLUMNS
+from tests.tools.work_groups.sweep import CASES, GROUPS, SweepCase, best_groups, sweep
 from texelflow.gpu_delegate.device.device import SOFTWARE
 from texelflow.gpu_delegate.targets.glsl.glsl_kernel import Kernel
-from texelflow.gpu_delegate.tuning.adreno_groups import ADRENO_GROUPS, COLUMNS
 from texelflow.gpu_delegate.tuning.halving import Budget
-from texelflow.gpu_delegate.tuning.sweep import CASES, GROUPS, SweepCase, best_groups, sweep
 
 DEVICE = SOFTWARE.with_limits(work_group_invocations=128)
 
@@ -43,3 +48,12 @@ def test_the_domain_is_the_papers() -> None:
     assert {side for local in GROUPS for side in local[:2]} == {2, 4, 8}
     assert all(len(groups) == len(COLUMNS) for groups in ADRENO_GROUPS.values())
     assert ADRENO_GROUPS["Adreno 630"][:2] == ((4, 8, 4), (4, 4, 8))
+
+
+@pytest.mark.gl
+def test_the_tool_measures_on_this_machine(capsys: pytest.CaptureFixture[str]) -> None:
+    tool = Command(capsys, main)
+    figures = json.loads(tool("--budget", "0.1s", "--json").out)
+    assert figures["cases"][0]["convolution"] == "1x1"
+    assert all(ms > 0 for ms in figures["cases"][0]["ms"].values())
+    assert "--budget" in tool("--budget", "0s").complaint

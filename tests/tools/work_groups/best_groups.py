@@ -1,18 +1,17 @@
-"""`texelflow tune --sweep`: work-groups that are best on this GPU, over many convolutions, beside those of Adrenos."""
+"""Work-groups that are best on this GPU, over many convolutions, as a table beside those of Adrenos."""
 
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from types import MappingProxyType
 
+from tests.tools.work_groups.adreno_groups import ADRENO_GROUPS, COLUMNS, GroupSides
+from tests.tools.work_groups.sweep import CASES, CaseTimes, SweepCase, best_groups, sweep
+from texelflow.app.console import Console
+from texelflow.app.signals import exit_code, stop_flag
 from texelflow.gpu_delegate.targets.gl.context import open_context
 from texelflow.gpu_delegate.targets.gl.runtime import device_of
-from texelflow.gpu_delegate.tuning.adreno_groups import ADRENO_GROUPS, COLUMNS, GroupSides
 from texelflow.gpu_delegate.tuning.halving import Budget
 from texelflow.gpu_delegate.tuning.kernel_timer import KernelTimer
-from texelflow.gpu_delegate.tuning.sweep import CASES, CaseTimes, SweepCase, best_groups, sweep
-
-from ..console import Console
-from ..signals import exit_code, stop_flag
 
 _OF_COLUMNS: Mapping[str, Callable[[SweepCase], bool]] = MappingProxyType(
     {  # of the published columns those that the sweep covers

@@ -1,11 +1,11 @@
-"""Names of ops go through `texelflow bench ops`; times of their cases come out, and whether outputs are right."""
+"""Names of ops go through the tool `ops`; times of their cases come out, and whether outputs are right."""
 
 import json
 
 import pytest
 
 from tests.helpers.commands import Command
-from texelflow.app.bench.ops import parse_ops
+from tests.tools.ops import main, parse_ops
 from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.cases.case_group import CaseGroup
 from texelflow.gpu_delegate.cases.table import cases_of
@@ -14,8 +14,8 @@ from texelflow.gpu_delegate.ops.registry import SUPPORTED_OPS
 
 @pytest.mark.gl
 def test_each_op_is_timed_everywhere(capsys: pytest.CaptureFixture[str]) -> None:
-    texelflow = Command(capsys)
-    result = texelflow("bench", "ops", "relu", "SHAPE", "--seconds", 0.05, "--json")
+    tool = Command(capsys, main)
+    result = tool("relu", "SHAPE", "--seconds", 0.05, "--json")
     assert result.code == 0
     relu, shape = json.loads(result.out)["ops"]
     assert (relu["op"], relu["cases"]) == ("RELU", len(cases_of("RELU")))
@@ -23,7 +23,7 @@ def test_each_op_is_timed_everywhere(capsys: pytest.CaptureFixture[str]) -> None
     assert all(0 < times["min_us"] <= times["median_us"] for times in relu["times"].values())
     assert relu["errors"] == {"gl": 0.0, "native": 0.0}
     assert shape["reasons"] == {"gl": "known before it runs", "native": "known before it runs"}
-    shown = texelflow("bench", "ops", "NEG", "--backend", "native,tflite", "--seconds", 0.01).out
+    shown = tool("NEG", "--backend", "native,tflite", "--seconds", 0.01).out
     assert "NEG" in shown
     assert "CPU speed-up" in shown
     assert "GPU" not in shown
@@ -33,7 +33,7 @@ def test_each_op_is_timed_everywhere(capsys: pytest.CaptureFixture[str]) -> None
 def test_a_wrong_output_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """As if a case had a tolerance that no rounding keeps."""
     monkeypatch.setattr(CaseGroup, "differing", lambda group, found, wanted: group.errors(found, wanted))
-    result = Command(capsys)("bench", "ops", "exp", "--backend", "native", "--seconds", 0.01, "--json")
+    result = Command(capsys, main)("exp", "--backend", "native", "--seconds", 0.01, "--json")
     assert result.code == 1
     assert "differs from TensorFlow Lite by" in result.err
     assert json.loads(result.out)["ops"][0]["differing"]["EXP example"]["native"] >= 0
@@ -48,6 +48,6 @@ def test_names_of_ops() -> None:
 
 @pytest.mark.parametrize("options", [("--backend", "gpu"), ("--threads", 0), ("--seconds", 0), ("--seconds", "nan")])
 def test_bad_options(capsys: pytest.CaptureFixture[str], options: tuple[object, ...]) -> None:
-    result = Command(capsys)("bench", "ops", "RELU", *options)
+    result = Command(capsys, main)("RELU", *options)
     assert result.code == 2
     assert str(options[0]) in result.err

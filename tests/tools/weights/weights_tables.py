@@ -1,4 +1,4 @@
-"""Rows of `bench weights` go in; tables, what sharing has saved, and a picture over instances come out."""
+"""Rows of figures of shared weights go in; tables, what sharing has saved, and a picture over instances come out."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,9 +6,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ..console import Console, counted
-from ..plots import BLUE, ORANGE, VERMILION, new_figure, save_figure
-from .weights import SharingRow
+from texelflow.app.console import Console, counted
+from texelflow.app.plots import BLUE, ORANGE, VERMILION, new_figure, save_figure
+
+from .shared_weights import SharingRow
 from .weights_part import CACHES
 
 _MIB = 1 << 20

@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
 
+from texelflow.app.models.drawing import Network
 from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.model.graph import Conv2D, DepthwiseConv2D, Graph, Node, Tensor, Transpose
 from texelflow.gpu_delegate.model.operators import attributes_of
 from texelflow.gpu_delegate.targets.glsl.roofline import Cost
-
-from ..models.drawing import Network
 
 LayerKind = Literal["3x3", "depthwise", "pointwise"]
 FLOAT_BYTES = 4

@@ -14,16 +14,17 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ..device.choices import Choice, Choices
-from ..device.device import Device
-from ..model.graph import Conv2D, DepthwiseConv2D, Graph, Node, Padding, Tensor
-from ..model.layout import ceil_div
-from ..targets.glsl.compiled_graph import compile_graph
-from ..targets.glsl.glsl_kernel import lower_to_glsl
+from texelflow.gpu_delegate.device.choices import Choice, Choices
+from texelflow.gpu_delegate.device.device import Device
+from texelflow.gpu_delegate.model.graph import Conv2D, DepthwiseConv2D, Graph, Node, Padding, Tensor
+from texelflow.gpu_delegate.model.layout import ceil_div
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
+from texelflow.gpu_delegate.targets.glsl.glsl_kernel import lower_to_glsl
+from texelflow.gpu_delegate.tuning.halving import Budget
+from texelflow.gpu_delegate.tuning.isolated import isolated
+from texelflow.gpu_delegate.tuning.tuner import TimesKernels
+
 from .adreno_groups import GroupSides
-from .halving import Budget
-from .isolated import isolated
-from .tuner import TimesKernels
 
 KINDS = ("1x1", "3x3", "depthwise")
 SIDES = (8, 16, 32, 64, 128)  # of the input, in pixels

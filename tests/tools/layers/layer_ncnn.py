@@ -15,7 +15,7 @@ from texelflow.gpu_delegate.model.graph import Conv2D, DepthwiseConv2D, Graph, N
 from texelflow.gpu_delegate.model.operators import attributes_of
 from texelflow.gpu_delegate.model.packing import Float32Array
 
-from .layer_contenders import Contender, InputForm
+from .contenders import Contender, InputForm
 
 with contextlib.suppress(ImportError):  # whether it is installed is asked before
     import ncnn

@@ -1,4 +1,4 @@
-"""The figures of `bench layers` go in; a picture comes out: the roofs, and under them a point for each layer.
+"""The figures of layers go in; a picture comes out: the roofs, and under them a point for each layer.
 
 As in Williams et al., "Roofline", CACM 2009. Compulsory bytes say where a point stands; those of rivals are moved to
 the right a little, so that none hides another.
@@ -10,9 +10,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ..plots import BLUE, GREEN, PURPLE, VERMILION, new_figure, save_figure
+from texelflow.app.plots import BLUE, GREEN, PURPLE, VERMILION, new_figure, save_figure
+
 from .layer_tables import TITLES, machine_line, present
-from .layers import OURS
+from .layer_times import OURS
 
 # Ours is filled, the others are rings
 _COLORS = {OURS: BLUE, "xnnpack": VERMILION, "ncnn": GREEN, "mnn": PURPLE}

@@ -3,13 +3,13 @@
 from time import perf_counter
 from typing import Any
 
+from texelflow.app.console import Console
 from texelflow.gpu_delegate.base.errors import UnsupportedError, UsageError
 from texelflow.gpu_delegate.device.device import SOFTWARE
 from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.reading.reader import MAX_OPERATORS
 from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
 
-from ..console import Console
 from .compile_shapes import SHAPES, shaped
 
 _FEWEST_OPS = 100  # of the largest: each shape needs a few

@@ -3,38 +3,45 @@
 Scenes last longer here, there and back on their paths. One run sees all of a scene; another one forgets all that was
 before every so many frames, and both draw their masks with the look ahead that `replay` has. The difference is the
 largest of any pixel's 8 bits, at the frame's size, in any frame that comes after the lead.
+
+    python -m tests.tools.mask_leads --smooth 0.5 --part all
 """
 
 import contextlib
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import accumulate
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import typer
 
+from tests.tools.command import run_tool
+from texelflow.app.bench.mask_ways import MaskWay
+from texelflow.app.bench.scene_data import SceneRow, SceneTable, choose_rows, read_scenes, scenes_folder
+from texelflow.app.bench.scene_frames import SceneFrame, scene_frames
+from texelflow.app.bench.scene_layers import read_portrait
+from texelflow.app.bench.scenes import FRAME_MS, ScenesBench, choose_scenes, rows_with_photographs
+from texelflow.app.console import Console
+from texelflow.app.files import Files, Read, settle
+from texelflow.app.frame.backends import ComputeBackend, ComputeChoice
+from texelflow.app.frame.compute import open_compute
+from texelflow.app.frame.network_options import NetworkOptions
+from texelflow.app.frame.refine import MOST_DELAY, Refinement
+from texelflow.app.frame.segmenter import FrameSegmenter, make_segmenter
+from texelflow.app.frame.temporal import memory_frames
+from texelflow.app.media.sources import VideoFrame
+from texelflow.app.models.catalogue import model_path
+from texelflow.app.models.loading import SegmentationModel, load_segmentation
+from texelflow.app.opengl_options import with_opengl
+from texelflow.app.options import JsonOption, ModelOption, PrecisionOption, PreprocessingOption
+from texelflow.app.picture.picture import rgba_format, rgba_picture
+from texelflow.app.session.derived import LONGEST_LEAD
+from texelflow.app.verbs.precision import parse_precision, parse_preprocessing
 from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.plan.compile_options import CompileOptions
-
-from ..console import Console
-from ..files import Files, Read, settle
-from ..frame.backends import ComputeBackend, ComputeChoice
-from ..frame.compute import open_compute
-from ..frame.network_options import NetworkOptions
-from ..frame.refine import MOST_DELAY, Refinement
-from ..frame.segmenter import FrameSegmenter, make_segmenter
-from ..frame.temporal import memory_frames
-from ..media.sources import VideoFrame
-from ..models.catalogue import model_path
-from ..models.loading import SegmentationModel, load_segmentation
-from ..picture.picture import rgba_format, rgba_picture
-from ..session.derived import LONGEST_LEAD
-from .mask_ways import MaskWay
-from .scene_data import SceneRow, SceneTable, choose_rows, read_scenes, scenes_folder
-from .scene_frames import SceneFrame, scene_frames
-from .scene_layers import read_portrait
-from .scenes import FRAME_MS, ScenesBench, rows_with_photographs
 
 ALIKE = 1  # of 255: what masks may differ by
 
@@ -60,7 +67,7 @@ class LeadRow:
 def bench_leads(options: ScenesBench, smooth: float, console: Console) -> dict[str, Any]:
     """The figures of each row, and of all. Raises TexelflowError."""
     if not 0 <= smooth <= 1:
-        raise UsageError(f"--leads {smooth:g}: a number from 0 to 1 is needed")
+        raise UsageError(f"--smooth {smooth:g}: a number from 0 to 1 is needed")
     folder = scenes_folder()
     settle(Files((Read("the model", model_path(options.model)),)), options.force)
     table = read_scenes(folder)
@@ -184,3 +191,42 @@ def show_leads(figures: Mapping[str, Any], console: Console) -> None:
         f"{'no number of' if least is None else least} frames all masks are alike by {ALIKE} of 255; "
         f"replay and archive take {'all' if memory is None else memory}, and {LONGEST_LEAD} at most"
     )
+
+
+@with_opengl
+def mask_leads_tool(
+    smooth: Annotated[float, typer.Option(metavar="N", help="As of `replay`, from 0 to 1.")] = 0.5,
+    part: Annotated[
+        str | None,
+        typer.Option(metavar="tuned|judged|all", help="Those that filters are tuned on, or the others; judged."),
+    ] = None,
+    conditions: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="Some conditions alone, by commas: still,motion,noise 10.")
+    ] = None,
+    only: Annotated[
+        str | None, typer.Option(metavar="WORDS", help="Scenes whose names hold one of these words, by commas.")
+    ] = None,
+    frames: Annotated[int | None, typer.Option(metavar="N", help="Of each beginning; 120.")] = None,
+    model: ModelOption = "selfie",
+    backend: Annotated[str, typer.Option(metavar="gl|cpu", help="Where the network runs.")] = "gl",
+    precision: PrecisionOption = "fp32",
+    preprocessing: PreprocessingOption = "auto",
+    json: JsonOption = False,
+) -> int:
+    """Measure how far masks differ that begin late in a scene, by the frames that led to them."""
+    console = Console(quiet=json)
+    given = {"part": part, "conditions": conditions, "only": only, "frames": frames}
+    scenes = choose_scenes(given, model, backend, parse_precision(precision), parse_preprocessing(preprocessing))
+    figures = bench_leads(scenes, smooth, console)
+    show_leads(figures, console)
+    if json:
+        console.json(figures)
+    return 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    return run_tool("mask_leads", mask_leads_tool, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -2,15 +2,26 @@
 
 All cases of an op are one model, so that a run of it is as many small dispatches as there are cases, and one large one.
 What is measured runs in turn; outputs are compared with those of TensorFlow Lite's own kernels.
+
+    python -m tests.tools.ops                            # all ops, on each backend that is there
+    python -m tests.tools.ops CONV_2D softmax --backend native,tflite --seconds 1
 """
 
 import contextlib
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
-from typing import Any
+from typing import Annotated, Any
 
+import typer
+
+from tests.tools.command import run_tool
+from texelflow.app.console import Console, counted
+from texelflow.app.opengl_options import with_opengl
+from texelflow.app.options import JsonOption
+from texelflow.app.signals import StopFlag, exit_code, stop_flag
 from texelflow.gpu_delegate.base.errors import DeviceError, ModelError, UnsupportedError, UsageError
 from texelflow.gpu_delegate.base.wording import meant
 from texelflow.gpu_delegate.cases.case_group import CaseGroup
@@ -30,8 +41,6 @@ from texelflow.gpu_delegate.targets.llvm.native_runtime import NativeNetwork
 from texelflow.gpu_delegate.targets.llvm.pool import MOST_POOL_THREADS
 from texelflow.gpu_delegate.tuning.store import tuned_device
 
-from ..console import Console, counted
-from ..signals import StopFlag, exit_code, stop_flag
 from .in_turn import call_in_turn
 
 BACKENDS = ("gl", "native", "tflite")
@@ -42,7 +51,7 @@ _Call = Callable[[], object]
 
 @dataclass(frozen=True)
 class OpsBench:
-    """What `bench ops` is asked to do."""
+    """What the tool is asked to do."""
 
     names: tuple[str, ...] = ()  # none: all ops
     backend: str | None = None  # some of BACKENDS with commas between them; all that are there by default
@@ -246,3 +255,37 @@ def _ratio(row: _Row, name: str) -> str:
 
 def _us(row: _Row, name: str) -> str:
     return f"{row['times'][name]['median_us']:.0f}" if name in row["times"] else "-"
+
+
+@with_opengl
+def ops_tool(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAMES", help="Such as CONV_2D and softmax; by default all ops.")
+    ] = None,
+    backend: Annotated[
+        str | None, typer.Option(metavar="gl,native,tflite", help="Where they run; by default on each that is there.")
+    ] = None,
+    seconds: Annotated[float, typer.Option(metavar="N", help="For each op, all in turn.")] = 0.2,
+    threads: Annotated[int, typer.Option(metavar="N", help="Of the CPU, ours and TensorFlow Lite's.")] = 1,
+    seed: Annotated[int, typer.Option(metavar="N", help="Of constants and inputs.")] = 0,
+    json: JsonOption = False,
+) -> int:
+    """Time the cases of each op on the GPU, in our code for the CPU and in TensorFlow Lite, and compare outputs.
+
+    An op has 10 to 50 cases: odd sizes, 1 to 13 channels, batches, its options, and a large one. Exit code 1 if outputs
+    differ from TensorFlow Lite's. Ctrl-C keeps the ops done.
+    """
+    console = Console(quiet=json)
+    figures, code = bench_ops(OpsBench(tuple(names or ()), backend, seconds, threads, seed), console)
+    show_ops_bench(figures, console)
+    if json:
+        console.json(figures)
+    return code
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    return run_tool("ops", ops_tool, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

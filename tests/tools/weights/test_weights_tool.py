@@ -1,4 +1,4 @@
-"""`bench weights`: what is shared counts once, each configuration has a process, findings are the rows'."""
+"""The tool `weights`: what is shared counts once, each configuration has a process, findings are the rows'."""
 
 from pathlib import Path
 from typing import Any
@@ -7,9 +7,10 @@ import pytest
 
 from tests.helpers.commands import Command
 from tests.model_files.model_builder import selfie_like
-from texelflow.app.bench.weights import WeightsBench, bench_weights, parse_backends, parse_instances
-from texelflow.app.bench.weights_part import measure_instances
-from texelflow.app.bench.weights_tables import sharing_findings
+from tests.tools.weights.__main__ import main
+from tests.tools.weights.shared_weights import WeightsBench, bench_weights, parse_backends, parse_instances
+from tests.tools.weights.weights_part import measure_instances
+from tests.tools.weights.weights_tables import sharing_findings
 from texelflow.app.console import Console
 from texelflow.gpu_delegate.base.errors import UsageError
 
@@ -51,7 +52,7 @@ def test_each_configuration_has_a_process(model: Path, capsys: pytest.CaptureFix
     assert code == 0
     assert (found["model"], found["instances"], found["cache"], found["reason"]) == (str(model), 2, "soft", "")
     assert found["peak_bytes"] > found["weights_bytes"] > 0
-    missing = Command(capsys)("bench", "weights", model.parent / "none.tflite")
+    missing = Command(capsys, main)(model.parent / "none.tflite")
     assert "none.tflite" in missing.complaint
 
 

@@ -1,7 +1,7 @@
 """The order of folders, which file imports which, and a drawing of the layers.
 
-    python -m tests.tools.layers            # each layer with its files, lines, and the layers that it uses
-    python -m tests.tools.layers --write    # the drawing in docs/layers.svg
+    python -m tests.tools.structure            # each layer with its files, lines, and the layers that it uses
+    python -m tests.tools.structure --write    # the drawing in docs/layers.svg
 
 tests/repository/test_structure.py holds the code against LAYERS.
 """
@@ -169,7 +169,7 @@ def _part(folder: str, layers: Sequence[Layer], left: int) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The layers of the code from the ground up, and a drawing of them."""
-    parser = argparse.ArgumentParser(prog="python -m tests.tools.layers", description=main.__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.tools.structure", description=main.__doc__)
     parser.add_argument("--write", action="store_true", help=f"draw them in {DRAWING.relative_to(ROOT)}")
     options = parser.parse_args(arguments)
     for folder in LAYERS:

@@ -4,6 +4,7 @@ Each configuration is measured in a process of its own (weights_part.py): one th
 """
 
 import contextlib
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
@@ -11,30 +12,29 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from texelflow.app.bench.measuring_process import MeasuringProcess
+from texelflow.app.console import Console
+from texelflow.app.files import Files, Write, settle
+from texelflow.app.models.catalogue import CATALOGUE, resolve
+from texelflow.app.models.networks import NETWORKS, write_network
+from texelflow.app.plots import check_matplotlib
+from texelflow.app.signals import exit_code, stop_flag
 from texelflow.gpu_delegate.base.errors import UsageError
-from texelflow.gpu_delegate.base.isolated_python import OURS, python_command
 from texelflow.gpu_delegate.base.wording import counted, meant
 
-from ..console import Console
-from ..files import Files, Write, settle
-from ..models.catalogue import CATALOGUE, resolve
-from ..models.networks import NETWORKS, write_network
-from ..plots import check_matplotlib
-from ..signals import exit_code, stop_flag
-from .measuring_process import MeasuringProcess
 from .weights_part import BACKENDS, CACHES
 
 SharingRow = dict[str, Any]
 
 MEASURED = ("selfie", "deeplab-v3")
 MOST_INSTANCES = 256
-_PART = "import sys; from texelflow.app.bench.weights_part import main; sys.exit(main(sys.argv[1:]))"
+_PART = Path(__file__).with_name("weights_part.py")
 _PATIENCE_S = 300.0
 
 
 @dataclass(frozen=True)
 class WeightsBench:
-    """What `bench weights` is asked to do."""
+    """What the tool is asked to do."""
 
     names: tuple[str, ...]
     instances: tuple[int, ...]
@@ -94,7 +94,7 @@ def bench_weights(options: WeightsBench, console: Console) -> tuple[list[Sharing
             name, backend, count, cache = configuration
             report(number, len(plan), f"{name}, {backend}: {counted(count, 'instance')}, cache {cache}")
             arguments = str(files[name]), backend, cache, str(count), str(options.runs)
-            found = child.run(python_command(_PART, *arguments, trusted=OURS), _PATIENCE_S)
+            found = child.run([sys.executable, str(_PART), *arguments], _PATIENCE_S)
             if child.stop:
                 break
             if counts:

@@ -1,13 +1,14 @@
-"""The figures of `bench layers` go in; three tables come out, plain or in Markdown: layers, chains, rates."""
+"""The figures of layers go in; three tables come out, plain or in Markdown: layers, chains, rates."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from ..console import Console, counted
-from .layers import FROM_BYTES, FROM_PLANES, OURS
-from .model_table import markdown_lines
+from texelflow.app.bench.model_table import markdown_lines
+from texelflow.app.console import Console, counted
+
+from .layer_times import FROM_BYTES, FROM_PLANES, OURS
 
 _Figures = Mapping[str, Any]
 _Rows = list[tuple[str, ...]]

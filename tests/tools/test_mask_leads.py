@@ -1,4 +1,4 @@
-"""How masks differ that begin in mid-scene: what is counted, how scenes last longer, and the verb on a row of them."""
+"""How masks differ that begin in mid-scene: what is counted, how scenes last longer, and the tool on a row of them."""
 
 import json
 from itertools import pairwise
@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from tests.app.bench.test_scenes import row
 from tests.helpers.commands import Command
-from texelflow.app.bench.mask_leads import largest_by_lead, prolonged
+from tests.tools.mask_leads import largest_by_lead, main, prolonged
 
 
 @pytest.fixture
-def texelflow(capsys: pytest.CaptureFixture[str]) -> Command:
-    return Command(capsys)
+def tool(capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(capsys, main)
 
 
 @given(st.lists(st.integers(0, 255), max_size=40))
@@ -35,9 +35,9 @@ def test_scenes_go_there_and_back() -> None:
 
 
 @pytest.mark.slow
-def test_differences_get_less_with_a_lead(texelflow: Command) -> None:
+def test_differences_get_less_with_a_lead(tool: Command) -> None:
     of_one_row = ("--part", "all", "--only", "hopper own", "--conditions", "still")
-    found = texelflow("bench", "quality", "--scenes", "--leads", 0.2, *of_one_row, "--frames", 12, "--json")
+    found = tool("--smooth", 0.2, *of_one_row, "--frames", 12, "--json")
     figures = json.loads(found.out)
     largest = figures["largest"]
     assert (figures["lead"], figures["beginnings"], len(largest)) == (16, 2, 12)
@@ -46,6 +46,6 @@ def test_differences_get_less_with_a_lead(texelflow: Command) -> None:
     assert figures["rows"][0]["largest"] == largest
 
 
-def test_what_does_not_go_together_is_refused(texelflow: Command) -> None:
-    for flags in (("--leads", 0.5), ("--scenes", "--leads", 2), ("--scenes", "--leads", 0.5, "--steps", "raw")):
-        assert texelflow("bench", "quality", *flags).code == 2
+def test_what_is_not_there_is_refused(tool: Command) -> None:
+    for flags in (("--smooth", 2), ("--smooth", 0.5, "--steps", "raw"), ("--part", "some")):
+        assert tool(*flags).code == 2

@@ -13,8 +13,9 @@ from tests.gpu_delegate.plan.test_fusion import check_kernels
 from tests.helpers.commands import Command
 from tests.helpers.engine import DEVICES, on_cpu, on_gpu, worst
 from tests.model_files.sketch import Sketch
-from texelflow.app.bench.compile import show_bench_compile
-from texelflow.app.bench.compile_shapes import SHAPES, shaped
+from tests.tools.compile_times.__main__ import main
+from tests.tools.compile_times.compile_shapes import SHAPES, shaped
+from tests.tools.compile_times.compile_times import show_bench_compile
 from texelflow.app.console import Console
 from texelflow.gpu_delegate.base.errors import UnsupportedError
 from texelflow.gpu_delegate.device.device import HARDWARE, SOFTWARE
@@ -222,11 +223,11 @@ def test_values_are_right_where_kernels_may_repeat_no_weights(
 
 
 def test_the_benchmark_has_a_row_for_each_shape(capsys: pytest.CaptureFixture[str]) -> None:
-    texelflow = Command(capsys)
-    figures = json.loads(texelflow("bench", "compile", "--ops", 100, "--json").out)
+    tool = Command(capsys, main)
+    figures = json.loads(tool("--ops", 100, "--json").out)
     assert figures["ops"] == [10, 20, 50, 100]
     assert list(figures["shapes"]) == list(SHAPES)
     assert all(run["kernels"] or run["refused"] for runs in figures["shapes"].values() for run in runs)
     show_bench_compile(figures, Console())
     assert "diamonds" in capsys.readouterr().out
-    assert "--ops goes from 100 to 10000" in texelflow("bench", "compile", "--ops", 99).complaint
+    assert "--ops goes from 100 to 10000" in tool("--ops", 99).complaint

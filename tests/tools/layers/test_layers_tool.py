@@ -1,4 +1,4 @@
-"""`bench layers`: what is counted, who is compared with whom, tables, the picture, and how it ends."""
+"""The tool `layers`: what is counted, who is compared with whom, tables, the picture, and how it ends."""
 
 import contextlib
 import importlib.util
@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 from tests.helpers.commands import Command
-from texelflow.app.bench import layers as verb
-from texelflow.app.bench.in_turn import call_in_turn
-from texelflow.app.bench.layer_contenders import MODULES, XnnpackContender, parse_rivals, rival_maker
-from texelflow.app.bench.layer_tables import show_layers
-from texelflow.app.bench.layers import LayersBench, bench_layers
-from texelflow.app.bench.retinaface_layers import (
+from tests.tools.in_turn import call_in_turn
+from tests.tools.layers import layer_times as verb
+from tests.tools.layers.__main__ import main
+from tests.tools.layers.contenders import XnnpackContender
+from tests.tools.layers.layer_tables import show_layers
+from tests.tools.layers.layer_times import LayersBench, bench_layers
+from tests.tools.layers.retinaface_layers import (
     DEPTHWISE_IN_FLOATS,
     PAPER_LOOPS,
     ConvLayer,
@@ -26,7 +27,8 @@ from texelflow.app.bench.retinaface_layers import (
     retinaface,
     single_layers,
 )
-from texelflow.app.bench.roofline_plot import save_roofline
+from tests.tools.layers.rivals import MODULES, parse_rivals, rival_maker
+from tests.tools.layers.roofline_plot import save_roofline
 from texelflow.app.console import Console, Report
 from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.model.graph import Graph
@@ -53,8 +55,8 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def texelflow(capsys: pytest.CaptureFixture[str]) -> Command:
-    return Command(capsys)
+def tool(capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(capsys, main)
 
 
 @pytest.fixture
@@ -99,10 +101,10 @@ def test_single_layers_make_the_chain(picture: np.ndarray[Any, np.dtype[np.float
 
 @pytest.mark.parametrize("rival", MODULES)
 def test_rivals_compute_the_same_or_are_told_how_to_get(
-    rival: str, picture: np.ndarray[Any, np.dtype[np.float32]], texelflow: Command
+    rival: str, picture: np.ndarray[Any, np.dtype[np.float32]], tool: Command
 ) -> None:
     if importlib.util.find_spec(MODULES[rival]) is None:
-        assert f"pip install {MODULES[rival]}" in texelflow("bench", "layers", "--against", rival).complaint
+        assert f"pip install {MODULES[rival]}" in tool("--against", rival).complaint
         return
     reference = XnnpackContender(retinaface(SIDE), "packed", 1)
     reference.write(picture)
@@ -132,10 +134,8 @@ def test_calls_come_in_turn_until_time_is_over() -> None:
 
 
 @pytest.mark.usefixtures("short")
-def test_it_measures_compares_and_shows(texelflow: Command, tmp_path: Path) -> None:
-    result = texelflow(
-        "bench", "layers", "--sizes", SIDE, "--seconds", 1e-4, "--against", "xnnpack", "--markdown", "--json"
-    )
+def test_it_measures_compares_and_shows(tool: Command, tmp_path: Path) -> None:
+    result = tool("--sizes", SIDE, "--seconds", 1e-4, "--against", "xnnpack", "--markdown", "--json")
     assert result.code == 0
     figures = json.loads(result.out)
     found = figures["sizes"][str(SIDE)]
@@ -147,7 +147,7 @@ def test_it_measures_compares_and_shows(texelflow: Command, tmp_path: Path) -> N
     ways = {"native", "native from bytes", "xnnpack", "xnnpack from planes"}
     assert set(found["chain"]["times"]) == set(found["layers"][0]["times"]) == ways
     assert set(found["layers"][1]["times"]) == {"native", "xnnpack"}
-    shown = tables(figures, texelflow)
+    shown = tables(figures, tool)
     heads = [line for line in shown.splitlines() if line.startswith("|") and "-" not in line[1:3]]
     assert sum("pointwise 8->16" in line for line in heads) == 2, "its time, and its rates"
     assert "XNNPACK, from planes" in shown
@@ -155,7 +155,7 @@ def test_it_measures_compares_and_shows(texelflow: Command, tmp_path: Path) -> N
     if importlib.util.find_spec("matplotlib") is None:
         with pytest.raises(UsageError, match="pip install matplotlib"):
             save_roofline(tmp_path / "r.svg", figures)
-        assert "matplotlib" in texelflow("bench", "layers", "--plot", tmp_path / "r.svg").complaint
+        assert "matplotlib" in tool("--plot", tmp_path / "r.svg").complaint
     else:
         save_roofline(tmp_path / "r.svg", figures)
         text = (tmp_path / "r.svg").read_text()
@@ -163,10 +163,10 @@ def test_it_measures_compares_and_shows(texelflow: Command, tmp_path: Path) -> N
         assert all(level in text for level in ("L1", "L2", "DRAM"))
 
 
-def tables(figures: dict[str, Any], texelflow: Command) -> str:
+def tables(figures: dict[str, Any], tool: Command) -> str:
     """What is printed of figures, in Markdown."""
     show_layers(figures, True, Console())
-    return texelflow._captured.readouterr().out
+    return tool._captured.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -182,12 +182,12 @@ def tables(figures: dict[str, Any], texelflow: Command) -> str:
         ("--plot", "layers.pdf"),
     ],
 )
-def test_bad_options_are_refused_at_once(option: str, value: object, texelflow: Command) -> None:
-    assert option in texelflow("bench", "layers", option, value).complaint
+def test_bad_options_are_refused_at_once(option: str, value: object, tool: Command) -> None:
+    assert option in tool(option, value).complaint
 
 
 @pytest.mark.usefixtures("short")
-def test_ctrl_c_keeps_what_is_measured(monkeypatch: pytest.MonkeyPatch, texelflow: Command) -> None:
+def test_ctrl_c_keeps_what_is_measured(monkeypatch: pytest.MonkeyPatch, tool: Command) -> None:
     class Interrupting(Console):
         @contextlib.contextmanager
         def steps(self, what: str) -> Iterator[Report]:
@@ -202,4 +202,4 @@ def test_ctrl_c_keeps_what_is_measured(monkeypatch: pytest.MonkeyPatch, texelflo
     assert code == 130
     assert list(figures["sizes"]) == [str(SIDE)]
     assert len(figures["sizes"][str(SIDE)]["layers"]) == 1
-    assert "interrupted" in tables(figures, texelflow)
+    assert "interrupted" in tables(figures, tool)

@@ -6,6 +6,9 @@ RGBA bytes is brought into planes by a kernel of the same call.
 
 import numpy as np
 
+from texelflow.app.frame.native_ends import sampled_picture
+from texelflow.app.picture.picture import rgba_format
+from texelflow.app.picture.preprocess import sampling
 from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.model.packing import Float32Array
 from texelflow.gpu_delegate.targets.llvm.compiler import native_target
@@ -15,10 +18,7 @@ from texelflow.gpu_delegate.targets.llvm.native_runtime import NativeNetwork
 from texelflow.gpu_delegate.targets.llvm.planes import planes_of
 from texelflow.gpu_delegate.targets.llvm.work import WorkTable
 
-from ..frame.native_ends import sampled_picture
-from ..picture.picture import rgba_format
-from ..picture.preprocess import sampling
-from .layer_contenders import Contender, InputForm
+from .contenders import Contender, InputForm
 
 BLACK_AND_WHITE = (0.0, 1.0)  # what bytes of 0 and 255 are to the network
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from texelflow.app.bench import cpu_roofs
-from texelflow.app.bench.cpu_roofs import CpuRoofs, measure_roofs
+from tests.tools.layers import cpu_roofs
+from tests.tools.layers.cpu_roofs import CpuRoofs, measure_roofs
 from texelflow.gpu_delegate.targets.llvm.compiler import compile_module, native_target
 
 

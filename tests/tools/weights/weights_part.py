@@ -14,6 +14,7 @@ from time import perf_counter
 from types import MappingProxyType
 from typing import Any, Protocol
 
+from texelflow.app.process_usage import process_usage
 from texelflow.gpu_delegate.base.errors import DeviceError, TexelflowError
 from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.model.layout import FLOAT_BYTES
@@ -24,8 +25,6 @@ from texelflow.gpu_delegate.targets.gl.runtime import Program
 from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
 from texelflow.gpu_delegate.targets.llvm.native_runtime import NativeNetwork
 from texelflow.gpu_delegate.tuning.store import tuned_device
-
-from ..process_usage import process_usage
 
 _THREADS = 1  # of the CPU's code: instances share the machine
 
@@ -111,9 +110,8 @@ class _OnTflite:
 
     def __init__(self, cache: WeightsCache | None, stack: contextlib.ExitStack) -> None:
         # Takes memory and time: it is loaded in those processes alone that need it, ahead of the first instance
+        from texelflow.app.bench.model_backends import random_values
         from texelflow.gpu_delegate.cpu.reference import Reference
-
-        from .model_backends import random_values
 
         self._load, self._random_values = Reference, random_values
         self._cache, self._stack = cache, stack
@@ -197,3 +195,7 @@ def main(arguments: Sequence[str]) -> int:
         print(f"texelflow: {error}", file=sys.stderr)
         return 2
     return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -12,20 +12,21 @@ from typing import Any
 
 import numpy as np
 
+from texelflow.app.bench.cpu_peak import cpu_facts
+from texelflow.app.console import Console
+from texelflow.app.files import Files, Write, settle
+from texelflow.app.plots import check_matplotlib
+from texelflow.app.signals import StopFlag, exit_code, stop_flag
 from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.targets.llvm.compiler import available, native_target
 from texelflow.gpu_delegate.targets.llvm.pool import MOST_POOL_THREADS
 
-from ..console import Console
-from ..files import Files, Write, settle
-from ..plots import check_matplotlib
-from ..signals import StopFlag, exit_code, stop_flag
-from .cpu_peak import cpu_facts
+from ..in_turn import call_in_turn
+from .contenders import Contender
 from .cpu_roofs import CpuRoofs, measure_roofs
-from .in_turn import call_in_turn
-from .layer_contenders import Contender, how_to_install, parse_rivals, rival_maker
 from .retinaface_layers import LEAST_SIDE, MOST_SIDE, ConvLayer, layers_of, retinaface, single_layers
+from .rivals import how_to_install, parse_rivals, rival_maker
 
 OURS = "native"
 FROM_PLANES = " from planes"  # behind a rival's name, where it packs its input by itself
@@ -41,7 +42,7 @@ _Figures = dict[str, Any]
 
 @dataclass(frozen=True)
 class LayersBench:
-    """What `bench layers` is asked to do."""
+    """What the tool is asked to do."""
 
     against: str | None = None
     sizes: str = "320,640,800"

@@ -16,7 +16,7 @@ from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.model.packing import Float32Array
 from texelflow.gpu_delegate.reading.writer import write_model
 
-from .layer_contenders import Contender, InputForm, silenced
+from .contenders import Contender, InputForm, silenced
 
 # Whether it is installed is asked before; loading it tells what the CPU can do.
 with contextlib.suppress(ImportError), silenced():

@@ -1,1 +1,1 @@
-"""What to change in a model so that it costs less on the GPU: compiled partitions go in, advice comes out."""
+"""Advice on a model: what to change in it so that it costs less on the GPU."""

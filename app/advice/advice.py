@@ -1,4 +1,4 @@
-"""Compiled partitions of a model go in; what to change in the model comes out, each with what it costs, worst first.
+"""Runs all checks on a model's compiled partitions, and sorts their advice by what each fault costs.
 
 Each check finds faults of one kind. Where it can give the graph without the fault, that is compiled, too, and the
 difference of both is what the fault costs; so fusion, views and memory are taken into account as they are.

@@ -1,4 +1,4 @@
-"""A model goes in; layers with a few channels more than whole slices come out, and pictures of three channels."""
+"""Finds layers with a few channels more than whole slices of four, and pictures of three channels."""
 
 import math
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Compiled partitions and a machine's peaks go in; what one run costs at least, copies included, comes out.
+"""Estimates what one run of compiled partitions costs at least, copies included, from a machine's peaks.
 
 Kernels count as in gpu_delegate/targets/glsl/roofline.py. Tensors that cross the border of a partition come from
 TensorFlow Lite's memory or go there, arrays of floats, BHWC (gpu_delegate/delegate/io_binding.py): their bytes count

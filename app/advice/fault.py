@@ -1,4 +1,4 @@
-"""What is told of a fault of a model, and the changes of its graph by which the cost of a fault is found."""
+"""What a check says of a fault in a model, and the changes of the graph by which the fault's cost is found."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

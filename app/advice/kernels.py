@@ -1,4 +1,4 @@
-"""A model goes in; kernels that it could do without come out: moves of data, and activations far from their layers."""
+"""Finds kernels that a model could do without: moves of data, and activations apart from their layers."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""A compiled graph goes in; how each of its operators that move data does so, and why, comes out."""
+"""Says of each operator of a compiled graph that moves data how it does so (a view, fused, a kernel), and why."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

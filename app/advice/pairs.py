@@ -1,4 +1,4 @@
-"""A model goes in; operators that change nothing, alone or two in a row, come out.
+"""Finds operators that change nothing, alone or two in a row.
 
 The passes remove many of them: then they cost nothing here, which is told, too.
 """

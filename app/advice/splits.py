@@ -1,4 +1,4 @@
-"""A model goes in; the ops that the GPU cannot take, and that split what it takes into more pieces, come out.
+"""Finds ops that the GPU cannot run and that split what it can run into more partitions.
 
 Each op is taken as if the GPU had it, and the graph is partitioned again: then fewer pieces are left, or less crosses
 their borders. What merged pieces could fuse besides is not counted.

@@ -1,4 +1,4 @@
-"""A graph goes in; the sizes that can only change together come out: channels of tensors and sides of weights.
+"""Finds coupled sizes of a graph: channels of tensors and sides of weights that can only change together.
 
 A convolution's outputs, its bias and what reads them must agree, and so on through the ops that keep channels. What an
 op that is not known here reads or writes keeps its size, and so do inputs and outputs of the model. A PAD of channels

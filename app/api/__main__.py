@@ -1,4 +1,4 @@
-"""`python -m texelflow`: arguments go in, as of the command `texelflow`; its exit code comes out."""
+"""`python -m texelflow`: the same as the command `texelflow`."""
 
 import sys
 

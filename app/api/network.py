@@ -1,4 +1,4 @@
-"""Any TensorFlow Lite model goes in, a program that runs it in OpenGL comes out: the public Model and Program."""
+"""The public classes Model and Program: any TensorFlow Lite model, and a program that runs it in OpenGL."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""Pictures in RAM go in, their masks in RAM come out, on the GPU or the CPU: the public class Segmenter."""
+"""The public class Segmenter: makes masks of pictures in RAM, on the GPU or the CPU."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""Arguments of the public API and errors of the program go in; what the API says of them comes out."""
+"""Words the program's errors and messages for users of the Python API."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""Pictures of a camera go in as they come; a window, recordings and a virtual camera show them: `texelflow live`.
+"""`texelflow live`: shows and records the pictures of a camera as they come.
 
 Where things are added:
 

@@ -1,7 +1,7 @@
-"""A GPU on which a model was not tuned yet goes in; a process of its own tunes it while live runs, for the next start.
+"""Tunes a model in a process of its own while live runs, for the next start, on a GPU where it was not tuned yet.
 
-It has a context of its own, the least priority, and rests most of the time, so that frames wait for a millisecond of it
-at most; kernels are compiled there, where nobody waits for them. Nothing changes in the session that runs.
+The process has a context of its own and the least priority, and rests most of the time, so that frames wait for it a
+millisecond at most; kernels are compiled there, where nobody waits for them. Nothing changes in the session that runs.
 """
 
 import contextlib

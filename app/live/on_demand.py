@@ -1,4 +1,4 @@
-"""A camera and a count of who reads the virtual camera go in; its frames come out while anybody does.
+"""Opens the camera only while a program reads the virtual camera.
 
 While nobody reads it the camera is closed, and its last picture is shown again now and then: systems list a virtual
 camera only while something writes to it. Where the driver does not tell who reads, the camera stays open.

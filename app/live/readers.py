@@ -1,4 +1,4 @@
-"""A device of v4l2loopback's goes in; how many programs read it comes out, where the driver tells.
+"""Asks v4l2loopback how many programs read a virtual camera.
 
 v4l2loopback tells since 0.13, by an event of its own: it counts programs that stream, not those that only look what
 cameras there are. Each question opens the device anew, so that no event that was missed counts for long.

@@ -1,4 +1,4 @@
-"""Settings and a source go in; the sound that recordings get comes out: a microphone's, else the source's own."""
+"""Chooses the sound of live recordings: a microphone's, else the source's own."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Settings go in; the cameras that they name come out, open, with their first pictures."""
+"""Opens the cameras that settings name, and waits for their first pictures."""
 
 import contextlib
 from collections.abc import Callable, Generator, Sequence

@@ -1,1 +1,1 @@
-"""Models by name or path: the catalogue, where they come from, and what their numbers mean."""
+"""Models by name or path: the catalogue, where its files come from, and what a model's numbers mean."""

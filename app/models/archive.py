@@ -1,4 +1,4 @@
-"""A file that ends in a zip archive goes in; what one file of the archive begins with comes out, in bounded memory.
+"""Reads the start of a file in a zip archive that is appended to another file, in bounded memory.
 
 Python's zip reader reads a whole directory, however long, before it checks anything. So its size is checked first, by
 the same record at the end of the file that the reader uses.

@@ -1,4 +1,4 @@
-"""The name of a model or the path of a .tflite file goes in, a verified local file and its catalogue entry come out."""
+"""Finds the file of a model by a name of the catalogue, or by its path; fetched files are verified."""
 
 import difflib
 import hashlib

@@ -1,4 +1,4 @@
-"""A network whose output is the class of each pixel, as a number, goes in; one whose output is a mask comes out."""
+"""Rewrites a network that puts out class numbers into one that puts out the mask of a class."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The number or the name of a class and a model's labels go in; the class's number comes out."""
+"""Finds a class by its number or its name."""
 
 import difflib
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""A pinned requirement goes in, its wheel or source comes out, fetched by pip as the user has configured it."""
+"""Downloads a pinned package, as a wheel or as source, with pip as the user has configured it."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Layers go in, one after the other; the graph of a network comes out, with random weights.
+"""Builds the graph of a network layer by layer, with random weights.
 
 Weights are drawn from a fixed seed and scaled so that values keep their size from layer to layer: they take as long as
 trained ones.

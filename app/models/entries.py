@@ -1,4 +1,4 @@
-"""The models that can be fetched by name: what each is for, which package holds it, and how it is verified.
+"""The catalogue's entries: what each model is for, which package holds it, and how it is verified.
 
 Sizes, checksums and paths are those of the files in the packages; licences those that the packages state. Input ranges
 are from the models' metadata or, where they have none, from the graphs that MediaPipe runs them in.

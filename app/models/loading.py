@@ -1,4 +1,4 @@
-"""A model's name or path goes in; its graph and what its numbers mean come out."""
+"""Loads a segmentation model by name or path: its graph, and what its input and output numbers mean."""
 
 import logging
 from dataclasses import dataclass, field, replace

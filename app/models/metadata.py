@@ -1,4 +1,4 @@
-"""The bytes of a .tflite file go in; what its metadata says about its numbers, its classes and pictures comes out."""
+"""Reads the metadata of a .tflite file: what its numbers, classes and pictures mean."""
 
 import io
 import math

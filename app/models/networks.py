@@ -1,4 +1,4 @@
-"""The name of a published network goes in; the graph of its layers comes out, with random weights.
+"""Builds published networks by name, with random weights.
 
 Layers are those of the papers and of TensorFlow's published files, tails too; batch normalization is folded into the
 convolutions, as in those files. Inputs are pictures from -1 to 1, or words.

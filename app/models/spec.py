@@ -1,4 +1,4 @@
-"""Options, a model's metadata and its catalogue entry go in; what its input and output numbers mean comes out."""
+"""Decides what a model's input and output numbers mean, by options, its metadata and its catalogue entry."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""A folder goes in; a new temporary folder in it comes out, removed at the end or before the next one."""
+"""Makes temporary folders in a folder; each is removed at the end, or else before the next one is made."""
 
 import contextlib
 import os

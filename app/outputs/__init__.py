@@ -1,4 +1,4 @@
-"""Pictures and masks of frames go in; videos, PNG files, a virtual camera, logs and traces come out, for all verbs.
+"""What live and replay write or show to others: videos, PNG files, a virtual camera, logs and traces.
 
 Where things are added:
 

@@ -1,4 +1,4 @@
-"""Pieces of text go in; a file comes out that is complete after each of them, even if the process is killed then.
+"""A text file that is complete after each piece written to it, even if the process is killed then.
 
 A piece that does not fit on the disk is removed again.
 """

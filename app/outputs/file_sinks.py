@@ -1,4 +1,4 @@
-"""Frames' codes or pixels go in, on a thread of their own; a video, or a folder of PNG files, comes out."""
+"""Writes frames to a video file or to a folder of PNG files, on a thread of their own."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Records of frames go in, one by one; a JSON or CSV file comes out that is whole after each of them."""
+"""Writes a JSON or CSV log with a row for each frame; the file is complete after each row."""
 
 import csv
 import io

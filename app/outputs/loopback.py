@@ -1,4 +1,4 @@
-"""Files under /sys go in; the devices of v4l2loopback come out, with advice for the user."""
+"""Lists the devices of v4l2loopback from files under /sys, with advice for the user."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Frames go in; what a reader reads of them is written by one output's sink, on a thread of its own.
+"""Runs one output: its sink writes what is read of each frame, on a thread of its own.
 
 Where every frame counts the thread is waited for; else a frame that finds no place is dropped before it is read.
 """

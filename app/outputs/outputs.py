@@ -1,4 +1,4 @@
-"""Pictures of frames go in; recordings, masks, cutouts and a virtual camera come out, each begun and ended at will.
+"""The pipeline's stage that feeds recordings, masks, cutouts and a virtual camera, each begun and ended at will.
 
 Without any of them the stage does nothing, and nothing is read back.
 """

@@ -1,4 +1,4 @@
-"""The name of an output goes in; whether it is a folder or a picture, that folder, and PNG files in it come out."""
+"""Tells a folder of PNG files from a single one by an output's name, and writes numbered PNG files."""
 
 import os
 from pathlib import Path

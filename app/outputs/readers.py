@@ -1,4 +1,4 @@
-"""Pictures of the last frame go in, on the device or in RAM; their bytes come out, for the device some frames later."""
+"""Reads the pictures of frames for outputs; those on the device come some frames later."""
 
 from collections import deque
 from collections.abc import Callable, Iterator

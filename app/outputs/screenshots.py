@@ -1,4 +1,4 @@
-"""A picture on the device goes in; a PNG file comes out a little later, without blocking anything."""
+"""Saves screenshots of what the device draws as PNG files, without blocking the loop."""
 
 from collections import deque
 from dataclasses import dataclass

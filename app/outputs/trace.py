@@ -1,6 +1,7 @@
-"""Records of frames and spans of other threads go in; a trace for Perfetto or chrome://tracing comes out.
+"""Writes a trace of frames and threads for Perfetto or chrome://tracing.
 
-It is Chrome's trace event format, whole after each write. All times are on the clock of perf_counter_ns.
+The format is Chrome's trace event format; the file is complete after each write. All times are on the clock of
+perf_counter_ns.
 """
 
 import json

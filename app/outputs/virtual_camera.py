@@ -1,4 +1,4 @@
-"""Frames' NV12 or I420 goes in, on a thread of its own; other programs see a camera that shows them, by pyvirtualcam.
+"""Shows frames to other programs as a camera, by pyvirtualcam, on a thread of its own.
 
 On Linux that is a device of the kernel module v4l2loopback, elsewhere the virtual camera of OBS.
 """

@@ -1,1 +1,1 @@
-"""Figures written over the picture: records of frames go in, a panel drawn by Dear ImGui comes out."""
+"""What is written and drawn over the picture with Dear ImGui: figures, settings, messages and the timeline."""

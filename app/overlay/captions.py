@@ -1,4 +1,4 @@
-"""The figures of several cameras go in; a line on each is drawn over its picture. Called within Gui.draw."""
+"""Draws a line of figures over each camera's picture. Called within Gui.draw."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""Settings go in; a panel to change them is drawn, and the settings come out as the user changed them.
+"""The panel in which the user changes settings.
 
 Called within Gui.draw. What is used most is at the top and unfolded; the rest waits in sections below.
 """

@@ -1,4 +1,4 @@
-"""Positions and text go in; boxes, text, bars and graphs come out over the picture, drawn by Dear ImGui.
+"""Draws boxes, text, bars and graphs over the picture with Dear ImGui.
 
 Sizes are in em, the height of a line of text. Each block of text is one string, since calls cost more than characters.
 """

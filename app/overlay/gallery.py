@@ -1,4 +1,4 @@
-"""Settings go in; what can be put behind people is drawn as a grid of tiles, and settings come out as one was clicked.
+"""The gallery of backgrounds: a grid of tiles to choose what is put behind people.
 
 Nothing, two blurs, a color with a picker, and pictures and videos: those of the package and those of a folder.
 """

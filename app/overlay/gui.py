@@ -1,4 +1,4 @@
-"""Drawing functions go in; what they draw with Dear ImGui comes out in a framebuffer, OpenGL's state left as found."""
+"""Runs Dear ImGui on our own OpenGL backend, which draws into a framebuffer and leaves OpenGL's state as it was."""
 
 import contextlib
 import sys

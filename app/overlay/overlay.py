@@ -1,4 +1,4 @@
-"""Records of frames go in; the pictures of a target come out with figures over them: a stage without any window."""
+"""A stage that draws the performance panel into a target, without any window."""
 
 from collections.abc import Callable
 

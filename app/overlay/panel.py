@@ -1,4 +1,4 @@
-"""Words go in; they are drawn over the picture, readable whatever it shows. Called within Gui.draw."""
+"""Draws text over the picture: the list of keys, status, messages and progress. Called within Gui.draw."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Figures and facts go in; a panel of them is drawn in a corner of the picture. Called within Gui.draw."""
+"""The performance panel: figures of the run in a corner of the picture. Called within Gui.draw."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""A picture and what is taken of it go in; where something else has room comes out. Pixels from the upper left."""
+"""Finds room in the picture beside what is there already. Coordinates are pixels from the upper left."""
 
 from dataclasses import dataclass
 

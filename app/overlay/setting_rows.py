@@ -1,4 +1,4 @@
-"""Settings of a section go in; a row for each is drawn, and the settings come out as the user changed them.
+"""Draws a section of the settings panel: a row for each setting, by which the user changes it.
 
 Called within Gui.draw. Nothing is kept here: a field of text has Dear ImGui's memory until Enter is pressed.
 """

@@ -1,4 +1,4 @@
-"""A folder goes in; thumbnails of the backgrounds in it come out as textures, one more at most for each picture drawn.
+"""Loads thumbnails of the backgrounds in a folder as textures, one at most for each picture drawn.
 
 Files are looked for and decoded on threads; a texture of THUMBNAIL_SIZE is all that is kept of each.
 """

@@ -1,4 +1,4 @@
-"""Where a recording is goes in; a bar at the bottom shows it, and where the mouse holds the bar comes out."""
+"""Draws the timeline of a recording at the bottom of the picture, and says what the mouse does on it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

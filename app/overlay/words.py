@@ -1,4 +1,4 @@
-"""Text as it came goes in; lines that fit and that every font shows come out."""
+"""Wraps and shortens text, and leaves out characters that no font shows."""
 
 from collections.abc import Iterable
 

@@ -1,1 +1,1 @@
-"""A picture in RAM: its planes, what its numbers mean, and its conversion to RGB and to the network's input."""
+"""Pictures in RAM: their planes, what their numbers mean, and conversion to RGB and to a network's input."""

@@ -1,4 +1,4 @@
-"""A decoded picture goes in, upright RGBA comes out; and RGBA goes in, a picture ready for the encoder comes out.
+"""Converts decoded pictures to upright RGBA, and RGBA to pictures ready for an encoder.
 
 YUV becomes RGB by the matrix and the range that the recording states. Where it states none: full range for the
 formats that are full by definition (yuvj*, gray), limited otherwise; BT.709 from 1280x720 on, BT.601 below, as players

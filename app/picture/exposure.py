@@ -1,4 +1,4 @@
-"""Pictures go in, one after the other; the factor by which each one's light is multiplied for the network comes out.
+"""Computes the exposure gain of pictures, one after the other: the factor for each one's light before the network.
 
 preprocess.py has the definition; shaders/exposure.comp is the other implementation of it.
 """

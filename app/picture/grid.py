@@ -1,4 +1,4 @@
-"""The sizes of several pictures go in; a grid comes out: its size, and the place of each picture in it.
+"""Lays out several pictures in a grid: its size, and the place of each picture.
 
 There are as many columns as show the pictures largest on a screen of 16:9; of those that do so equally, as leave the
 fewest places empty, and rather more than fewer. All cells are as large as the largest picture, or smaller where the

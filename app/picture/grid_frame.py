@@ -1,4 +1,4 @@
-"""The newest frames of several cameras go in; one frame that has all of them, side by side, comes out."""
+"""Puts the newest frames of several cameras side by side in one frame."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

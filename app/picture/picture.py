@@ -1,4 +1,4 @@
-"""The format of pictures: layout, size, range and matrix go in; shapes and conversion to RGB come out.
+"""The format of pictures (layout, size, range and matrix), and what follows from it: shapes and conversion to RGB.
 
 A picture is what the decoder or the camera left in RAM: one plane of RGBA, of gray, or YUV in planes or packed.
 Its format says how upright pixels with red, green and blue come out of that, and is the same for a whole recording.

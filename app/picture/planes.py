@@ -1,4 +1,4 @@
-"""A picture goes in, its red, green and blue on another grid come out in float32, as preprocess.py defines them.
+"""Samples pictures on another grid as RGB in float32, in NumPy, as preprocess.py defines it.
 
 The NumPy half of what shaders/frame.glsl does, for the CPU path.
 """

@@ -1,4 +1,4 @@
-"""A frame goes in and the network's float32 input comes out; a mask goes in and one of the frame's size comes out.
+"""Defines how a frame becomes the network's float32 input, and how its mask is brought back to the frame's size.
 
 This is the written definition of both, which the shaders (image_to_tensor.comp, exposure.comp, frame.glsl,
 frame_mean.glsl, mask_to_frame.comp, mask_over.glsl) follow as well, and with sampling.py, planes.py and exposure.py the

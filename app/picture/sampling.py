@@ -1,4 +1,4 @@
-"""A frame's size and that of the network's input go in; what of the frame each pixel of the input samples comes out.
+"""Computes which part of a frame each pixel of the network's input samples.
 
 The map is rational, so that GPU and CPU agree on it exactly; preprocess.py has its definition.
 """

@@ -1,4 +1,4 @@
-"""A size as it is written goes in, such as 640x480; its width and height come out."""
+"""Parses a size as it is written, such as 640x480."""
 
 import re
 

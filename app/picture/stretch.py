@@ -1,4 +1,4 @@
-"""An upright RGBA picture goes in, its red, green and blue on a grid that spans all of it come out, through OpenCV.
+"""Resizes upright RGBA pictures to the network's RGB grid with OpenCV, where all of the picture goes in.
 
 OpenCV's bilinear resizing of floats is what preprocess.py defines for `stretch`, to float32's rounding. It converts all
 pixels, not just those that count, so NumPy (planes.py) is faster where a picture has far more than the network's input.

@@ -1,4 +1,4 @@
-"""Decoded frames go in, frames with pictures come out: the decoder's own planes, or RGBA where those cannot be used.
+"""Wraps decoded video frames as pictures: the decoder's own planes, or RGBA where those cannot be used.
 
 Read as decoded are planar YUV 4:2:0, 4:2:2 and 4:4:4 and gray, of 8 bits and, little-endian, of up to 16, nv12 and
 packed 4:2:2. Nothing is copied: the arrays are views of the decoder's memory, and keep it alive. All else becomes RGBA

@@ -1,1 +1,1 @@
-"""Recordings go in; every frame in order, or those that a window plays, come out segmented."""
+"""`texelflow replay`: segments recordings and pictures, every frame in order, or plays them in a window."""

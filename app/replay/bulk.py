@@ -1,4 +1,4 @@
-"""Many inputs go in; each is replayed to files of its own, one after the other, and what all of it came to comes out.
+"""Replays many inputs, one after the other, each to files of its own.
 
 An input that fails does not stop the others. What was finished by the same settings can be left as it is.
 """

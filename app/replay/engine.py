@@ -1,5 +1,4 @@
-"""Recordings come one after the other; what stays the same for all of them is opened once, and kept: the model, the
-device with its context, and the network's code and weights.
+"""What stays open from one recording to the next: the model, the device with its context, code and weights.
 
 Nothing that depends on a recording's frames is kept, so that each comes out as if it were the only one. What a device
 has lost, or was left in the middle of by an error of its own, is opened anew for the next recording.

@@ -1,6 +1,6 @@
-"""What a replay without a window writes goes in; how many frames it holds in memory at most, and their bytes, come out.
+"""Bounds how many frames a replay without a window holds in memory, and their bytes.
 
-Whatever comes faster than it goes waits: the decoder for the network, the network for the encoders.
+A fast part waits for a slower one behind it: the decoder for the network, the network for the encoders.
 """
 
 from math import prod

@@ -1,4 +1,4 @@
-"""Settings and an input go in; what tags a finished file comes out: the program, and a digest of what decides it."""
+"""Makes the tag of a finished file: the program's version, and a digest of all that decides the file."""
 
 import contextlib
 import hashlib

@@ -1,7 +1,4 @@
-"""What `replay` is asked to do goes in; its settings, what can be said against it, and its files come out.
-
-All of that before any work begins.
-"""
+"""The options of `replay`: checked before any work begins, and the files that they name."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""A recording goes in; its frames run through a session to a video, masks, a log, or a window that plays it."""
+"""Replays one recording: its frames run through a session to a video, masks, a log, or a window that plays it."""
 
 import contextlib
 from collections.abc import Callable, Iterator

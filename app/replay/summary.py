@@ -1,4 +1,4 @@
-"""A replay that has come to its end goes in; the figures of the whole run come out, by name, for JSON."""
+"""Summarizes a finished replay: the figures of the whole run by name, for JSON."""
 
 from collections.abc import Sequence
 from typing import Any

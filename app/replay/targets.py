@@ -1,4 +1,4 @@
-"""Inputs and the outputs that were named for them go in; where the results of each input go comes out.
+"""Decides where the results of each input go.
 
 One recording: `out` as it is named, a video, or a folder for its frames as PNG files. A picture: a PNG file, in a
 folder under its own name. Several inputs: folders, in which each gets a file of its name, a video of a recording and a

@@ -1,1 +1,1 @@
-"""A camera, a stream, a clip or a test pattern goes in; its newest picture and its state come out."""
+"""Live sources: cameras, streams, clips and a test pattern, of which the newest picture and the state can be asked."""

@@ -1,4 +1,4 @@
-"""This machine's folders go in; where ALSA's settings and plugins lie comes out, for the copy of ALSA in PyAV's wheel.
+"""Finds this machine's ALSA settings and plugins for the copy of ALSA in PyAV's wheel.
 
 That copy looks for them where it was built. It reads the environment when it is first used.
 """

@@ -1,4 +1,4 @@
-"""A camera's number or path goes in, pictures come out, unconverted where its driver allows it.
+"""Opens a camera by its number or path, with pictures unconverted where its driver allows it.
 
 OpenCV opens it, through a named interface, never the first that works. With V4L2 buffers come unconverted and MJPG
 is decoded by us, on the thread that reads; other backends hand out BGR. On Windows OpenCV's start-up is quick only with

@@ -1,4 +1,4 @@
-"""A way to open a camera, a stream or a clip goes in; its newest picture and its state come out at any time.
+"""Captures a camera, a stream or a clip: its newest picture and its state can be asked at any time.
 
 Threads read and supervise the source; no caller waits for a driver, except in `first`. A call that hangs in a driver
 is abandoned, and the source opened again.

@@ -1,4 +1,4 @@
-"""A file of recorded video goes in, and plays at its own pace as if it were a camera; its frames come out when due."""
+"""Plays a video file at its own pace as if it were a camera."""
 
 import time
 from collections.abc import Iterator

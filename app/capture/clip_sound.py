@@ -1,4 +1,4 @@
-"""A recording goes in; the sound of its first track comes out, as far as its pictures have been shown."""
+"""Reads the sound of a clip, as far as its pictures have been shown."""
 
 from collections.abc import Iterator
 

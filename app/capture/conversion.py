@@ -1,4 +1,4 @@
-"""A picture of any size and format goes in, the same one in a given size and format comes out, its aspect kept.
+"""Scales a picture, its aspect kept, to a given size and format.
 
 For cameras and streams that change their format: readers of the pictures are built for the first one's format.
 """

@@ -1,4 +1,4 @@
-"""A capture that OpenCV has opened goes in; captured frames come out, with the driver's time stamps if plausible.
+"""Reads frames from a capture that OpenCV has opened, with the driver's time stamps where they are plausible.
 
 Used by one thread. A call into a driver can hang: OpenCV waits a second for V4L2 (camera.py sets that), other backends
 have no limit. So `read` may block, and its caller must be able to abandon the thread (reader.py).

@@ -1,4 +1,4 @@
-"""An address of HTTP goes in, what the server sends for it comes out as it arrives; no call takes longer than allowed.
+"""Requests an address over HTTP and reads the answer as it arrives; no call takes longer than allowed.
 
 A server that sends a byte now and then would satisfy the time-out of a socket for ever; here whole calls have one.
 Kept instead of FFmpeg's HTTP, because that says "no such host, or it hung up" of whatever a server refuses (a missing

@@ -1,4 +1,4 @@
-"""Pictures go in as they arrive, of whatever format; frames of one format, numbered, dated and counted, come out."""
+"""Brings arriving pictures to one format, and numbers, dates and counts them."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""A stream's bytes go in as they arrive; whole JPEG pictures come out, whatever lies between them.
+"""Finds whole JPEG pictures in the bytes of a stream, whatever lies between them.
 
 Kept instead of FFmpeg's mpjpeg demuxer, because that fails where a server's boundaries or lengths are wrong or there
 are no headers between pictures, and says neither when a picture's first byte came nor how many wait behind it.

@@ -1,4 +1,4 @@
-"""This machine goes in; its cameras with their modes, and its microphones, come out, as tables or as JSON."""
+"""Lists this machine's cameras with their modes, and its microphones, as tables or as JSON."""
 
 import contextlib
 import sys

@@ -1,4 +1,4 @@
-"""Pictures go in as they arrive, the newest one that was not taken yet comes out."""
+"""Passes the newest item between threads; one that was not taken in time is replaced."""
 
 import threading
 from typing import Generic, TypeVar

@@ -1,4 +1,4 @@
-"""A microphone's name goes in; its sound comes out as a history, with a line whenever something happens to it.
+"""Records from a microphone into a history of sound, and tells in a line whatever happens to it.
 
 A thread opens and reads it. Where it fails, or is unplugged, it is tried again and again, and nothing else ends.
 """

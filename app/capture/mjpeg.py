@@ -1,4 +1,4 @@
-"""An HTTP answer that never ends goes in, the JPEG pictures in it come out, the newest first.
+"""Reads MJPEG streams over HTTP, the newest picture first.
 
 Kept instead of FFmpeg's mpjpeg demuxer: jpegs.py and http_stream.py say why.
 """

@@ -1,4 +1,4 @@
-"""What a camera can do and what is wanted go in; the mode to ask it for comes out.
+"""Chooses which mode to ask a camera for, by what it can do and what is wanted.
 
 Frames per second come first: uncompressed 1920x1080 is five pictures a second over USB 2, JPEG thirty. Where both are
 fast enough, uncompressed wins: it goes up as it is, and nothing is decoded.

@@ -1,4 +1,4 @@
-"""The address of a stream goes in, a source of its pictures comes out: MJPEG over HTTP, RTSP, RTP, UDP and TCP."""
+"""Opens the address of a stream as a source of pictures: MJPEG over HTTP, RTSP, RTP, UDP and TCP."""
 
 import errno
 from fractions import Fraction

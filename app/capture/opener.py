@@ -1,4 +1,4 @@
-"""The name that a user gives a camera goes in; a function that opens it, repeatedly if needed, comes out."""
+"""Finds what opens a source by the name that a user gives it: a camera, a stream, a clip or the test pattern."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""A size and a rate go in; moving pictures that carry their own number, readable from any later copy, come out.
+"""The test pattern: moving pictures that carry their own number, which can be read from any later copy.
 
 The number stands in a strip of black and white cells along the top: two rows of 16, each beginning with two cells of
 known color. Its 24 bits and 4 for checking survive H.264, scaling to half and conversion between YUV and RGB.

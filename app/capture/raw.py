@@ -1,4 +1,4 @@
-"""A camera's buffer and how it is laid out go in, a picture comes out: as it lies in memory, or decoded from JPEG.
+"""Reads the picture in a camera's buffer: as it lies in memory, or decoded from JPEG.
 
 A device is not trusted: each buffer is measured before it is used. Names of formats are the four
 characters of V4L2 (linux/videodev2.h): YUYV and UYVY are packed 4:2:2, NV12 and NV21 luma and one plane of both chromas

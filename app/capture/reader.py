@@ -1,4 +1,4 @@
-"""A way to open a source goes in; events come out, from a thread of its own: its pictures, failures and end."""
+"""Opens and reads a source on a thread of its own, and reports its pictures, failures and end as events."""
 
 import contextlib
 import threading

@@ -1,4 +1,4 @@
-"""The name of a microphone goes in; its sound comes out in blocks, read by PyAV: ALSA, AVFoundation or DirectShow."""
+"""Lists and reads microphones with PyAV: ALSA, AVFoundation or DirectShow."""
 
 import importlib
 import os

@@ -1,4 +1,4 @@
-"""The interface of live sources: a request goes in, an open source delivers captured frames.
+"""The interface of live sources: what is asked of one, what it delivers, and how it fails.
 
 A source is one opened camera, network stream, clip or test pattern. One thread opens, reads and closes it.
 """

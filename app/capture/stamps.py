@@ -1,4 +1,4 @@
-"""Times of arrival and time stamps of pictures go in; plausible, increasing times come out."""
+"""Makes plausible, increasing times of the arrival times and the time stamps of pictures."""
 
 from collections import deque
 

@@ -1,4 +1,4 @@
-"""A stream's packets of sound, and when its pictures came, go in; blocks of sound on the pictures' clock come out."""
+"""Places a stream's packets of sound on the clock of its pictures."""
 
 from collections import deque
 from statistics import median

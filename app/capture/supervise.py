@@ -1,6 +1,6 @@
-"""What happened to a source, and when, goes in; in what state it is, and when to open it again, comes out.
+"""The state of a source, and when to open it again, decided by what has happened to it.
 
-All of it is pure: times are readings of perf_counter in ns that the caller took.
+All functions are pure: times are readings of perf_counter in ns that the caller took.
 """
 
 import math

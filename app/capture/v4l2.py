@@ -1,4 +1,4 @@
-"""A video device of Linux goes in; what it is, its modes and how its pictures lie in memory come out, without a stream.
+"""Asks a video device of Linux what it is, its modes and how its pictures lie in memory, without starting a stream.
 
 Structures and numbers are those of linux/videodev2.h, the meaning of default colors that of its V4L2_MAP_* macros.
 Reading a structure is a pure function of its bytes; asking a device is done through an `Ask`.

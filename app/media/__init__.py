@@ -1,1 +1,1 @@
-"""Files and threads: recordings, images and .npy files go in and come out as RGBA frames with time stamps."""
+"""Media files and pipes: reads and writes recordings, pictures and sound, each frame with its time stamp."""

@@ -1,4 +1,4 @@
-"""A file's ending and what is wanted of it go in; the encoder and its options come out, or one line says what goes.
+"""Chooses the encoder and its options by a file's ending and what is asked for.
 
 All encoders give each frame back at once, and the same bytes in every run and on every processor.
 """

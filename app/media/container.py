@@ -1,4 +1,4 @@
-"""A recording's outermost boxes go in; whether the file is whole, cut off or has lost its index comes out.
+"""Finds out from a recording's outermost boxes whether the file is whole, cut off or without its index.
 
 FFmpeg plays what it can of a cut-off file and says little about the rest. The container itself says it all: each box
 of an mp4 and each element of a Matroska file states its length, so one that reaches past the end was cut off.

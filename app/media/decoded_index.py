@@ -1,4 +1,4 @@
-"""A recording goes in; the time stamp and the checksum of each frame of it, decoded from the start, come out.
+"""Indexes a recording by decoding it from the start: the time stamp and the checksum of each frame.
 
 This defines "frame 1234", whatever packets state and wherever decoding began: seeking verifies by it that the right
 picture came. It is built on a thread of the lowest priority, and reaches any part of a file some time after opening.

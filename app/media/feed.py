@@ -1,4 +1,4 @@
-"""A seekable recording and where to play go in; its frames come out one after the other, decoded a few ahead.
+"""Decodes a seekable recording a few frames ahead of where it is played.
 
 Nothing here blocks the caller, which draws: a frame that is not decoded yet is reported as such.
 """

@@ -1,6 +1,6 @@
-"""A file or a folder of pictures goes in; whether it was finished, and what made it, comes out.
+"""Tags finished files and folders of pictures with what made them, and reads that tag.
 
-Finished files end in a tag that players pass over: a free box in mp4, a Void element in Matroska, a tEXt chunk in PNG.
+Finished files end in a tag that players skip: a free box in mp4, a Void element in Matroska, a tEXt chunk in PNG.
 It is written last, so that a file of a run that was killed, interrupted or cut off lacks it.
 """
 

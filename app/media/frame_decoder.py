@@ -1,4 +1,4 @@
-"""A recording goes in; its frames come out decoded from its start, or from a key frame on, with their numbers."""
+"""Decodes a recording from its start or from a key frame on, with the number of each frame."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""A .npy file, or a size, goes in; RGBA frames for measurements come out."""
+"""RGBA frames for measurements: from a .npy file, or of a given size from the demo clip."""
 
 import os
 import tokenize

@@ -1,4 +1,4 @@
-"""Bytes to append go in; a file comes out that holds all of them at once, with room kept for those that end it.
+"""A file to append to, in which all bytes are at once, with room reserved for those that end it.
 
 What write(2) has taken outlives the process, however that is killed, so nothing here waits for the disk itself: only
 the machine's own end, as a power cut, may cost what the system had not yet written.

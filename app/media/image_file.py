@@ -1,4 +1,4 @@
-"""The name of a picture's file goes in; its picture comes out upright, 8 bits a sample, as a decoded frame.
+"""Reads a picture's file as a decoded frame: upright, 8 bits a sample.
 
 Decoded by FFmpeg, since OpenCV's decoders print lines of their own on stderr where a file is damaged. Alpha is dropped:
 what is transparent has the color that the file gives it. Deeper samples are reduced to 8 bits.

@@ -1,4 +1,4 @@
-"""The bytes of a picture's file go in; its size, its EXIF orientation and what decoding needs of it come out.
+"""Parses the header of a picture's file: its size, its EXIF orientation and what decoding needs of it.
 
 PNG, JPEG, WebP, TIFF and BMP. Kept instead of imagesize: that takes 0.1 s to import (it reads addresses of HTTP, and
 SVG), and says nothing of PNG's and WebP's orientation, of animations, and of where a file is cut off. Metadata is

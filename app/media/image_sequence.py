@@ -1,4 +1,4 @@
-"""Image files go in, one or a numbered row of them; a recording comes out that shows each for the time of one frame.
+"""Reads one picture file, or a numbered row of them, as a recording.
 
 Numbers begin with the lowest that is there, and end before the first that is missing: then `truncated` says so. A
 picture that cannot be decoded is counted as damaged and left out; the others keep their times.

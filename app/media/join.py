@@ -1,4 +1,4 @@
-"""Pieces of a recording, rendered apart, go in; the file or the folder that one uninterrupted run writes comes out.
+"""Joins pieces of a recording that were rendered apart to the file or the folder that one uninterrupted run writes.
 
 Videos are the same byte for byte, with the sound of the recording and the tag of a finished file.
 """

@@ -1,4 +1,4 @@
-"""A recording's key packets go in; whether decoding that begins at one loses nothing of what comes before comes out.
+"""Judges whether decoding can begin at a key packet without losing anything of what is shown from there on.
 
 "Nothing" is what the standards say of frames that are shown at the key frame's time or later: none of them is decoded
 from one before. That holds of every key frame of most codecs. H.264 has such ones (IDR) and others (open groups of

@@ -1,4 +1,4 @@
-"""A recording and a range that begins late in it go in; its frames come out, without decoding all that is before.
+"""Reads a range that begins late in a recording, without decoding all that is before it.
 
 Decoding begins at the last key frame that needs none before it, where packets tell which frame of the file that is;
 else at the start. A file that is damaged before the range may then have more frames than decode: its packets count.

@@ -1,7 +1,7 @@
-"""Encoded packets go in; a Matroska or a WebM file comes out, every packet a cluster of its own.
+"""Writes encoded packets to a Matroska or WebM file, each packet a cluster of its own.
 
-While it is written the file is one that nobody knows the end of, as when it is streamed. At the end come the cues; then
-duration, size, and where the cues are, for which the beginning keeps places.
+While it is written the file has no stated end, as when it is streamed. At the end come the cues; then duration, size,
+and where the cues are, for which the beginning keeps places.
 """
 
 import struct

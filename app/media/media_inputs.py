@@ -1,4 +1,4 @@
-"""Names from the command line go in; the recordings and pictures that they stand for come out, and are opened here.
+"""Expands names from the command line to the recordings and pictures that they mean, and opens those.
 
 A name is a file, a folder of pictures, each of which is an input of its own, a pattern of numbered pictures
 (shot_%04d.png), which are one recording, or "-", a recording on standard input. What a file holds decides what it is.

@@ -1,4 +1,4 @@
-"""Encoded packets go in; an mp4 or a QuickTime file comes out: fragments, which become a plain file when it is closed.
+"""Writes encoded packets to an mp4 or QuickTime file: in fragments, which become a plain file when it is closed.
 
 Each part is a fragment (moof, mdat) behind a moov without samples, which plays however suddenly the file ends. At the
 end comes a moov with all samples, and the box that kept the place for it becomes an mdat around all that is between.

@@ -1,4 +1,4 @@
-"""Encoded packets go in, in parts; a video file comes out that holds every part as soon as it was taken.
+"""Muxes encoded packets, in parts, to a video file that holds every part as soon as it was taken.
 
 libavformat's own muxers keep a packet back until the next one comes, which a kill would lose: at one frame a second, a
 second. So parts are written here; libavformat makes what begins the file and, in `container`, checks every packet.

@@ -1,4 +1,4 @@
-"""Bytes go in; a stream that cannot seek, such as a pipe, has taken them all when append returns."""
+"""Writes to a stream that cannot seek, such as a pipe; append returns when all bytes are taken."""
 
 import sys
 from typing import BinaryIO

@@ -1,4 +1,4 @@
-"""A recording's packets go in, undecoded; the time stamps of its frames and where decoding may begin come out.
+"""Indexes a recording by its packets, undecoded: the time stamps of its frames and where decoding may begin.
 
 Packets are quickly read, but not reliable: some give no frame, some share a time stamp. Seeking by them has to verify
 what the decoder gives.

@@ -1,4 +1,4 @@
-"""Encoded pictures of a part of a recording go in; a file comes out that gives them back exactly, or says it cannot.
+"""The file format of a rendered piece of a recording: it gives its encoded pictures back exactly, or says it cannot.
 
 A video file would keep other times than the recording's, and little that tells when it is damaged. This one holds what
 the pictures belong to, each picture with its time as it came, and their number. A checksum goes on from record to

@@ -1,4 +1,4 @@
-"""A recording's packets and a range of its frames go in; those frames come out, decoded from a key frame before them.
+"""Reads a range of a recording's frames, decoded from a key frame before them.
 
 Their numbers, times and pictures are those of decoding from the start, as far as packets tell. What they cannot tell
 (open groups of pictures, gradual refresh, damage) shows where pieces meet: the frames before a piece have to be those

@@ -1,4 +1,4 @@
-"""A pipe goes in, standard input as a rule; the recording that comes through it comes out, as far as it has arrived.
+"""Reads a recording from a pipe, as a rule standard input, as far as it has arrived.
 
 What can only be played by going back and forth, as mp4 with its index at the end, is refused. Pictures one after the
 other (FFmpeg's image2pipe with PNG or JPEG) are a recording, too.

@@ -1,4 +1,4 @@
-"""Pictures go in; PNG files come out, each wholly or not at all, or one PNG after the other in a stream."""
+"""Writes PNG files, each whole or not at all, or one PNG after the other to a stream."""
 
 import os
 from pathlib import Path

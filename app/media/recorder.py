@@ -1,4 +1,4 @@
-"""Frames with time stamps go in; a video file that survives a kill comes out, with the sound of their recording.
+"""Records frames to a video file that survives a kill, with the sound of their recording.
 
 Every frame is in the file as soon as write() has returned. Where the disk has no room for one more, the file is closed.
 A stream that cannot seek, such as a pipe, gets the same frames as Matroska. A piece of a recording goes to a file of

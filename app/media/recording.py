@@ -1,4 +1,4 @@
-"""Decoded frames with their times go in; those of a range come out, as every kind of recording gives them.
+"""The interface of recordings of every kind: an iterable of decoded frames, with their times and what a recording is.
 
 A file, numbered pictures and a pipe differ in where their frames come from; whoever reads frames need not know which.
 """

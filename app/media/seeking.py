@@ -1,4 +1,4 @@
-"""A recording and a frame's number go in, that frame comes out, exactly as decoding from the start would give it.
+"""Decodes any frame of a recording by its number, exactly as decoding from the start would give it.
 
 Packets state where frames are, the decoded index verifies it: after a jump to a key frame each frame that is given out
 has the time stamp and the checksum that it has when the file is decoded from its start. Where they differ (open GOPs,

@@ -1,6 +1,6 @@
-"""The sound of a recording goes in; its packets, unchanged but for their times, come out for the recorder to mux.
+"""Copies the sound of a recording for the recorder: its packets, unchanged but for their times.
 
-Where a container does not take their codec, they come out converted to Opus.
+Where a container does not take their codec, the sound is converted to Opus.
 """
 
 import io

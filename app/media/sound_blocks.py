@@ -1,4 +1,4 @@
-"""Sound goes in, in blocks as it is read; whoever records finds the last seconds of it here, each block with its time.
+"""Blocks of sound: decoding them, and a history of the last seconds, each block with its time.
 
 All blocks are of one kind: 48 kHz, stereo, float32 from -1 to 1.
 """

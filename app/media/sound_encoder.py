@@ -1,4 +1,4 @@
-"""A history of sound goes in; packets of it, encoded in step with a recording's frames, come out for the recorder."""
+"""Encodes live sound in step with a recording's frames."""
 
 from collections import deque
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Blocks of sound with their times go in; samples without a gap, in step with those times, come out.
+"""Joins blocks of sound to samples without a gap, in step with the blocks' times.
 
 A gap becomes silence, what overlaps is left out, and a clock that drifts is followed by making blocks a little longer
 or shorter: by half a percent at most, which nobody hears.

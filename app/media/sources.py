@@ -1,4 +1,4 @@
-"""A file of recorded video goes in; upright RGBA frames with the file's own time stamps come out.
+"""Decodes a video file to upright RGBA frames with the file's own time stamps.
 
 Frames are found by decoding forward from the start, so that numbers and times are exact in every file, also where the
 frame rate varies. A file that is cut off yields what decodes, and `FileSource.truncated` then says what is missing.

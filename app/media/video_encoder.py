@@ -1,4 +1,4 @@
-"""Frames go in; each comes out encoded at once, by an encoder that begins anew every 300 frames.
+"""Encodes frames one by one, with an encoder that begins anew every 300 frames.
 
 So 300 frames are the same bytes wherever they are encoded, whatever came before them and on however many cores: the
 encoder counts frames, and knows neither their times nor what it runs on.

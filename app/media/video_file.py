@@ -1,4 +1,4 @@
-"""Encoded pictures with their times go in; a video file that survives a kill comes out, with the sound of a recording.
+"""Writes encoded pictures to a video file that survives a kill, with the sound of a recording.
 
 Every picture is in the file as soon as add() has returned. Where the disk has no room for one more, the file is closed.
 """

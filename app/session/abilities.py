@@ -1,4 +1,4 @@
-"""A model and the settings that were given go in; what it cannot do is refused in one line, before any work."""
+"""Refuses settings that a model cannot follow, in one line, before any work."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""A source of frames goes in; which of them is drawn now, and how long until the next look, comes out.
+"""Frame clocks: choose which frame of a source is drawn now, and how long to wait until the next look.
 
 Three policies drive one loop: the newest picture of a camera wins (NewestWins), every frame of a recording counts
 (EveryFrame), and a window plays a recording at its pace (app/session/playback.py). A clock that looks ahead gives a

@@ -1,4 +1,4 @@
-"""Keys, changes in the panel and in the file of settings go in; the parts of a session are told what to do.
+"""Applies keys, changes in the panel and in the file of settings to the parts of a session.
 
 Whatever can be a setting is one: keys and the panel change settings, and the difference is what is done. Keys that
 control playback go to it, where there is one.

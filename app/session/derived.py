@@ -1,4 +1,4 @@
-"""Settings go in; what they ask of each part of a session comes out."""
+"""Derives from settings what is asked of each part of a session."""
 
 from pathlib import Path
 

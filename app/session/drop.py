@@ -1,4 +1,4 @@
-"""Files that were dropped onto a window go in; the first that can be a background comes out, or why there is none."""
+"""Takes the first of the files dropped onto a window that can be a background, or says why there is none."""
 
 from collections.abc import Sequence
 from functools import partial

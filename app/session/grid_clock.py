@@ -1,4 +1,4 @@
-"""Several cameras go in; one frame of their newest pictures comes out, as often as the fastest of them gives one.
+"""The frame clock of several cameras: one frame of their newest pictures, as often as the fastest gives one.
 
 It is due once every camera that is well has a new picture, or when the fastest could have given another one since the
 frame before: cameras in step come together, and one that is slow or gone keeps no other waiting. A camera that is

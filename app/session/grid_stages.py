@@ -1,4 +1,4 @@
-"""The stages of one model for each of several cameras go in; stages that run all of them for one frame come out.
+"""Runs the stages of one model for each of several cameras, together for one frame.
 
 Each camera has its own tensors, masks and history; what it gives nothing new for is not run again. Where a frame is
 due for a new mask, each camera's next picture gets one, so that none waits for frames that come when others do.

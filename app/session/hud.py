@@ -1,4 +1,4 @@
-"""What a session has to tell goes in; it stands on the screen, over the picture."""
+"""Shows on the screen, over the picture, what a session has to tell."""
 
 from collections.abc import Callable, Iterator
 

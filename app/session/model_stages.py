@@ -1,4 +1,4 @@
-"""A model goes in; all that makes a picture of a frame comes out, compiled together, a shader at a time.
+"""Compiles all that makes a picture of a frame with one model, a shader at a time.
 
 The stages of one model run while those of the next are being compiled, so that another model costs no frame;
 SwitchableStages is what the pipeline knows of them.

@@ -1,4 +1,4 @@
-"""The name of a model goes in; it is loaded and compiled while another one runs, and then takes over."""
+"""Switches models: another one is loaded and compiled while the present one runs, and then takes over."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Pictures in RAM go in; how much each is like the last one that the network saw comes out, in dB.
+"""Measures motion: how much a picture is like the last one that the network saw, in dB.
 
 Some thousand samples of luma, spread evenly, are compared: the peak signal-to-noise ratio of the block of 8 x 8 samples
 that differs most. So a hand that waves in a corner is motion, however still the rest is. A camera's noise is not, which

@@ -1,4 +1,4 @@
-"""A source, settings and a window or none go in; a session comes out, with everything compiled."""
+"""Opens a session on a source, with settings and with or without a window, with everything compiled."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""Frames' time stamps and readings of a clock go in; when each frame is due, and whether it is shown, comes out.
+"""Decides when each frame of a playback is due, and whether it is shown or dropped.
 
 The policy. A frame is due when the one before it has been on the screen for the time between their stamps, divided by
 the speed. A frame is dropped when the next one, decoded already, is due too, but never more than MOST_DROPPED in a row,

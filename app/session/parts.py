@@ -1,4 +1,4 @@
-"""Parts that were opened one by one go in; one object with all parts of a session comes out, and its facts."""
+"""The parts of a session as one object, and the facts and captions that the overlay shows of them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
-"""Commands of the user and the time go in; which frame is to be shown now, and how long until then, comes out.
+"""The frame clock of a recording in a window: play, pause, seek, speed and loop.
 
-Nothing is drawn here. It is the clock of a session (app/session/clock.py). Each command answers with a few words for
-the screen, or with nothing to say. After a seek `lead` frames before the one that was asked for come first.
+Nothing is drawn here. Each command answers with a few words for the screen, or with nothing to say. After a seek `lead`
+frames before the one that was asked for come first.
 """
 
 from dataclasses import replace

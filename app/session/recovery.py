@@ -1,4 +1,4 @@
-"""A context that was lost goes in; all is built anew, and the frames that have to be drawn once more come out."""
+"""Recovers from a lost context: all is built anew, and frames that were lost with it are drawn once more."""
 
 from collections import deque
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""An effect, a network's effects and what takes pictures go in; whether others would see the room unasked comes out.
+"""Keeps others from seeing the room behind a person unasked, by the effect and by who takes the pictures.
 
 While pictures are recorded or sent, an effect that shows what is behind people has to be asked for twice, unless the
 command line or the file of settings names it; with --private there is none.

@@ -1,4 +1,4 @@
-"""The mouse goes in; a bar over the picture comes and goes, and seeks come out when it is dragged.
+"""The seek bar: shows and hides it as the mouse moves, and seeks when it is dragged.
 
 What can be seen at once follows the mouse: a frame near a key frame, else that key frame, and the next one is asked for
 only when the last one is there. Where the mouse rests, or lets go, the frame is the exact one.

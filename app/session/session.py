@@ -1,7 +1,6 @@
-"""A source's frames go in as its clock gives them; each runs through the stages to the view and the outputs.
+"""The one loop of live and replay: runs each frame that the clock gives through the stages to the view and the outputs.
 
-The one loop of live and replay. Everything happens in the thread of the context but capturing, decoding, encoding and
-reading files.
+Everything happens in the thread of the context but capturing, decoding, encoding and reading files.
 """
 
 from collections.abc import Callable

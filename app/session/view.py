@@ -1,4 +1,4 @@
-"""A window or none goes in; one interface for both comes out: keys, pictures to be drawn, whether anybody sees them."""
+"""One interface to a window, or to none: keys, pictures to be drawn, whether anybody sees them."""
 
 import threading
 from collections.abc import Sequence

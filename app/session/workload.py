@@ -1,4 +1,4 @@
-"""How much each picture differs and what frames took go in; for which frames the network runs comes out.
+"""Decides for which frames the network runs, by how much pictures differ and how long frames took.
 
 Nothing is measured here, and no clock is read. A frame without a mask of its own keeps the one before.
 

@@ -1,1 +1,1 @@
-"""Command-line options and a file go in; valid settings come out. Options, file and panel come from one table."""
+"""Settings: one table, from which command-line options, the config file and the panel are made."""

@@ -1,7 +1,4 @@
-"""A TOML file goes in, its values and the line of each come out, or one line that says what is wrong where.
-
-Settings go in, such a file comes out.
-"""
+"""Reads and writes the TOML file of settings; an error is one line that says what is wrong where."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A file and the flags of a command line go in; the settings that they make come out, again when the file changes.
+"""Combines flags, the file of settings and defaults, and does so again when the file changes.
 
 Flags override the file, which overrides defaults. What is changed while running stays until the file changes it.
 """

@@ -1,4 +1,4 @@
-"""A verb's function goes in; the same with an option of the command line for each of its settings comes out.
+"""Adds an option to a verb of the command line for each of its settings.
 
 Verbs that have only a few settings take their options one by one, so that all are named and explained alike.
 """

@@ -1,4 +1,4 @@
-"""Values as they were written go in; settings that are all valid come out: the one table of live, replay and archive.
+"""The one table of settings of live, replay and archive, with the checks that make all values valid.
 
 Flags, the file, its dump and the panel are made from what each field says of itself.
 """

@@ -1,1 +1,1 @@
-"""A recording in a window: the window itself, its keys, the clock that paces frames, and the loop that joins them."""
+"""The window on the screen: opening it, its keys and inputs, and showing pictures in it."""

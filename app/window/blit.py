@@ -1,4 +1,4 @@
-"""A picture in a framebuffer goes in; a window shows it whole, as large as fits, with black bars beside or above it."""
+"""Shows a picture whole in a window, as large as fits, with black bars beside or above it."""
 
 from fractions import Fraction
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""A window goes in; the files that were dropped onto it come out."""
+"""Collects the files that are dropped onto a window."""
 
 import ctypes
 import os

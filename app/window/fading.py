@@ -1,4 +1,4 @@
-"""The time goes in; how much of something is still to be seen, which stands for some seconds and fades, comes out."""
+"""Times something that is shown for some seconds and then fades: how much of it is still seen."""
 
 from time import perf_counter
 

@@ -1,4 +1,4 @@
-"""A window's renderer and the GPUs of a machine go in; a line on a stronger one comes out, and how it is chosen.
+"""Finds the GPUs of a machine, and tells where a stronger one than the window's could be chosen.
 
 Laptops have two: windows are on the weak one, which the screen is connected to, unless a program is started otherwise.
 """

@@ -1,4 +1,4 @@
-"""Keys that were pressed go in, commands come out, by a table that is also what the list of keys shows.
+"""The table of keys: which command each key means. The list of keys on the screen is made from it.
 
 Keys are identified by the character that they type, so that `[` works on every keyboard layout. Where that fails, as
 on a Cyrillic keyboard, or for digits that need Shift, the position of the key on an American keyboard counts.

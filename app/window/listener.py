@@ -1,4 +1,4 @@
-"""A window goes in; all that a person does in it with mouse and keys comes out, as long as somebody listens.
+"""Gathers what a person does in a window with mouse and keys, for Dear ImGui.
 
 Kept instead of imgui_bundle's GLFW backends. The one in Python needs PyOpenGL, which leaves OpenGL's state changed, has
 no key by the keyboard's layout, drops characters above U+FFFF and takes the screen's units for pixels. The one in C++

@@ -1,4 +1,4 @@
-"""Work that comes in steps goes in, its result comes out; a window shows its progress, and stays responsive."""
+"""Shows the progress of work that comes in steps in a window, which stays responsive."""
 
 from collections.abc import Callable, Generator
 from fractions import Fraction

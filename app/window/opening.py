@@ -1,4 +1,4 @@
-"""The size of pictures and a choice of backend go in; a window comes out, with the best OpenGL for that."""
+"""Opens a window with the best OpenGL for a choice of backend."""
 
 from fractions import Fraction
 

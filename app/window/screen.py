@@ -1,4 +1,4 @@
-"""A picture and its overlay go in; the window shows both: the last stages of a frame's path."""
+"""Shows the picture and its overlay in the window: the last stages of a frame's path."""
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""A message goes in; it is shown for some seconds."""
+"""Shows messages on the screen, each for some seconds."""
 
 from time import perf_counter
 

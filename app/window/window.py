@@ -1,4 +1,4 @@
-"""A size and a title go in; a window on the screen comes out, with an OpenGL context and the keys pressed in it."""
+"""Opens a window on the screen, with an OpenGL context, and reads the keys pressed in it."""
 
 import contextlib
 import ctypes

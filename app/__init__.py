@@ -1,1 +1,1 @@
-"""texelflow's program: frames go in, segmented pictures come out, drawn by the engine in gpu_delegate."""
+"""The program texelflow: segments pictures and recordings with the engine in gpu_delegate."""

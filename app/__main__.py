@@ -1,4 +1,4 @@
-"""Arguments go in, the exit code comes out; signals are handled from the first line, since imports take a while."""
+"""Where the program starts: signals are handled from the first line on, since imports take a while."""
 
 import io
 import os

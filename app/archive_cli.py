@@ -1,4 +1,4 @@
-"""Arguments of `texelflow archive` go in; many recordings are done, on many machines, and the exit code comes out."""
+"""The command line of `texelflow archive`: its options, what they are checked for, and the call that they lead to."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""A file or a folder that was written aside goes in; it is on the disk, wholly, under its final name when it comes out.
+"""Publishes a finished file or folder: syncs it to the disk and renames it to its final name, in one step.
 
 `aside` lies on the same file system as the final name. Whoever looks sees what was there before, or all of the new.
 """

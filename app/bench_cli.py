@@ -1,4 +1,4 @@
-"""Arguments of `texelflow bench` go in; what was measured comes out, as a table and as JSON."""
+"""The command line of `texelflow bench`: a function for each measurement, with its options."""
 
 from functools import partial
 from pathlib import Path

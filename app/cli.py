@@ -1,4 +1,4 @@
-"""Arguments of the command line go in; the verb's work is done, and its exit code comes out.
+"""The command line: all verbs with their options, and the exit code of each run.
 
 0 done, 1 a check failed, 2 bad input or a machine that lacks something, 3 done with what a cut-off recording had,
 70 a defect of the program, 130 interrupted, 143 terminated. Verbs load what they need when they run, so that help

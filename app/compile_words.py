@@ -1,4 +1,4 @@
-"""Seconds of compiling, estimated or measured, and what was asked for go in; the line that says both comes out."""
+"""Words the line that says how long compiling took, or is expected to take."""
 
 ROUNDING = 1.05  # of a budget, which whole kernels do not meet exactly
 

@@ -1,7 +1,7 @@
-"""The words of a command line go in, the last of them unfinished; what Tab may put in its place comes out.
+"""Completion by Tab: what may complete the last word of a command line, and the shell scripts that ask for it.
 
-A script asks for that in bash, zsh and fish: the program runs with COMPLETION_ASKED set, and prints first which files
-may stand there, too (none, files or tflite; the shell finds them), then each word, its help behind a tab.
+A script in bash, zsh or fish runs the program with COMPLETION_ASKED set. The program prints first which files may
+complete the word, too (none, files or tflite; the shell finds them), then each word, its help behind a tab.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Messages, progress and tables go in; text for a person comes out: results on stdout, everything else on stderr.
+"""Prints messages, progress and tables for a person: results on stdout, everything else on stderr.
 
 Progress is drawn on terminals only; a log file gets warnings, but no progress.
 """

@@ -1,4 +1,4 @@
-"""A machine goes in; a display comes out to open windows on: the one that there is, else an Xvfb for that time."""
+"""Finds a display to open windows on, or starts Xvfb where there is none."""
 
 import contextlib
 import os

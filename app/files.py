@@ -1,4 +1,4 @@
-"""The files that a run reads and those that it writes go in; what forbids writing comes out, as one line.
+"""Checks, before a run, the files that it reads and writes: what must not be written, and why, in one line.
 
 Nothing is opened and nothing is touched: links are followed, and only the status of each name is read.
 """

@@ -1,4 +1,4 @@
-"""Nothing goes in; memory that this process has freed goes back to the system: it does not grow with its work."""
+"""Returns memory that this process has freed to the system, so that long runs of jobs do not grow."""
 
 import contextlib
 import ctypes

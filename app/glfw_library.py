@@ -1,4 +1,4 @@
-"""The available displays go in; the module glfw comes out, with the library that fits them.
+"""Loads the module glfw with the one of its libraries (X11 or Wayland) that fits the displays there are.
 
 By default glfw starts Python in the current folder to ask each library for its version, and imgui-bundle may
 take a library from there: where PYGLFW_LIBRARY is set, both take what it names.

@@ -1,4 +1,4 @@
-"""Arguments of `texelflow tune` and `texelflow cache` go in; what the program knows of this machine grows, or goes."""
+"""The command lines of `texelflow tune` and `texelflow cache`: what is measured and kept about this machine."""
 
 from typing import Annotated
 

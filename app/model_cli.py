@@ -1,4 +1,4 @@
-"""Arguments of `texelflow check` and `texelflow inspect` go in; a model is shown, or compared on GPU and CPU."""
+"""The command lines of `texelflow check` and `texelflow inspect`: a model compared on GPU and CPU, or explained."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated

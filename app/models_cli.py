@@ -1,4 +1,4 @@
-"""Arguments of `texelflow models` go in; a list of the catalogue, or a fetched model, comes out."""
+"""The command line of `texelflow models`: lists the catalogue, or fetches a model of it."""
 
 from typing import Annotated
 

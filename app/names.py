@@ -1,6 +1,6 @@
-"""The name of a file goes in; its status, with links followed, or the next free name comes out.
+"""The names of files: their status with links followed, and the next name that is free.
 
-Nothing is opened and nothing is touched, so that no pipe blocks.
+No file is opened or changed, so that a pipe never blocks.
 """
 
 import os

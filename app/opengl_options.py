@@ -1,7 +1,7 @@
-"""A verb's function goes in; the same with --gpu and --gl-api comes out, by which OpenGL is opened while the verb runs.
+"""The options --gpu and --gl-api: choose how OpenGL is opened while a verb runs.
 
-The choices are in the environment meanwhile, TEXELFLOW_GPU and TEXELFLOW_GL_API, so that processes that the verb starts
-make them, too.
+Meanwhile the choices are in the environment, as TEXELFLOW_GPU and TEXELFLOW_GL_API, so that processes that the verb
+starts follow them, too.
 """
 
 import contextlib

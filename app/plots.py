@@ -1,6 +1,6 @@
-"""Sizes of a picture go in, a figure of matplotlib comes out; a figure and a path go in, and a file is written.
+"""Makes matplotlib figures and saves them as files.
 
-matplotlib is an extra of the program: whoever draws asks for it before anything is measured.
+matplotlib is an extra of the program: whoever draws checks that it is installed before anything is measured.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The number of a process goes in; its memory and the CPU time that it has taken come out, if the system tells."""
+"""Reads the memory and the CPU time of a process, where the system tells them."""
 
 import os
 import re

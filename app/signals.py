@@ -1,4 +1,4 @@
-"""Signals that ask the program to end go in; an exception comes out, or a flag for loops that end by themselves."""
+"""Handles signals that ask the program to end (Ctrl-C, SIGTERM): as an exception, or as a flag that loops look at."""
 
 import _thread
 import contextlib

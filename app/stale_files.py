@@ -1,9 +1,9 @@
-"""Temporary files and folders go in; those whose process was killed before it could clean up are removed.
+"""Removes temporary files and folders of processes that were killed before they could clean up.
 
-A lock tells them apart: whoever works on one holds it, and the system lets go of it when that process ends.
-Kept instead of filelock 4, because that leaves a file of its own beside each thing it locks, cannot lock a folder, and
-takes 0.1 s to import. Its `lock_descriptor` is the same flock(2) on Unix; on Windows it would keep the writer itself
-from the first byte of its file.
+A lock tells which are still in use: the process that works on one holds it, and the system releases it when that
+process ends. Kept instead of filelock 4, because that leaves a file of its own beside each thing it locks, cannot lock
+a folder, and takes 0.1 s to import. Its `lock_descriptor` is the same flock(2) on Unix; on Windows it would keep the
+writer itself from the first byte of its file.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""The process's stdout and stderr go in; they come out wrapped for a while, so that a full disk is reported.
+"""Wraps stdout and stderr for a while, so that a full disk is reported.
 
 If stdout cannot be written, results are lost: an error. If stderr cannot be written, the program goes on.
 """

@@ -1,4 +1,4 @@
-"""Work that would hold up the OpenGL thread goes in; it is done on a thread of its own, in order, a few items ahead."""
+"""Runs work on threads of its own, in order and a few items ahead, so that the OpenGL thread is not held up."""
 
 import contextlib
 import queue

@@ -1,6 +1,6 @@
-"""A verb's function goes in; the same with --no-tune comes out, which leaves kernels as the GPU's family has them.
+"""The option --no-tune: kernels keep the settings of the GPU's family, and nothing is measured.
 
-That is in the environment meanwhile, as TEXELFLOW_TUNE=0, so that it counts for processes that the verb starts, too.
+Meanwhile TEXELFLOW_TUNE=0 is in the environment, so that it counts for processes that the verb starts, too.
 """
 
 import contextlib

@@ -1,1 +1,1 @@
-"""Thousands of recordings go in; what replay makes of each comes out, by workers on many machines (Ray)."""
+"""`texelflow archive`: segments thousands of recordings, with workers on this machine or on many (Ray)."""

@@ -1,4 +1,4 @@
-"""Thousands of inputs go in; workers on one machine or many make of each what replay makes; a summary comes out."""
+"""Runs an archive from its first input to its summary, with workers on one machine or many."""
 
 import contextlib
 import pickle

@@ -1,4 +1,4 @@
-"""Names of inputs and a manifest go in; what there is to do, and what is done already, comes out, input by input."""
+"""Lists what an archive has to do and what is done already, input by input, from names and the manifest."""
 
 import contextlib
 import hashlib

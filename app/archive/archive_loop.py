@@ -1,4 +1,4 @@
-"""Workers that come and go, and what is to be done, go in; every job is handed out, and every result written down.
+"""The driver's loop: hands every job to a worker, and writes every result to the manifest.
 
 One thread, one loop. Decisions are the scheduler's.
 """

@@ -1,4 +1,4 @@
-"""What a loop asks of workers on many machines goes in, as a protocol; what happens to them comes out, as events.
+"""The interface of a cluster: what the loop asks of workers on many machines, and the events that tell what happens.
 
 PoolCluster (pool_cluster.py) has processes of this machine, RayCluster (ray_cluster.py) those of many; tests and the
 simulation have others.

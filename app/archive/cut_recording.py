@@ -1,4 +1,4 @@
-"""The pieces of a recording go in, in any order; what makes one file of them comes out."""
+"""Tracks the pieces of a recording that was cut, and says what makes one file of them when all are there."""
 
 from collections.abc import Iterable
 from dataclasses import replace

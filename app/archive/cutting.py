@@ -1,4 +1,4 @@
-"""A recording's frames, settings and the length of a piece go in; its pieces come out, or why it stays whole.
+"""Cuts a recording into pieces, or says why it stays whole.
 
 Pieces begin where the recorder begins its encoder anew. They are joined only if they fit: the frames decoded before a
 piece have to be those that the piece before it ends with, sample by sample.

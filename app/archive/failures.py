@@ -1,4 +1,4 @@
-"""An error of a job goes in; whose fault it is comes out, with one line: the input's, the machine's, the output's."""
+"""Classifies the error of a job: whether the input, the machine or the output is at fault, with one line on it."""
 
 import errno
 import os

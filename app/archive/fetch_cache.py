@@ -1,6 +1,6 @@
-"""What an input is called and how many bytes it has goes in; a place for its copy comes out.
+"""The cache of fetched inputs on disk, in a folder that all workers of a machine share.
 
-All workers of a machine share the folder. What was used least lately is removed for it; what somebody uses stays.
+What was used least lately is removed for new copies; what somebody uses stays.
 
 A copy lies in a folder of its own. Who fetches it holds that folder's lock alone, who reads it together with others. A
 process that ends lets go of all its locks.

@@ -1,4 +1,4 @@
-"""An input's address goes in; a file of this machine comes out: itself, or a copy of what fsspec opens, in a cache."""
+"""Fetches inputs: an address becomes a file of this machine, itself or a copy of what fsspec opens, in a cache."""
 
 import contextlib
 import errno

@@ -1,4 +1,4 @@
-"""What happens in an archive goes in, with the time of each event; how far it is, and how fast, comes out.
+"""Counts what happens in an archive: how far it is, how fast it goes, and how much time is left.
 
 No clock of its own and no Ray: times are seconds from any beginning.
 """

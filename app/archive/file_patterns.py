@@ -1,4 +1,4 @@
-"""A name with *, ? or [ in it goes in; the folder above all that it means, and what to look for in there, come out.
+"""Matches names of files against patterns with *, ? and [, folder by folder.
 
 The folders of a search are walked one by one: in each, `step` says of every name where the pattern stands after it.
 """

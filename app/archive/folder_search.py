@@ -1,4 +1,4 @@
-"""A folder of a store goes in; the recordings and pictures in it and below it come out, one at a time, by name.
+"""Searches a folder of a store, and those below it, for recordings and pictures, one at a time, by name.
 
 What is left out is counted by why. Links are followed, into each folder once; those that lead out of the folder, only
 where somebody has asked for that.

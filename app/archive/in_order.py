@@ -1,4 +1,4 @@
-"""What a worker's jobs have come to goes in, in any order; it comes out in the order in which they were submitted.
+"""Brings the outcomes of a worker's jobs into the order in which the jobs were submitted.
 
 A worker does one job after the other, but Ray may tell of two that ended together in any order.
 """

@@ -1,4 +1,4 @@
-"""An input goes in; a file of this machine comes out, with the sha256 of its bytes, and whether it is still the same.
+"""Opens an input as a file of this machine, with the sha256 of its bytes, and checks that it has not changed since.
 
 Files are hashed on a thread of their own while they are rendered; what is fetched is hashed meanwhile.
 """

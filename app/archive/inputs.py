@@ -1,4 +1,4 @@
-"""Names from the command line go in; every recording and picture that they mean comes out, one at a time.
+"""Expands names from the command line to every recording and picture that they mean, one at a time.
 
 A name is a file, a folder with all that is in it, a pattern (*, ?, [, **), a list of paths (@FILE, FILE.txt, FILE.list
 or - for standard input), or an address of a file, a folder or a pattern that fsspec opens. Their order is that of the

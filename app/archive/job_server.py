@@ -1,6 +1,6 @@
-"""What a run is about goes in, in the process of a worker; jobs are done there, pickled, and outcomes come out.
+"""Does the jobs of a run in the process of a worker, however jobs and outcomes, both pickled, get there.
 
-Nothing of it is unpickled before the program's version is known to be the driver's.
+Nothing of the run is unpickled before the program's version is known to be the driver's.
 """
 
 import contextlib

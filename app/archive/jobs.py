@@ -1,4 +1,4 @@
-"""What is to be done goes to workers as jobs; what came of each comes back as an outcome. Small plain data, both.
+"""The jobs that workers are given, and the outcomes that come back: small plain data, both.
 
 An input begins with OpenInput. One that is short is done there; one that is long comes back as a Cut: each of its
 pieces is rendered by RenderPiece, on any worker, and JoinPieces makes one file of them.

@@ -1,6 +1,6 @@
-"""Inputs go in, however long they take to be read; they come out as far as they have been read, without a wait.
+"""Lists inputs on a thread of its own, some hundred ahead, so that nobody waits for a slow list.
 
-They are read on a thread of their own, some hundred ahead. A deque needs no lock for each of them.
+A deque needs no lock for each of them.
 """
 
 import threading

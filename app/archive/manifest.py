@@ -1,4 +1,4 @@
-"""Results go in; FOLDER/manifest.jsonl grows by a line for each, synced to the disk within a second.
+"""Writes FOLDER/manifest.jsonl: a line for each result, synced to the disk within a second.
 
 One driver at a time writes a folder's manifest, which a lock sees to. What a run that was killed left of a line is cut
 off before the next one goes on; all else that was written stays.

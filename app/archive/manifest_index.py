@@ -1,5 +1,6 @@
-"""A manifest goes in; where in it the last line of each input stands comes out: 24 bytes an input, and 8 for each
-folder that results are, or are in; lines stay on disk.
+"""The index of a manifest: where in the file the last line of each input stands.
+
+It takes 24 bytes an input, and 8 for each folder that results are, or are in; lines stay on disk.
 
 A last line without an end was torn when the run was killed: what comes before it is whole; as the only line, it has
 to be the beginning of one that this program writes there. Any other line that is

@@ -1,4 +1,4 @@
-"""What happened goes in; a line of the manifest comes out, and a line that was read is what happened again.
+"""The lines of the manifest: writes what happened as a line, and reads it back.
 
 A manifest is JSON, one object a line, ASCII. `kind` is run, piece, done or failed (docs/archive.md has all fields).
 What is read may be anybody's: lines are bounded, every field is checked, and names stay within the folder. Fields and

@@ -1,7 +1,6 @@
-"""Inputs of which nobody has told size and time go in; they come out with both, in the same order.
+"""Asks the stores for the size and the time of inputs that came without, and keeps their order.
 
-Their stores are asked, several at once where a store takes that: an answer takes as long as a way through the network
-and back.
+Several are asked at once where a store takes that: an answer takes a round trip through the network.
 """
 
 from collections import deque

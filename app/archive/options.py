@@ -1,4 +1,4 @@
-"""What `archive` is asked to do goes in; what can be said against it before any work begins comes out."""
+"""The options of `archive`, as one value."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""A text file of paths goes in, or one on standard input; its lines come out one at a time.
+"""Reads lists of paths, from a text file or standard input, a line at a time.
 
 UTF-8, a path or an address a line; lines that are empty or begin with # say nothing.
 """

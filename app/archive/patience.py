@@ -1,4 +1,4 @@
-"""How long frames took goes in; how long a job may take before its worker counts as hung comes out. Generous.
+"""How long a job may take before its worker counts as hung, by how long frames took so far. Generous.
 
 A piece, or joining pieces: half an hour, and twenty times the slowest rate of frames seen. Where nobody knows how many
 frames there are, or what one takes: a day, and the time to read the input at 20 kB/s. Four times that for a job that

@@ -1,4 +1,4 @@
-"""Plain data goes in; a frame of a pipe comes out: a length and a pickle. What comes from a pipe goes the way back.
+"""Messages through a pipe between two processes: each is a length and a pickle.
 
 Both ends are this program, of one version, on one machine: each unpickles only what the process writes that it started,
 or that started it.

@@ -1,4 +1,4 @@
-"""Results that were written aside go in; they lie in the output folder when they come out, and replaced nobody's file.
+"""Moves finished results to the output folder without replacing anybody else's file.
 
 A name that is taken gets the next number: a-2, a-3. What lies at a place is taken for the result of the same input only
 where a line of the manifest holds its digest, or where it has the very bytes that should come there.

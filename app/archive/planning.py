@@ -1,4 +1,4 @@
-"""What `archive` is asked to do goes in; what can be said against it, and what would be done, come out."""
+"""Checks what `archive` is asked to do, and lists what would be done (--dry-run)."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""How many workers, and what they are to do, go in; a cluster of this machine's processes comes out: pipes, no ports.
+"""The cluster of worker processes on this machine, which speak through pipes and open no ports.
 
 A worker that ends, is ended or says nothing for long is replaced. All of them end with the driver, however that ends.
 """

@@ -1,4 +1,4 @@
-"""A charge goes in; a worker in a process of this machine comes out, to which commands go, and whose answers come."""
+"""Starts one worker process of the pool, sends it commands, and receives its answers."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""A charge and jobs go in, on stdin; how the start went, beats and outcomes come out, on stdout: a worker of the pool.
+"""The process of a pool's worker: reads jobs on stdin, and writes outcomes and signs of life on stdout.
 
 The process ends with its parent: at the end of stdin, in the middle of whatever it does.
 """

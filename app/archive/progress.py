@@ -1,4 +1,4 @@
-"""How far an archive is, and what became of inputs, goes in; lines for people come out, or JSON lines for machines.
+"""Shows how far an archive is and what became of inputs: lines for people, or JSON lines for machines.
 
 On a terminal a picture of it is redrawn, at most four times a second; a log file gets a line every half minute.
 """

@@ -1,4 +1,4 @@
-"""An address, or none, and what workers are to do go in; a cluster of Ray's comes out, started here or joined.
+"""The cluster of Ray's workers: started on this machine, or joined by its address.
 
 Ray runs in processes of its own (ray_process.py); a local one, with all its files, is gone when this is left, and when
 this program is killed.

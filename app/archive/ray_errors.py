@@ -1,4 +1,4 @@
-"""What Ray says where something fails, many lines, goes in; one line of what a person needs comes out."""
+"""Shortens Ray's long error messages to one line with what a person needs."""
 
 import re
 

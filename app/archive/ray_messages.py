@@ -1,4 +1,4 @@
-"""What goes between the program and the process that speaks with Ray: what is asked of it, and what it answers."""
+"""The messages between the program and the process that speaks with Ray."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias

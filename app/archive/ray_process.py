@@ -1,4 +1,4 @@
-"""Commands go in, on stdin; what Ray's workers do comes out, on stdout: a process that ends with its parent.
+"""The process that speaks with Ray: reads commands on stdin, writes what workers do on stdout, ends with its parent.
 
 It is apart because what Ray's own code does where a cluster is lost, or was none, is to wait, or to end its process.
 """

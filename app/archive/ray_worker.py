@@ -1,4 +1,4 @@
-"""What a run is about goes in, in the process of Ray's worker on any node; jobs are done there, outcomes come out."""
+"""The worker as an actor of Ray: does jobs on whichever node it was started."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""An input, or a piece of one, goes in; what replay makes of it comes out: files in a folder, and what they came to.
+"""Renders an input, or a piece of one, as replay does, to files in a folder.
 
 Files have the names of their kinds: out.mp4, masks.mp4; a folder of numbered PNG files is called out.
 """

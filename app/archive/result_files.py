@@ -1,4 +1,4 @@
-"""A result's path goes in; its size, its time and its digest come out. Links are not followed, devices not opened.
+"""The size, the time and the digest of a result on disk. Links are not followed, devices not opened.
 
 A result is a regular file, or a folder of numbered PNG files. The digest of such a folder is that of a list of its
 files in the order of their names, as `sha256sum *.png | sha256sum` in it makes it.

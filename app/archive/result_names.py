@@ -1,4 +1,4 @@
-"""A path, as strangers wrote it, goes in; the name of its results comes out: below the output folder, and theirs alone.
+"""Names results after their inputs' paths: always below the output folder, and no name twice.
 
 A name has "/" between its parts and no ending. It is the same on every system, so that the folder can be shared.
 """

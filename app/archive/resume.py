@@ -1,4 +1,4 @@
-"""Inputs and what a manifest says of them go in; which of them still need work comes out."""
+"""Decides which inputs still need work, by what the manifest says of them."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace

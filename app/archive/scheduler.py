@@ -1,4 +1,4 @@
-"""Inputs go in, and what became of each job; which worker does what next comes out, and results for the manifest.
+"""The scheduler: decides which worker does what next, and what becomes of each input.
 
 A state machine without threads, files, Ray or a clock of its own: whoever calls says what time it is, in seconds. The
 same calls give the same answers. A worker is a name; nothing is kept of inputs that are decided.

@@ -1,4 +1,4 @@
-"""The staging folder goes in; whether all in it is of this program's kind comes out, or it is cleared of just that.
+"""Checks that all in the staging folder was made by this program, and clears it of just that.
 
 Nothing else in it is ever touched, and no link is followed: the folder may be the user's, or anybody's.
 """

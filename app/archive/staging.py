@@ -1,7 +1,7 @@
-"""Settings and the output folder go in; what workers on any machine need comes out: models and backgrounds that lie in
-the folder, and the settings that name them there.
+"""Copies what workers on any machine need, models and backgrounds, to the staging folder in the output folder.
 
-All of the staging folder can be deleted while nothing runs; then unfinished pieces are rendered again.
+The workers' settings name the copies. All of the staging folder can be deleted while nothing runs; then unfinished
+pieces are rendered again.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""An address goes in; where it lies comes out, as a store of folders that are listed one at a time.
+"""Stores: the file systems in which inputs lie, as folders that are listed one at a time.
 
 A store is this machine's file system, or what fsspec opens (s3://, sftp://, https:// and others). Of folders of a
 million files only the names are held at once.

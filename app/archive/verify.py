@@ -1,4 +1,4 @@
-"""A folder of results goes in; whether each file is the one that the manifest tells of comes out, file by file."""
+"""Verifies a folder of results: whether each file is the one that the manifest tells of."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""The versions of the program and of what results depend on come out; two machines' go in, and how they differ."""
+"""The versions of the program and of what results depend on, and how those of two machines differ."""
 
 import platform
 from collections.abc import Mapping

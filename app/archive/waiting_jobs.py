@@ -1,4 +1,4 @@
-"""Jobs that wait go in; the one that a worker should do next comes out.
+"""The queue of waiting jobs: which one a worker should do next.
 
 Recordings whose pieces are there are joined first, then come jobs that were lost or failed once, then pieces, of the
 recording that the worker had last before others, and then new inputs: of those read ahead the largest.

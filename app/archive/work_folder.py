@@ -1,4 +1,4 @@
-"""A job goes in; a new folder for what it writes comes out. It is removed behind it, as what earlier attempts left."""
+"""Makes a work folder for each job, and removes it afterwards, as well as what earlier attempts left."""
 
 import contextlib
 import hashlib

@@ -1,5 +1,6 @@
-"""Jobs go in, one after the other; each is done on this machine, and what came of it comes out. Raises nothing for what
-inputs, this machine or the disk do: such jobs have failed, for a reason of one line.
+"""Does jobs on this machine, one after the other, and tells what came of each.
+
+Raises nothing for what inputs, this machine or the disk do: such jobs have failed, for a reason of one line.
 """
 
 import contextlib

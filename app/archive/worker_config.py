@@ -1,4 +1,4 @@
-"""What the run decided goes in; what every worker has to know of it comes out: plain data, the same for all of them."""
+"""What every worker of a run has to know, the same for all of them: plain data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

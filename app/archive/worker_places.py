@@ -1,4 +1,4 @@
-"""Nodes and what became of their workers go in; how many workers each gets, and when a new one, comes out.
+"""How many workers each node gets, and when a lost one is replaced.
 
 Pure but for its counts: whoever calls says what time it is, in seconds.
 """

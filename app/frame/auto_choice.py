@@ -1,4 +1,4 @@
-"""What is known of a machine goes in: its kind of GPU, times, the user's own choice; what auto takes comes out.
+"""Decides what --backend auto takes: the GPU or the CPU, by the kind of GPU, measured times and the user's own choice.
 
 Times are measured in backend_times.py, which is loaded only where they are needed.
 """

@@ -1,4 +1,4 @@
-"""The file of a background goes in, and the time of each frame; the background at that time comes out as a texture.
+"""The background behind the person as a texture: an image, or a video at the time of each frame.
 
 A recording plays at its own pace, by the time that passes between frames: where those are recorded themselves, all
 pictures are the same in every run.

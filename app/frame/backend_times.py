@@ -1,4 +1,4 @@
-"""A context and a model go in; what the frame job takes there and in the CPU's own code comes out, measured once.
+"""Measures once what the frame job takes on the GPU and in the CPU's own code, for --backend auto.
 
 What was measured is kept on disk by the device, its driver, the CPU, the model and the versions of both compilers.
 """

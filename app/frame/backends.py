@@ -1,4 +1,4 @@
-"""Where a network may run, as settings ask for it and as it was decided: what the parts of a session are made for."""
+"""Where a network may run (gl, cpu or auto, and how), as settings ask for it and as it was decided."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""An image file goes in, RGBA bytes of the frame's size come out: the background that is put behind the person."""
+"""Reads background images, and scales them to cover the frame."""
 
 from importlib import resources
 from pathlib import Path

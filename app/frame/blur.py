@@ -1,4 +1,4 @@
-"""A frame and its mask on the device go in, its blurred background comes out, small and without the person.
+"""Blurs the background of a frame on the device, without the person's colors in it.
 
 The definition, which tests/helpers/pictures.py has in NumPy. The background is the frame weighted by (1 - mask) cubed,
 so that nothing of the person spreads into it, and little of pixels that are in part person, as at hair:

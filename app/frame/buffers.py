@@ -1,4 +1,4 @@
-"""A number of bytes goes in, a buffer on the device for a mask comes out."""
+"""Makes buffers on the device for masks."""
 
 from texelflow.gpu_delegate.base.errors import DeviceError
 from texelflow.gpu_delegate.targets.gl import opengl

@@ -1,4 +1,4 @@
-"""A frame's textures and its mask on the device go in; a picture with an effect comes out in a target, as a stage."""
+"""The stage that draws the picture: a frame with an effect, into a target."""
 
 from pathlib import Path
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""A frame's textures and the scores of a network's classes go in; the frame in the colors of its classes comes out.
+"""Draws a frame in the colors of the classes that a network finds in it.
 
 This is the written definition, which classes.frag follows. A pixel of the frame samples the scores of each class as it
 samples a mask (app/picture/preprocess.py): bilinear, clamped at the edges. Its class is the first of those with the

@@ -1,4 +1,4 @@
-"""A word goes in; the color that CSS calls so comes out.
+"""The names of colors in CSS.
 
 The table is that of CSS Color Module Level 4, section 6.1: the 16 colors of HTML, those of X11, and rebeccapurple.
 """

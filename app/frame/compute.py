@@ -1,4 +1,4 @@
-"""What is asked for (gl, cpu or auto) goes in; where the network runs, and the context to draw with, come out.
+"""Decides where the network runs, by what is asked for (gl, cpu or auto), and opens the context to draw with.
 
 auto takes the GPU that is found unless the CPU's own code makes masks sooner here (backend_times.py); where there is no
 such code, it takes a GPU that is none of software.

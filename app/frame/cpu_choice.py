@@ -1,4 +1,4 @@
-"""A model and what settings want of the CPU go in; the path that runs it there comes out, with a line to be told."""
+"""Chooses the path that runs a model on the CPU as settings want it, and says what of that cannot be had."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The name of a CPU engine and a model go in; what makes masks of frames on the CPU comes out, with one protocol.
+"""Opens one of the CPU's engines, `native` or `tflite`, for a model: both make masks of frames by one interface.
 
 `native` is machine code of our own, `tflite` TensorFlow Lite, which computes every model.
 """

@@ -1,4 +1,4 @@
-"""A frame in RAM goes in, its mask or picture in RAM comes out: preprocessing in NumPy, the network in TensorFlow Lite.
+"""The CPU path with TensorFlow Lite: a frame in RAM to its mask or picture in RAM, with preprocessing in NumPy.
 
 The fallback where there is no GPU, and what the GPU path is checked against; no OpenGL anywhere in it, but for a
 delegate that runs parts of a network on the GPU where that cannot run the whole.

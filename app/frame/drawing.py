@@ -1,4 +1,4 @@
-"""A fragment shader's name goes in; what draws it over a whole framebuffer comes out."""
+"""Compiles a fragment shader, and draws it over a whole framebuffer."""
 
 import ctypes
 from collections.abc import Mapping, Sequence

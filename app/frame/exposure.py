@@ -1,4 +1,4 @@
-"""A frame's textures go in, frame after frame; a buffer with the factor for its light comes out, never read back.
+"""Computes the exposure gain of frames on the device, into a buffer that is never read back.
 
 app/picture/exposure.py is the other implementation of what app/picture/preprocess.py defines.
 """

@@ -1,4 +1,4 @@
-"""Records of frames go in; the figures of the overlay come out, over the last frames, a few times a second."""
+"""Summarizes the records of the last frames for the overlay, a few times a second."""
 
 import time
 from collections import deque

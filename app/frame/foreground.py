@@ -1,4 +1,4 @@
-"""A frame and its mask on the device go in; how far the person's color is apart from what is behind comes out, small.
+"""Estimates on the device, at low resolution, how the person's color differs from what is behind.
 
 Where the mask is between 0 and 1 a pixel is a mixture of both, and over another background a fringe of the old one is
 seen. The share of the background is taken out by the local means of both colors, as blur fusion does in one pass

@@ -1,6 +1,6 @@
-"""A frame in RAM goes in, a float32 mask of its size in RAM comes out: the job by which engines are compared.
+"""The frame job, by which engines are compared: a frame in RAM to a float32 mask of its size in RAM.
 
-Of a network that puts out a picture that comes out, with four channels.
+A network that puts out a picture gives that instead, with four channels.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""A frame in RAM goes in, its mask or picture on the GPU comes out: upload, image_to_tensor, network, nothing read."""
+"""The GPU path: a frame in RAM to its mask or picture on the GPU (upload, image_to_tensor, network), with no read-back."""
 
 import contextlib
 from collections.abc import Generator, Iterator

@@ -1,4 +1,4 @@
-"""The drawings of several cameras go in; their pictures come out side by side in one target, as a stage.
+"""The stage that draws the pictures of several cameras side by side into one target.
 
 A picture that is drawn in a target already is not drawn there again: cameras do not give their pictures at once.
 """

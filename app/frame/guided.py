@@ -1,4 +1,4 @@
-"""A frame's textures and its mask on the network's grid go in; the mask as a function of color comes out, by cells.
+"""Fits a mask to the edges of the picture, with a fast guided filter: the mask as a function of color, by cells.
 
 It is the fast guided filter (He and Sun, "Fast Guided Filter", arXiv 1505.00996) with a color guide, whose pixels
 count by how sure the network is of them (as in Liba and others, "Sky Optimization", CVPR workshops 2020): an edge of

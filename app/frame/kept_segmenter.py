@@ -1,4 +1,4 @@
-"""Pictures of one format after another go in; the segmenter of the last ones comes out, if it can go on with the next.
+"""Keeps a segmenter from one recording to the next, if the next one's frames fit it.
 
 So the network is compiled and its weights are uploaded once for many recordings.
 """

@@ -1,4 +1,4 @@
-"""The names of classes and a frame's size go in; a legend comes out: a picture with a row of color and text for each.
+"""Draws the legend of a network's classes: a row of color and name for each.
 
 It depends on the model alone, so that no frame waits for what the network has found in it.
 """

@@ -1,4 +1,4 @@
-"""A mask goes in; it comes out grown or shrunk by some pixels of the frame, and with a softer edge.
+"""Grows or shrinks a mask by some pixels of the frame, and softens its edge.
 
 The definition, which `edged` has in NumPy, and MaskEdge on OpenGL, in this order:
 

@@ -1,6 +1,4 @@
-"""The frames that a network sees go in; for some of them its mask is compared with TensorFlow Lite's, and how far they
-are apart comes out.
-"""
+"""Compares the masks of some frames with TensorFlow Lite's while a recording runs."""
 
 from dataclasses import replace
 

@@ -1,7 +1,4 @@
-"""Two masks of one frame, or two pictures that a network made of it, go in; how far they are apart comes out.
-
-In numbers and as a picture.
-"""
+"""Compares two masks of one frame, or two pictures that a network made of it, in numbers and as a picture."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

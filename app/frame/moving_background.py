@@ -1,4 +1,4 @@
-"""The file of a background goes in, an image or a recording; its pictures come out at their times, decoded ahead.
+"""Decodes the pictures of a background ahead of their times, from an image or a video.
 
 A recording begins again at its end. All reading and decoding is done on a thread, so that drawing never waits.
 """

@@ -1,4 +1,4 @@
-"""A format of pictures, a network's sizes and its way of seeing go in; the kernels in front of it and behind come out.
+"""Compiles the CPU kernels before and behind a network: the picture to its input, its mask to the frame's size.
 
 The same definition as Preprocessor's (app/picture/preprocess.py), in machine code.
 """

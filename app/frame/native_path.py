@@ -1,4 +1,4 @@
-"""A frame in RAM goes in, its mask or picture in RAM comes out: all of it in machine code that is made here.
+"""The CPU path in machine code of our own: a frame in RAM to its mask or picture in RAM.
 
 A frame is one native call: the picture to the planes of the network's input, the network, the mask to the frame's size.
 What the kernels of the two ends cannot do (rows too long, networks that put out pictures) NumPy does.

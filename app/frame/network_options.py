@@ -1,4 +1,4 @@
-"""How a network is to run on frames goes in as one value, from settings or a caller; each way to run it takes that."""
+"""How a network is to run on frames, as one value that every way to run it takes."""
 
 from dataclasses import dataclass
 

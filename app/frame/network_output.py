@@ -1,6 +1,6 @@
-"""What a network puts out besides a mask, its picture or the scores of its classes: where and how that lies goes in.
+"""What a network puts out besides a mask, its picture or the scores of its classes: where and how that lies.
 
-What can be drawn with it, and the parameters of the shaders that do, come out.
+With it, what can be drawn, and the parameters of the shaders that do.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A frame's textures and the picture that a network puts out go in; both mixed come out in a target.
+"""Draws the picture that a network puts out, mixed with the frame, into a target.
 
 This is the written definition, which picture.frag and, for the network's picture in RAM, cpu_path.py follow. A value v
 of the output tensor becomes c = clamp((v - low) / (high - low), 0, 1); a network of three channels has alpha 1. A pixel

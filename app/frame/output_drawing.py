@@ -1,4 +1,4 @@
-"""What a segmenter has on the device goes in; its mask, its classes or its picture are drawn over the frame."""
+"""Draws what a network has put out over the frame, its mask, its classes or its picture, by the compositor for each."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""A frame in RAM goes in, the picture that a network makes of it, in float32 and of its size, comes out in RAM."""
+"""The frame job of a network that puts out a picture: a frame in RAM to a float32 picture of its size in RAM."""
 
 import contextlib
 

@@ -1,4 +1,4 @@
-"""Frames go in, one after the other; each runs through an ordered list of stages, and records of what it took come out.
+"""Runs frames through an ordered list of stages, and records what each took.
 
 The pipeline does not know what a stage does. Where the device's timer is good, only the frame before the last is waited
 for: CPU times are those of submitting the work, and GPU times come some frames later. Elsewhere (software OpenGL does

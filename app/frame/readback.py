@@ -1,4 +1,4 @@
-"""Pictures and masks on the device go in, their bytes in RAM come out some frames later, without stopping the device.
+"""Reads pictures and masks back from the device some frames later, without stopping it.
 
 A ring of buffers: `request` copies into one of them on the device and sets a fence; its bytes are mapped once the fence
 has signaled, and not before the next request was made.

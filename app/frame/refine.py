@@ -1,7 +1,7 @@
-"""A network's mask goes in, frame after frame; a refined one, steady and fitted to the picture's edges, comes out.
+"""Refines a network's masks frame by frame: steady over time, and fitted to the picture's edges.
 
 Two steps, each on or off at any time: temporal.py makes the mask steady on the network's grid, guided.py fits it to the
-colors of the frame. What comes out is a texture of coefficients: the mask at a pixel is dot(rgb, color) + alpha, both
+colors of the frame. The result is a texture of coefficients: the mask at a pixel is dot(rgb, color) + alpha, both
 interpolated, clamped to 0..1 and softened (mask_over.glsl). Without the guided step they are (0, 0, 0, mask).
 
 A frame that the network does not see keeps the coefficients of the last one that it saw: they are of colors, so that

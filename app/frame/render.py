@@ -1,4 +1,4 @@
-"""A frame's textures and the network's output tensor go in, a picture with an effect comes out in a target."""
+"""Composites a frame and its mask into a picture with an effect, in a target."""
 
 from dataclasses import replace
 from types import TracebackType

@@ -1,4 +1,4 @@
-"""A frame's textures go in and the network's input tensor comes out; its output tensor goes in and a mask comes out.
+"""The passes before and behind a network on the GPU: the frame to its input tensor, its output tensor to a mask.
 
 Both are one dispatch each, as app/picture/preprocess.py defines them, and one more for the gain of the light where that
 is wanted; none waits or reads anything back.

@@ -1,4 +1,4 @@
-"""Records of frames go in; what the whole run came to comes out: the one tally of live and replay."""
+"""Totals of a whole run from the records of its frames: the one tally of live and replay."""
 
 from array import array
 from typing import Any

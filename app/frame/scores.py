@@ -1,4 +1,4 @@
-"""The scores of a network's classes in RAM go in; they come out in a buffer on the device, as PHWC4, when asked for."""
+"""Uploads the scores of a network's classes from RAM to a buffer on the device, as PHWC4, when asked for."""
 
 import numpy as np
 

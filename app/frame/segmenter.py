@@ -1,4 +1,4 @@
-"""A machine and a model go in; what makes masks, or pictures, of frames on it comes out, as stages.
+"""Segmenters: what makes masks, or pictures, of frames on a machine with a model, as stages.
 
 GlPath keeps all on the GPU; CpuSegmenter runs the network on the CPU or, with TensorFlow Lite's delegate, in parts on
 the GPU, and uploads frame and mask if there is OpenGL to draw with.

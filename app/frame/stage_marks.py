@@ -1,6 +1,6 @@
-"""Names of stages go in; what is called before and after their calls, to name and to measure them, comes out as lists.
+"""The calls that name and time each stage, for stages whose calls are gathered and made together with others'.
 
-For stages whose calls are gathered, and made together with those of others: what tells of them is gathered, too.
+What names and times a stage is gathered with its calls, too.
 """
 
 import ctypes

@@ -1,4 +1,4 @@
-"""Times go in, by stage and frame; their distribution comes out."""
+"""The distributions of times, by stage and frame."""
 
 from array import array
 from collections.abc import Callable, Mapping, Sequence

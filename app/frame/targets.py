@@ -1,4 +1,4 @@
-"""A size goes in, a place in the device's memory that pictures are drawn into comes out."""
+"""Makes offscreen targets: pictures in the device's memory that are drawn into."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

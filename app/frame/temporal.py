@@ -1,4 +1,4 @@
-"""Masks on the network's grid go in, frame after frame; steady ones come out, which neither flicker nor lag.
+"""Smooths masks over time on the network's grid, so that they neither flicker nor lag.
 
 The definition, which tests/app/frame/test_refine.py has in NumPy, with m a new value, s the steady one before it, and
 sureness(v) = |2 v - 1|, which is 0 where a network cannot decide:

@@ -1,4 +1,4 @@
-"""A network's output in a buffer goes in; shaders read its texels: a buffer texture, or a storage buffer, comes out.
+"""Shows a network's output buffer to shaders as texels: by a buffer texture, or a storage buffer.
 
 OpenGL has buffer textures, OpenGL ES 3.1 need not have them, and some devices show few texels that way. Both are
 declared in shaders/texels.glsl.

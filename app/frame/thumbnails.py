@@ -1,4 +1,4 @@
-"""A folder goes in, the backgrounds in it come out; the file of one goes in, a small picture of it comes out.
+"""Lists the backgrounds in a folder, and decodes a small picture of each.
 
 Files may be anything and of any size: what is read, decoded and kept of them is bounded.
 """

@@ -1,4 +1,4 @@
-"""A picture in RAM goes in, OpenGL textures with the same samples come out: one for each plane, row 0 first.
+"""How pictures are uploaded as OpenGL textures: one for each plane, row 0 first.
 
 Planes are uploaded from their own memory, also with padded rows: nothing is copied before, except where another way
 than the direct one was measured to be faster (app/frame/upload_path.py).

@@ -1,4 +1,4 @@
-"""A format of pictures goes in, the fastest way to upload them on this machine comes out, measured in a few frames.
+"""Measures in a few frames which way to upload pictures of a format is fastest on this machine.
 
 A driver copies what is uploaded directly before the call returns, and some drivers wait there until the device has done
 with the picture before. Buffers cost a copy of ours, but let the device fetch pixels when it is ready. Which is

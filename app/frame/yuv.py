@@ -1,4 +1,4 @@
-"""A picture on the device goes in; its planes of luma and chroma come out, still on the device, ready to be read back.
+"""Converts pictures on the device to planes of luma and chroma, ready to be read back.
 
 The definition, of which to_yuv.frag is within one code: red, green and blue from 0 to 1, times alpha, through the
 inverse of PictureFormat.to_rgb; chroma is the mean over 2x2 pixels and lies in their middle; codes are rounded to the

@@ -1,4 +1,4 @@
-"""Advice on a model goes in; text on stdout comes out."""
+"""Prints advice on a model."""
 
 from collections.abc import Sequence
 

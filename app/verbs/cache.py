@@ -1,4 +1,4 @@
-"""`texelflow cache`: what the program keeps on disk is listed or removed; fetched models and photographs stay."""
+"""`texelflow cache`: lists or removes what the program keeps on disk; fetched models and photographs stay."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""`texelflow check TARGET`: a recording or a model goes in; results are compared with TensorFlow Lite's on the CPU."""
+"""`texelflow check TARGET`: compares the results of a recording or a model with TensorFlow Lite's on the CPU."""
 
 import math
 import os

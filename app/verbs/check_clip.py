@@ -1,4 +1,4 @@
-"""A recording goes in; what a network makes of its frames is compared with what TensorFlow Lite does, and printed.
+"""Compares what a network makes of a recording's frames with what TensorFlow Lite does, and prints it.
 
 What is checked runs on the GPU, or is the CPU's own code.
 """

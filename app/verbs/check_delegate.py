@@ -1,4 +1,4 @@
-"""A model goes in; how far its outputs through the delegate are from TensorFlow Lite's on the CPU is printed.
+"""Compares a model's outputs through the delegate with TensorFlow Lite's on the CPU, and prints how far they are apart.
 
 This is TensorFlow Lite's Inference Diff tool: the same inputs go through an interpreter of one thread and through one
 with the delegate. The error of an output in one run is the mean of the absolute differences of its values; avg_error,

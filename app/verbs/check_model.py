@@ -1,4 +1,4 @@
-"""A model that this engine and TensorFlow Lite run goes in; which tensors differ, from which op on, is printed."""
+"""Compares the tensors of a model with TensorFlow Lite's, and prints which differ, from which op on."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Compiled partitions go in; what `texelflow inspect` shows of what runs where comes out, as plain values."""
+"""What `texelflow inspect` shows of what runs where, as plain values."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Reasons and how often each was given go in, those that are alike as one come out, for people to read."""
+"""Merges reasons that differ only in a number, with how often each was given."""
 
 import re
 from collections.abc import Mapping

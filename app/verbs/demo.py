@@ -1,4 +1,4 @@
-"""The embedded clip goes in; a segmented recording, a still and a log of its frames come out, checked on the CPU.
+"""`texelflow demo`: segments the embedded clip to a recording, a still and a log of its frames, checked on the CPU.
 
 Where OpenGL cannot compute (macOS), the network runs on the CPU, and there is nothing to check. On a display, a window
 plays the clip after that.

@@ -1,4 +1,4 @@
-"""This machine goes in; what it has and lacks for the program comes out, line by line, each with what to do.
+"""`texelflow doctor`: shows what this machine has and lacks for the program, line by line, each with what to do.
 
 Whatever is broken is a finding: nothing here raises. doctor_probe.py queries drivers, doctor_findings.py evaluates,
 this file shows.

@@ -1,4 +1,4 @@
-"""Results of queries go in; findings come out, each with a state and what to do."""
+"""Evaluates what `texelflow doctor` has queried: findings, each with a state and what to do."""
 
 import importlib.metadata
 import importlib.util

@@ -1,4 +1,4 @@
-"""The name of a probe goes in; what it finds of this machine's OpenGL comes out on stdout, as one JSON object.
+"""Probes this machine's OpenGL for `texelflow doctor`, and prints what it finds as one JSON object.
 
 `texelflow doctor` runs probes as processes of their own: a broken driver may end the process that asks it, or hang it.
 Each loads what it needs when it runs.

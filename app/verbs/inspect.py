@@ -1,4 +1,4 @@
-"""`texelflow inspect MODEL`: a model's name or path goes in; what becomes of it on the GPU is printed.
+"""`texelflow inspect MODEL`: prints what becomes of a model on the GPU.
 
 Every model is explained: what the GPU cannot take is named with the reason, and the rest is reported as it would run.
 """

@@ -1,4 +1,4 @@
-"""`texelflow inspect MODEL --cpu native`: a model goes in; the functions that this CPU runs for it are printed."""
+"""`texelflow inspect MODEL --cpu native`: prints the functions that this CPU runs for a model."""
 
 from dataclasses import asdict
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Names of ops go in, or a model's; what runs where, and what the original delegate does with them, comes out."""
+"""`texelflow inspect --ops`: prints where ops run, and what TensorFlow Lite's own GPU delegate does with them."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What `texelflow inspect` has found goes in; tables and lines on stdout come out."""
+"""Prints the tables and lines of `texelflow inspect`."""
 
 from collections.abc import Iterable, Sequence
 

@@ -1,4 +1,4 @@
-"""A compiled graph and the machine's peaks go in; what `texelflow inspect` shows of it comes out, as plain values."""
+"""What `texelflow inspect` shows of a compiled graph, with the machine's peaks, as plain values."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,4 @@
-"""Settings go in; a window, recordings or a virtual camera show the camera until the user quits.
-
-What that came to comes out.
-"""
+"""`texelflow live`: shows a camera in a window, in recordings or as a virtual camera until the user quits."""
 
 import contextlib
 import gc

@@ -1,4 +1,4 @@
-"""A compiled program goes in; what its tensors take, and what each way to take less has saved, come out as values."""
+"""What a compiled program's tensors take, and what each way to take less has saved, as values."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

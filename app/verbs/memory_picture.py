@@ -1,4 +1,4 @@
-"""A compiled program and the graph that it was read from go in; blocks over time and addresses come out, to be drawn.
+"""Lays out memory plans as blocks over time and addresses, to be drawn.
 
 Nothing is drawn here: memory_plot.py does that.
 """

@@ -1,4 +1,4 @@
-"""A page of memory plans goes in; a picture comes out: time across, addresses up, a block for each tensor.
+"""Draws memory plans with matplotlib: time across, addresses up, a block for each tensor.
 
 Every axes has its place on the page in inches, so that nothing overlaps whatever the model is.
 """

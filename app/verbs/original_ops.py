@@ -1,4 +1,4 @@
-"""The name of an op goes in; what TensorFlow Lite's own GPU delegate does with it on OpenGL and on OpenCL comes out.
+"""The table of what TensorFlow Lite's own GPU delegate does with each op, on OpenGL and on OpenCL.
 
 Read from google-ai-edge/LiteRT at f6745779, tflite/delegates/gpu: an op is "yes" where a backend has a kernel for every
 form of it that the delegate takes, "part" for some of these forms, "no" for none. Forms that the delegate never takes

@@ -1,4 +1,4 @@
-"""A context goes in; the peaks of its device come out, measured: arithmetic, memory, and what a dispatch takes.
+"""Measures the peaks of a device: arithmetic, memory, and what a dispatch takes.
 
 Work-groups are added until the rate grows no further: a large GPU holds hundreds of thousands of threads at a time.
 """

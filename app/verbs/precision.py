@@ -1,5 +1,6 @@
-"""--precision, --memory, --planner, --preprocessing, --compile-budget, --cpu, --threads of verbs without settings go
-in; what is meant by them comes out.
+"""Parses options of verbs without settings.
+
+--precision, --memory, --planner, --preprocessing, --compile-budget, --cpu and --threads.
 """
 
 from typing import get_args

@@ -1,4 +1,4 @@
-"""The figures of a verb go in; tables for the terminal come out."""
+"""Prints the figures of replay and live, and the catalogue of models, as tables."""
 
 from collections.abc import Mapping
 from typing import Any

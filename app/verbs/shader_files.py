@@ -1,4 +1,4 @@
-"""Compiled partitions and a folder go in, the GLSL of every kernel comes out, a file each."""
+"""Writes the GLSL of every kernel to a folder, a file each."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A model's file and a signature's name go in; its graph comes out, and the signatures that are left are named."""
+"""Loads the graph of one of a model's signatures, and names the others."""
 
 from pathlib import Path
 from typing import Any

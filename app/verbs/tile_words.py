@@ -1,4 +1,4 @@
-"""A kernel's tile, and what it was chosen by, go in; a few words for people come out."""
+"""Describes a kernel's tile, and why it was chosen, in a few words."""
 
 from texelflow.gpu_delegate.device.choices import Choice, Choices
 from texelflow.gpu_delegate.device.tile import Tile

@@ -1,4 +1,4 @@
-"""`texelflow tune MODEL`: a model goes in; its kernels are measured on this GPU, and the fastest are kept.
+"""`texelflow tune MODEL`: measures a model's kernels on this GPU, and keeps the fastest.
 
 Whatever ends it, what was found until then is kept; results count whenever a model with the same kernels is compiled.
 """

@@ -1,4 +1,4 @@
-"""The GPU path: a frame in RAM to its mask or picture on the GPU (upload, image_to_tensor, network), with no read-back."""
+"""The GPU path: from a frame in RAM to its mask or picture on the GPU, by upload, conversion and network; no read-back."""
 
 import contextlib
 from collections.abc import Generator, Iterator

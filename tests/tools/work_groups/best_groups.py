@@ -1,8 +1,4 @@
-<<<<<<< HEAD:tests/tools/work_groups/best_groups.py
 """Work-groups that are best on this GPU, over many convolutions, as a table beside those of Adrenos."""
-=======
-"""`texelflow tune --sweep`: measures which work-groups are best on this GPU, over many convolutions."""
->>>>>>> 5e6a6dd0 (Open each file of app/verbs with what it is for):app/verbs/sweep.py
 
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter

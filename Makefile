@@ -105,7 +105,7 @@ types-win32 types-darwin: types-%:
 
 soak: setup
 	@.ci/setup tests
-	SOAK_FRAMES=10000 SOAK_RECORDINGS=50 $(BIN)/pytest -q tests/app/session/test_live_soak.py tests/app/archive/test_worker_soak.py
+	SOAK_FRAMES=10000 SOAK_RECORDINGS=50 $(BIN)/pytest -q tests/app/session/test_live_soak.py tests/app/archive/rendering/test_worker_soak.py
 
 # A recording replayed in pieces, and in one go
 pieces: setup

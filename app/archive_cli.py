@@ -8,8 +8,8 @@ import typer
 from texelflow.gpu_delegate.base.errors import UsageError
 
 from .names import as_written, scheme_of
-from .options import JsonOption, output_option, path_option
 from .settings.flags import with_settings
+from .verb_options import JsonOption, output_option, path_option
 
 _PANEL = "Machines"
 
@@ -100,15 +100,15 @@ def archive_verb(
 
     console = Console(quiet=json)
     if verify is not None:
-        from .archive.verify import verify_archive
+        from .archive.manifest.verify import verify_archive
 
         check_alone(inputs, out)
         if scheme_of(verify):
             raise UsageError(f"--verify {as_written(verify)}: that is an address; name a folder of this machine")
         return verify_archive(verify, console, json)
 
-    from .archive.options import ArchiveOptions
-    from .archive.planning import check_archive, plan_archive
+    from .archive.archive_plan import check_archive, plan_archive
+    from .archive.jobs.archive_options import ArchiveOptions
     from .replay.targets import parse_format
 
     named, folder = required(inputs, out)
@@ -121,7 +121,7 @@ def archive_verb(
         return plan_archive(options, console, json)
 
     from .archive.archive import archive
-    from .archive.progress import archive_summary_lines
+    from .archive.progress.progress import archive_summary_lines
 
     summary, code = archive(options, console, json)
     for line in archive_summary_lines(summary):

@@ -6,9 +6,11 @@ from typing import Annotated
 
 import typer
 
-from .bench.model_aliases import alias_options
+from .bench.model_times.model_aliases import alias_options
 from .opengl_options import with_opengl
-from .options import (
+from .settings.flags import as_in_settings, with_options
+from .tuning_option import with_tuning
+from .verb_options import (
     CpuOption,
     ForceOption,
     JsonOption,
@@ -23,8 +25,6 @@ from .options import (
     path_option,
     refuse_given,
 )
-from .settings.flags import as_in_settings, with_options
-from .tuning_option import with_tuning
 
 BenchBackendOption = Annotated[
     str | None, typer.Option(metavar="gl|cpu", help="Where the network runs; gl by default.")
@@ -66,7 +66,7 @@ def bench_frame_verb(
     """
     from texelflow.gpu_delegate.plan.compile_options import CompileOptions
 
-    from .bench.frame_job import FrameBench, bench_frame
+    from .bench.frame_bench import FrameBench, bench_frame
     from .console import Console
     from .verbs.precision import backend_for, parse_cpu, parse_memory, parse_precision
 
@@ -125,9 +125,9 @@ def bench_model_verb(
     delegate. gl runs the network alone: inputs and
     outputs stay on the GPU.
     """
-    from .bench.model import bench_model
-    from .bench.model_options import parse_options
-    from .bench.model_report import finish_model
+    from .bench.model_times.model_bench import bench_model
+    from .bench.model_times.model_options import parse_options
+    from .bench.model_times.model_report import finish_model
     from .console import Console
 
     options = parse_options(
@@ -171,7 +171,7 @@ def bench_models_verb(
 
     Each is measured in processes of its own: one that fails is a row that says why. Ctrl-C keeps the rows done.
     """
-    from .bench.model_table import ModelTable, bench_models, parse_threads, show_models_table
+    from .bench.model_times.model_table import ModelTable, bench_models, parse_threads, show_models_table
     from .console import Console
 
     console = Console(quiet=json)
@@ -200,15 +200,15 @@ def bench_memory_verb(
 
     Nothing runs. Without names, greedy strategies plan 10,000 synthetic records, too.
     """
-    from .bench.memory import MemoryBench, bench_memory
-    from .bench.memory_tables import show_memory
+    from .bench.memory_plans.memory_bench import MemoryBench, bench_memory
+    from .bench.memory_plans.memory_tables import show_memory
     from .console import Console
 
     console = Console(quiet=json)
     rows, code = bench_memory(MemoryBench(tuple(names or ()), plot, force), console)
     show_memory(rows, markdown, console)
     if plot is not None and rows:
-        from .bench.memory_plot import save_memory_bars
+        from .bench.memory_plans.strategy_plot import save_memory_bars
 
         save_memory_bars(plot, rows)
         console.say(f"plot: {plot}")
@@ -225,7 +225,7 @@ def bench_waits_verb(
     json: JsonOption = False,
 ) -> int:
     """Time the delegate's ways to wait for the GPU: latency, and how busy the CPU is meanwhile."""
-    from .bench.waits import bench_waits, show_waits
+    from .bench.model_times.waits import bench_waits, show_waits
     from .console import Console
 
     console = Console(quiet=json)
@@ -249,7 +249,7 @@ def bench_live_verb(
     json: JsonOption = False,
 ) -> int:
     """Measure what Python costs for each frame of live, beside OpenGL, and how long it holds the interpreter's lock."""
-    from .bench.live import LiveBench, bench_live, show_bench_live
+    from .bench.live_cost import LiveBench, bench_live, show_bench_live
     from .console import Console
     from .verbs.precision import backend_for, parse_cpu
 
@@ -278,7 +278,7 @@ def bench_gpu_verb(
 
     Nothing is fetched, and names, paths and serial numbers are left out. Ctrl-C keeps what was measured.
     """
-    from .bench.gpu_bench import GpuBench, bench_gpu, show_gpu_bench
+    from .bench.gpu_report.gpu_bench import GpuBench, bench_gpu, show_gpu_bench
     from .console import Console
     from .verbs.tune import parse_budget
 
@@ -336,8 +336,8 @@ def bench_quality_verb(
 
     With --scenes: islands, holes, lengths of outlines, colors over a new background, and the targets that are reached.
     """
-    from .bench.quality import QualityBench, bench_quality, show_quality
-    from .bench.scenes import bench_scenes, choose_scenes
+    from .bench.quality.quality import QualityBench, bench_quality, show_quality
+    from .bench.quality.scenes import bench_scenes, choose_scenes
     from .console import Console
     from .media.sources import parse_position
     from .verbs.precision import parse_precision, parse_preprocessing

@@ -26,7 +26,11 @@ from .machine_cli import cache, tune_verb
 from .model_cli import check_verb, inspect_verb
 from .models_cli import models
 from .opengl_options import opengl_chosen, opengl_of, with_opengl
-from .options import (
+from .settings.flags import with_settings
+from .settings.settings import setting_meant
+from .signals import EndedBySignal, StopFlag, exit_code, raising
+from .streams import guarded
+from .verb_options import (
     COMPLETION_ASKED,
     CpuOption,
     FirstOption,
@@ -42,10 +46,6 @@ from .options import (
     shell_option,
     window_option,
 )  # fmt: skip
-from .settings.flags import with_settings
-from .settings.settings import setting_meant
-from .signals import EndedBySignal, StopFlag, exit_code, raising
-from .streams import guarded
 
 DEFECT = 70
 INTERRUPTED = "interrupted"
@@ -148,9 +148,9 @@ def replay_verb(
     """
     from .console import Console
     from .replay.bulk import BulkOptions, replay_all
-    from .replay.options import ReplayOptions
+    from .replay.replay_options import ReplayOptions
     from .replay.targets import parse_format
-    from .verbs.report import show_replay, show_replays
+    from .verbs.verb_tables import show_replay, show_replays
 
     span, wanted = frame_range(first, last), parse_format(format)
     each = ReplayOptions(Path(), flags, *span, log, trace, window, speed, loop, force=force, config=config)
@@ -204,13 +204,13 @@ def live_verb(
         return 0
     with opengl_chosen(opengl_of(watch.settings)):
         if latency:
-            from .bench.latency_test import measure_latency, show_latency
+            from .bench.latency.latency_test import measure_latency, show_latency
 
             summary, code = measure_latency(watch.settings, console)
             show_latency(summary, console)
         else:
             from .verbs.live import live
-            from .verbs.report import show_live
+            from .verbs.verb_tables import show_live
 
             summary, code = live(watch, console, window)
             show_live(summary, console)

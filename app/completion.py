@@ -19,10 +19,10 @@ import platformdirs
 from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.base.wording import meant
 
-from .frame.effects import BUILT_IN_BACKGROUNDS
+from .frame.looks.effects import BUILT_IN_BACKGROUNDS
 from .models.entries import CATALOGUE, SEGMENTERS
-from .options import COMPLETION_ASKED
 from .settings.settings import as_text
+from .verb_options import COMPLETION_ASKED
 
 SHELLS = ("bash", "zsh", "fish")
 

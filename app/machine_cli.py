@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from .opengl_options import with_opengl
-from .options import JsonOption, PrecisionOption, SignatureOption
+from .verb_options import JsonOption, PrecisionOption, SignatureOption
 
 cache = typer.Typer(no_args_is_help=True, help="List or clear what is kept on disk: measurements, code, checks passed.")
 

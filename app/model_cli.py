@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .opengl_options import with_opengl
-from .options import (
+from .verb_options import (
     ActivationOption,
     ChannelOption,
     CompileBudgetOption,

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from .options import JsonOption
+from .verb_options import JsonOption
 
 models = typer.Typer(help="List the models that can be fetched by name, or fetch one.")
 
@@ -15,7 +15,7 @@ def models_verb(context: typer.Context, json: JsonOption = False) -> int:
     if context.invoked_subcommand is not None:
         return 0
     from .console import Console
-    from .verbs.report import show_models
+    from .verbs.verb_tables import show_models
 
     return show_models(Console(quiet=json), json)
 

@@ -1,6 +1,6 @@
 #version 330
 // The frame's planes and the scores of all classes, a network's output tensor, go in; the frame in the colors of the
-// classes comes out: the definition is in app/frame/classes.py.
+// classes comes out: the definition is in app/frame/drawing/classes.py.
 #define FRAME_W 640
 #define FRAME_H 480
 // Columns and rows of the scores, and how many classes there are, four to a texel, slice behind slice.

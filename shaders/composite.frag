@@ -6,7 +6,7 @@
 #define EFFECT 0
 // Light wrap: whether light of the background spills over the person's edge.
 #define WRAPS 0
-// Whether pixels that show person and background get the person's own color (app/frame/foreground.py).
+// Whether pixels that show person and background get the person's own color (app/frame/drawing/foreground.py).
 #define UNMIXED 0
 // Whether colors under transparency are no finer than what is seen of them.
 #define CLEARS 0

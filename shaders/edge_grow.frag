@@ -1,6 +1,6 @@
 #version 330
 // A mask goes in; it comes out with the greatest, or the least, of the values along a segment through each pixel: the
-// definition is in app/frame/mask_edge.py.
+// definition is in app/frame/drawing/mask_edge.py.
 uniform sampler2D mask;
 uniform ivec2 direction;
 uniform float reach;  // to either side, in steps of the direction

@@ -1,6 +1,6 @@
 #version 330
 // Cells go in, color in rgb, mask in alpha; how far the person's color around each cell is apart from that of what is
-// behind comes out: the definition is in app/frame/foreground.py.
+// behind comes out: the definition is in app/frame/drawing/foreground.py.
 uniform sampler2D cells;
 out vec4 apart;
 

@@ -1,5 +1,5 @@
 #version 330
-// Cells go in, the same interpolated bilinearly comes out: the definition is in app/frame/foreground.py.
+// Cells go in, the same interpolated bilinearly comes out: the definition is in app/frame/drawing/foreground.py.
 uniform sampler2D cells;
 uniform float cells_per_step;
 out vec4 between;

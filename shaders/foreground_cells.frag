@@ -1,6 +1,6 @@
 #version 330
 // The frame and the mask go in, a sample of both for each cell comes out: the color of the pixel in its middle, the
-// mask there in alpha. The definition is in app/frame/foreground.py. Row 0 is the top row.
+// mask there in alpha. The definition is in app/frame/drawing/foreground.py. Row 0 is the top row.
 #include "frame.glsl"
 #include "person.glsl"
 

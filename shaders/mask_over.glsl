@@ -1,5 +1,5 @@
 // The mask at a pixel of the frame, whose color goes in as well, interpolated: the definition is in
-// app/picture/preprocess.py, that of a refined one, which may be softened, in app/frame/guided.py.
+// app/picture/preprocess.py, that of a refined one, which may be softened, in app/frame/refinement/guided.py.
 #define FRAME_W 640
 #define FRAME_H 480
 #define X_STEP 512

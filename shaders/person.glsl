@@ -1,5 +1,5 @@
 // The look's mask at a pixel of the frame, whose color goes in as well.
-// Whether the mask comes from a texture of cells with the look's edge (app/frame/mask_edge.py).
+// Whether the mask comes from a texture of cells with the look's edge (app/frame/drawing/mask_edge.py).
 #define EDGED 0
 #include "mask_over.glsl"
 #include "look.glsl"

@@ -1,6 +1,6 @@
 #version 330
 // The frame's planes and the picture that a network puts out, its output tensor, go in; the two mixed come out: the
-// definition is in app/frame/network_picture.py.
+// definition is in app/frame/drawing/network_picture.py.
 // The numbers of effects are those of composite.frag, and 9: the network's picture over the frame.
 #define EFFECT 9
 #define FRAME_W 640

@@ -1,6 +1,6 @@
 #version 330
 // Cells and the coefficients of their fits go in, color in rgb of cells, mask in alpha; the same cells come out with
-// the mask that the fits around them tell of their color: the definition is in app/frame/guided.py.
+// the mask that the fits around them tell of their color: the definition is in app/frame/refinement/guided.py.
 uniform sampler2D cells;
 uniform sampler2D fits;
 out vec4 applied;

@@ -1,6 +1,6 @@
 #version 330
 // Cells go in, color in rgb, mask in alpha, and what is known of neighborhoods (refine_rare.frag); the same cells come
-// out with the mask of similar colors around them: the definition is in app/frame/guided.py.
+// out with the mask of similar colors around them: the definition is in app/frame/refinement/guided.py.
 uniform sampler2D cells;
 uniform sampler2D known;
 out vec4 voted;

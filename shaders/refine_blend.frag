@@ -1,6 +1,6 @@
 #version 330
 // The network's output tensor and the steady mask of the frame before go in, this frame's steady mask comes out, in
-// alpha: the definition is in app/frame/temporal.py. Row 0 is the top row; beyond its edges the tensor is repeated.
+// alpha: the definition is in app/frame/refinement/temporal.py. Row 0 is the top row; beyond its edges the tensor is repeated.
 // Whether the mask of the previous frame comes out, corrected by this frame's tensor (--delay-video).
 #define HINDSIGHT 0
 #include "mask.glsl"

@@ -1,6 +1,6 @@
 #version 330
 // Mean colors and masks of cells go in; the coefficients come out by which the mask around a cell follows from color,
-// dot(rgb, color) + alpha: the definition is in app/frame/guided.py.
+// dot(rgb, color) + alpha: the definition is in app/frame/refinement/guided.py.
 uniform sampler2D cells;
 out vec4 fitted;
 

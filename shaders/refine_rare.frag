@@ -1,7 +1,7 @@
 #version 330
 // The means of neighborhoods go in, color in rgb, mask in alpha; the same come out with, of background that the mask
 // is certain of, how rare its color is there: 2 * floor(1023 * rarity) is added to alpha. The definition is in
-// app/frame/guided.py.
+// app/frame/refinement/guided.py.
 uniform sampler2D means;
 out vec4 known;
 

@@ -1,4 +1,4 @@
-// The texels of a network's output tensor: the definition is in app/frame/tensor_view.py.
+// The texels of a network's output tensor: the definition is in app/frame/textures/tensor_view.py.
 // Floats of a texel: 4 (read as RGBA32F), or 1 (R32F), which come out as red.
 #define STRIDE 4
 // Whether they are read from a storage buffer, for want of a buffer texture; OpenGL's buffer textures suffice.

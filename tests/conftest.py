@@ -25,7 +25,7 @@ from tests.helpers.live_stage import managed_theatre, people, still, theatre  # 
 from tests.helpers.markers import _no_devices, pytest_collection_modifyitems  # noqa: F401  # for all tests
 from tests.helpers.runtimes import runtime  # noqa: F401  # fixture
 from texelflow import assets
-from texelflow.app.frame.auto_choice import AUTO_CHOICE
+from texelflow.app.frame.backend_choice.auto_choice import AUTO_CHOICE
 from texelflow.app.models.catalogue import resolve
 from texelflow.gpu_delegate.targets.gl.context import Context, open_context
 from texelflow.gpu_delegate.targets.gl.egl import Api

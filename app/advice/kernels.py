@@ -11,8 +11,8 @@ from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph
 from texelflow.gpu_delegate.targets.glsl.glsl_kernel import Kernel
 
 from .cost import RunCost, kernel_cost, total
+from .data_moves import MoveLine, moves_of, refused_to_join
 from .fault import Analysis, Fault, bypassed, ended_before, listed, operators_of, replaced
-from .moves import MoveLine, moves_of, refused_to_join
 
 ACTIVATIONS = (
     *("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "LEAKY_RELU", "PRELU", "ELU", "GELU"),

@@ -10,7 +10,7 @@ from typing import Any, get_args
 import moderngl
 import numpy.typing as npt
 
-from .app.models.loading import load_graph
+from .app.models.model_loading import load_graph
 from .gpu_delegate.base.errors import DeviceError, UnsupportedError, UsageError
 from .gpu_delegate.model.graph import Graph, Tensor
 from .gpu_delegate.model.layout import Precision

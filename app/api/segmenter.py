@@ -14,13 +14,13 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from .app.frame.backends import Backend, ComputeChoice, CpuChoice, CpuEngine
-from .app.frame.compute import open_compute
-from .app.frame.cpu_choice import chosen_cpu_path
-from .app.frame.frame_job import CpuFrameJob, FrameJob, frame_job
-from .app.frame.network_options import NetworkOptions
+from .app.frame.backend_choice.compute import open_compute
+from .app.frame.backend_choice.frame_job import CpuFrameJob, FrameJob, frame_job
+from .app.frame.inference.backends import Backend, ComputeChoice, CpuChoice, CpuEngine
+from .app.frame.inference.cpu_choice import chosen_cpu_path
+from .app.frame.inference.network_options import NetworkOptions
 from .app.media.sources import MAX_PIXELS, MAX_SIDE
-from .app.models.loading import SegmentationModel, load_segmentation
+from .app.models.model_loading import SegmentationModel, load_segmentation
 from .app.models.spec import SpecOptions
 from .app.picture.picture import rgba_format, rgba_picture
 from .app.picture.preprocess import Fit, Preprocessing

@@ -13,7 +13,7 @@ from texelflow.gpu_delegate.base.errors import OutputError
 
 from ..console import Console, counted
 from ..models.catalogue import Progress
-from ..models.loading import load_frame_model
+from ..models.model_loading import load_frame_model
 from ..opengl_options import opengl_chosen, opengl_environment, opengl_of
 from ..session.abilities import check_abilities
 from ..session.derived import lead_of, spec_of
@@ -21,25 +21,25 @@ from ..settings.settings import Settings
 from ..signals import exit_code, stop_flag
 from .archive_inputs import ArchiveInputs, mark_of
 from .archive_loop import ArchiveLoop
-from .figures import ArchiveFigures
-from .job_server import WorkerCharge
-from .listing_thread import NOTHING_YET_S, ListingThread
-from .manifest import MANIFEST_NAME, hold_folder, open_manifest
-from .manifest_index import ManifestIndex
-from .manifest_lines import RunRecord
-from .options import ArchiveOptions
-from .pool_cluster import PoolCluster, open_pool
-from .progress import archive_progress
-from .ray_cluster import LOCAL_RAY, RayCluster, RayOptions, check_cluster, check_ray, open_ray
-from .results import ArchiveCounts
-from .scheduler import Scheduler
-from .staged_files import SEEN, clear_staging
-from .staging import prepare_staging
-from .worker_config import STAGING, WorkerConfig
+from .cluster.job_server import WorkerCharge
+from .cluster.pool_cluster import PoolCluster, open_pool
+from .cluster.ray_cluster import LOCAL_RAY, RayCluster, RayOptions, check_cluster, check_ray, open_ray
+from .inputs.listing_thread import NOTHING_YET_S, ListingThread
+from .jobs.archive_options import ArchiveOptions
+from .jobs.worker_config import STAGING, WorkerConfig
+from .manifest.manifest import MANIFEST_NAME, hold_folder, open_manifest
+from .manifest.manifest_index import ManifestIndex
+from .manifest.manifest_lines import RunRecord
+from .progress.archive_figures import ArchiveFigures
+from .progress.progress import archive_progress
+from .results.results import ArchiveCounts
+from .scheduling.scheduler import Scheduler
+from .staging.staged_files import SEEN, clear_staging
+from .staging.staging import prepare_staging
 
 SOME_FAILED, SOME_CUT_OFF = 2, 3  # exit codes
 _LOOKED_S = 5.0  # for something to do, before workers start for it: after an interruption much may be done
-_WORKER = ("texelflow.app.archive.worker", "ArchiveWorker")
+_WORKER = ("texelflow.app.archive.rendering.archive_worker", "ArchiveWorker")
 
 
 def archive(options: ArchiveOptions, console: Console, as_json: bool = False) -> tuple[dict[str, Any], int]:

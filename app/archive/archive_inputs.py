@@ -8,19 +8,19 @@ from pathlib import Path
 
 from texelflow.gpu_delegate.base.errors import TexelflowError
 
-from .failures import StoppedError
-from .fetching import InputCache
-from .inputs import InputListing
-from .jobs import ArchiveInput, Cut, PieceDone
-from .manifest_index import ManifestIndex
-from .manifest_lines import RunMark
-from .options import ArchiveOptions
-from .result_files import holds_what_was_made
-from .results import SkippedInput
-from .resume import to_be_done
-from .staging import Staged
-from .versions import own_versions
-from .worker_config import CACHE_BYTES, STAGING
+from .inputs.fetching import InputCache
+from .inputs.input_listing import InputListing
+from .jobs.archive_options import ArchiveOptions
+from .jobs.failures import StoppedError
+from .jobs.jobs import ArchiveInput, Cut, PieceDone
+from .jobs.versions import own_versions
+from .jobs.worker_config import CACHE_BYTES, STAGING
+from .manifest.manifest_index import ManifestIndex
+from .manifest.manifest_lines import RunMark
+from .manifest.resume import to_be_done
+from .results.result_files import holds_what_was_made
+from .results.results import SkippedInput
+from .staging.staging import Staged
 
 _LOOK_S = 0.25
 

@@ -10,13 +10,22 @@ from time import monotonic
 
 from ..console import Console
 from ..signals import StopFlag
-from .cluster import Cluster, ClusterEnded, ClusterEvent, JobFinished, NodeRefused, NodeTold, WorkerJoined, WorkerLost
-from .figures import ArchiveFigures
-from .listing_thread import NOTHING_YET_S
-from .manifest import ManifestWriter
-from .progress import ArchiveProgress
-from .results import ArchiveResult
-from .scheduler import Scheduler
+from .cluster.cluster import (
+    Cluster,
+    ClusterEnded,
+    ClusterEvent,
+    JobFinished,
+    NodeRefused,
+    NodeTold,
+    WorkerJoined,
+    WorkerLost,
+)
+from .inputs.listing_thread import NOTHING_YET_S
+from .manifest.manifest import ManifestWriter
+from .progress.archive_figures import ArchiveFigures
+from .progress.progress import ArchiveProgress
+from .results.results import ArchiveResult
+from .scheduling.scheduler import Scheduler
 
 _TICK_S = 1.0
 _OVERDUE_EVERY_S = 10.0

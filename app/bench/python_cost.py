@@ -23,7 +23,7 @@ from texelflow.gpu_delegate.targets.gl.calls import Calls
 from texelflow.gpu_delegate.targets.gl.context import Context
 from texelflow.gpu_delegate.targets.gl.opengl import Uint, entry_point
 
-from ..frame.pipeline import Pipeline, Stage
+from ..frame.stages.frame_pipeline import Pipeline, Stage
 from ..overlay.gui import load_imgui
 from ..picture.video_frame import VideoFrame
 

@@ -17,7 +17,7 @@ import cv2
 
 from ..media.sources import MAX_PIXELS, MAX_SIDE
 from . import v4l2
-from .device import OpenCvCamera
+from .capture_device import OpenCvCamera
 from .modes import Mode, ModeChoice, choose, guess, requested_pixels
 from .raw import ALIASES, PIXELS, RawFormat, row_bytes
 from .source import CaptureRequest, SourceError

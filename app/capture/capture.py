@@ -14,8 +14,8 @@ from ..media.sound_blocks import SoundHistory
 from ..picture.picture import PictureFormat
 from ..picture.video_frame import VideoFrame
 from . import supervise
+from .capture_reader import FrameArrived, SourceEnded, SourceEvent, SourceFailed, SourceOpened, SourceReader, TimeSource
 from .ingest import Arrival, Ingest, IngestCounts
-from .reader import FrameArrived, SourceEnded, SourceEvent, SourceFailed, SourceOpened, SourceReader, TimeSource
 from .source import Opener, SourceError
 from .supervise import CaptureState
 

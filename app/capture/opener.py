@@ -8,7 +8,7 @@ from texelflow.gpu_delegate.base.errors import UsageError
 
 from .camera import open_camera
 from .clip import open_clip
-from .network import SCHEMES, open_network
+from .network_source import SCHEMES, open_network
 from .pattern import open_pattern
 from .source import CaptureRequest, Opener
 

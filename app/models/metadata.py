@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from texelflow.gpu_delegate.base.errors import ModelError
 from texelflow.gpu_delegate.reading.reader import printable_name
 
-from .archive import ArchiveError, Bounds, open_archive, read_start
+from .zip_archive import ArchiveError, Bounds, open_archive, read_start
 
 __all__ = ["ModelMetadata", "read_metadata"]
 

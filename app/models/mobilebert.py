@@ -9,7 +9,7 @@ One thing differs: kinds of segments are looked up by GATHER, where that code mu
 from texelflow.gpu_delegate.model.graph import Activated, Axis, Pad, Softmax
 from texelflow.gpu_delegate.ops.cast import Cast
 
-from .drawing import Network
+from .network_builder import Network
 
 WORDS = 384
 VOCABULARY, SEGMENTS, EMBEDDED = 30522, 2, 128

@@ -12,8 +12,8 @@ from types import MappingProxyType
 from texelflow.gpu_delegate.model.graph import Shape, Size2
 from texelflow.gpu_delegate.reading.writer import write_model
 
-from .drawing import CLASSES, Network
 from .mobilebert import WORDS, mobilebert
+from .network_builder import CLASSES, Network
 
 # MobileNet v1 (arXiv 1704.04861, table 1): channels and stride of each depthwise separable convolution.
 MOBILENET_V1 = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *((512, 1),) * 5, (1024, 2), (1024, 1))

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from ..console import counted, one_line
 from ..files import check_writable
-from ..frame.readback import ReadBytes
+from ..frame.textures.readback import ReadBytes
 from ..media.codecs import Codec
 from ..media.output_stream import standard_output
 from ..media.png import PngStream, mark_folder, unmark_folder, write_png
@@ -17,8 +17,8 @@ from ..media.sound_encoder import SoundTrack
 from ..media.video_encoder import VideoForm
 from ..picture.picture import ImageSize
 from ..stale_files import remove_stale_asides
+from .picture_readers import FrameStamp
 from .png_files import PIPE, make_folder, write_numbered
-from .readers import FrameStamp
 
 _USUAL_RATE, _HIGHEST_RATE = 30, 1000
 
@@ -63,7 +63,7 @@ class Writing:
 
 
 class VideoSink:
-    """I420 of app/frame/yuv.py, or RGBA, to a video file or a pipe, with the times at which pictures were taken."""
+    """I420 of textures/yuv.py, or RGBA, to a video file or a pipe, with the times at which pictures were taken."""
 
     newest_wins = False
 

@@ -9,7 +9,7 @@ from time import perf_counter_ns, process_time_ns
 from types import TracebackType
 from typing import Any
 
-from ..frame.pipeline import DECODE, FrameRecord
+from ..frame.stages.frame_pipeline import DECODE, FrameRecord
 from .append_safe_file import AppendSafeFile
 
 _JSON_START = '{"frames": [\n'

@@ -10,10 +10,10 @@ from typing import Protocol
 
 from texelflow.gpu_delegate.base.errors import ContextLostError, DeviceError, TexelflowError
 
-from ..frame.readback import ReadBytes
+from ..frame.textures.readback import ReadBytes
 from ..picture.video_frame import VideoFrame
 from ..threads import Observer, Worker
-from .readers import RING, FrameReader, FrameStamp, StampedBytes
+from .picture_readers import RING, FrameReader, FrameStamp, StampedBytes
 
 MOST_KEPT_FRAMES = 4  # that wait for a sink where they are waited for: what a kill loses
 

@@ -9,8 +9,8 @@ from texelflow.gpu_delegate.base.errors import MediaError
 from texelflow.gpu_delegate.targets.gl.context import Context
 
 from ..console import one_line
-from ..frame.readback import ReadbackRing, ReadBytes
-from ..frame.targets import OffscreenTarget
+from ..frame.textures.offscreen_target import OffscreenTarget
+from ..frame.textures.readback import ReadbackRing, ReadBytes
 from ..media.recorder import write_png
 from ..threads import Worker
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ..frame.pipeline import DECODE, FrameRecord
+from ..frame.stages.frame_pipeline import DECODE, FrameRecord
 from .append_safe_file import AppendSafeFile
 
 GL_TRACK, GPU_TRACK = "OpenGL thread", "GPU"

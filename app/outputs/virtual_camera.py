@@ -11,11 +11,11 @@ from typing import Any
 from texelflow.gpu_delegate.base.errors import DeviceError, UsageError
 
 from ..console import counted, one_line
-from ..frame.readback import ReadBytes
-from ..frame.yuv import i420, nv12
+from ..frame.textures.readback import ReadBytes
+from ..frame.textures.yuv import i420, nv12
 from ..picture.picture import ImageSize, PictureFormat
 from .loopback import INSTALL, LOAD, kept_size, loopback_devices
-from .readers import FrameStamp
+from .picture_readers import FrameStamp
 
 _OBS = "install OBS (obsproject.com), and start and stop its virtual camera once"
 _USUAL_RATE = 30.0

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
-from ..frame.figures import CameraFigures
+from ..frame.stages.frame_figures import CameraFigures
 from ..picture.grid import CellPlace, PictureGrid
 from .draw import BACK, BRIGHT, LATE, OPAQUE, PADDING, PLAIN, Painter
-from .placement import ScreenArea
-from .words import plain, wrapped
+from .overlay_placement import ScreenArea
+from .overlay_text import plain, wrapped
 
 _SLOW = 0.9  # of the rate that a camera promises
 _MARGIN, _THIN = 0.4, 0.3  # em: from the edges of the picture, and above and below the words

@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from ..frame.effects import EFFECTS, Effect
+from ..frame.looks.effects import EFFECTS, Effect
 from ..settings.settings import Settings, Spec, Verb, specs
 from .gallery import Gallery
 from .gui import load_imgui

@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 from texelflow.gpu_delegate.targets.gl.context import Context
 
-from ..frame.effects import DEFAULT_BACKGROUND, LEAST_RADIUS, Effect
-from ..frame.looks import Color, Look, parse_color
-from ..frame.thumbnails import THUMBNAIL_SIZE, VIDEO_ENDINGS, default_folder
+from ..frame.looks.effects import DEFAULT_BACKGROUND, LEAST_RADIUS, Effect
+from ..frame.looks.looks import Color, Look, parse_color
+from ..frame.looks.thumbnails import THUMBNAIL_SIZE, VIDEO_ENDINGS, default_folder
 from ..settings.settings import Settings, as_text, with_background
 from .draw import BRIGHT, CPU, DIM
 from .gui import load_imgui

@@ -17,8 +17,8 @@ from ..console import one_line
 from ..glfw_library import library_named
 from ..picture.preprocess import ImageSize
 from ..signals import postponed
-from .inputs import Button, Held, Input, Left, Moved, Typed, Wheel
-from .placement import ScreenArea, largest_beside
+from .input_events import Button, Held, Input, Left, Moved, Typed, Wheel
+from .overlay_placement import ScreenArea, largest_beside
 
 FONT_PX = 13.0  # at scale 1
 SMALLEST_FONT_PX = 9.0

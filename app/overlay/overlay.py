@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from texelflow.gpu_delegate.targets.gl.context import Context
 
-from ..frame.figures import OVERLAY, Figures
-from ..frame.pipeline import Stage
-from ..frame.targets import OffscreenTarget
+from ..frame.stages.frame_figures import OVERLAY, Figures
+from ..frame.stages.frame_pipeline import Stage
+from ..frame.textures.offscreen_target import OffscreenTarget
 from ..media.sources import VideoFrame
 from . import panel
 from .gui import Gui, free_area

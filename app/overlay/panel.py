@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from .draw import BRIGHT, CPU, DIM, LARGE, LATE, OPAQUE, PADDING, PLAIN, Painter
-from .placement import ScreenArea
-from .words import plain, wrapped
+from .overlay_placement import ScreenArea
+from .overlay_text import plain, wrapped
 
 STATUS_EM = 2.5  # how high the status line is, from the bottom of the picture, with the margin there
 _MARGIN, _GAP = 0.6, 0.45  # em

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
-from ..frame.figures import SWAP, CameraFigures, Figures, FigureSummary, StageFigures
-from ..frame.pipeline import DECODE
-from ..frame.stats import TimeSummary
+from ..frame.stages.frame_figures import SWAP, CameraFigures, Figures, FigureSummary, StageFigures
+from ..frame.stages.frame_pipeline import DECODE
+from ..frame.stages.stats import TimeSummary
 from ..settings.settings import Corner
 from .draw import BRIGHT, CPU, DIM, GPU, LATE, LATE_SHARE, PADDING, PLAIN, Painter
-from .placement import ScreenArea, in_corner
-from .words import plain, wrapped
+from .overlay_placement import ScreenArea, in_corner
+from .overlay_text import plain, wrapped
 
 _GRAPH, _SMALL_GRAPH, _GAP = 3.4, 2.2, 0.45  # em
 _MOST_SHARE = 0.2  # of a picture, that three lines and the graph cover at most

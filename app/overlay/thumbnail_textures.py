@@ -12,8 +12,15 @@ from texelflow.gpu_delegate.base.errors import TexelflowError
 from texelflow.gpu_delegate.targets.gl import opengl
 from texelflow.gpu_delegate.targets.gl.context import Context
 
-from ..frame.background import Image
-from ..frame.thumbnails import THUMBNAIL_SIZE, Candidate, backgrounds_in, built_in_candidates, candidate_of, thumbnail
+from ..frame.looks.background import Image
+from ..frame.looks.thumbnails import (
+    THUMBNAIL_SIZE,
+    Candidate,
+    backgrounds_in,
+    built_in_candidates,
+    candidate_of,
+    thumbnail,
+)
 from ..threads import ThreadCall
 
 LIGHT_SAMPLE, STRONG_SAMPLE = _SAMPLES = tuple(Candidate("room", (0, 0), blur_px) for blur_px in (2.5, 7.0))  # of blurs

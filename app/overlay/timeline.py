@@ -6,7 +6,7 @@ from typing import Any
 
 from .draw import BACK, BRIGHT, CPU, DIM, PADDING, PLAIN, RULE, Painter
 from .gui import load_imgui
-from .placement import ScreenArea
+from .overlay_placement import ScreenArea
 
 TIMELINE_EM = 2.8  # how high it is, from the bottom of the picture, with the margin there
 _MARGIN, _LEAST = 0.6, 12.0  # em: around it, and the width without which it is left out

@@ -65,11 +65,11 @@ import numpy as np
 from texelflow.gpu_delegate.model.graph import Steps
 from texelflow.gpu_delegate.model.quantization import nearest_whole
 
+from .color_planes import Floats as Floats
+from .color_planes import PixelsToRgb, PlanesToRgb, resample_rows
 from .exposure import Exposure
 from .picture import ImageSize as ImageSize
 from .picture import Picture, PictureFormat
-from .planes import Floats as Floats
-from .planes import PixelsToRgb, PlanesToRgb, resample_rows
 from .sampling import Fit as Fit
 from .sampling import SampledAxis as SampledAxis
 from .sampling import Sampling as Sampling

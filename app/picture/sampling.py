@@ -13,8 +13,8 @@ import numpy.typing as npt
 from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.targets.llvm.sampling_tables import Neighbors
 
+from .color_planes import Indices, Taps
 from .picture import ImageSize, PictureFormat
-from .planes import Indices, Taps
 
 Fit = Literal["stretch", "crop", "letterbox"]
 

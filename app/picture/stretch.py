@@ -7,8 +7,8 @@ pixels, not just those that count, so NumPy (planes.py) is faster where a pictur
 import cv2
 import numpy as np
 
+from .color_planes import Floats
 from .picture import ImageSize, Orientation, Picture, PictureFormat
-from .planes import Floats
 from .sampling import Fit, Sampling
 
 MOST_PER_PIXEL = 8  # pixels of the picture for one of the grid; beyond about 12 NumPy is faster

@@ -18,10 +18,10 @@ from ..media.finished import finished_by
 from ..media.media_inputs import MediaInput, expand_inputs, files_in
 from ..outputs.png_files import make_folder
 from ..settings.settings import Settings
-from .engine import ReplayEngine
 from .made_by import made_of, told_of_files, told_of_settings
-from .options import ReplayOptions, files_of
 from .replay import CUT_OFF, replay
+from .replay_engine import ReplayEngine
+from .replay_options import ReplayOptions, files_of
 from .targets import OutputFormat, Target, targets_of
 
 BAD_INPUT = 2  # exit code

@@ -6,7 +6,7 @@ A fast part waits for a slower one behind it: the decoder for the network, the n
 from math import prod
 
 from ..outputs.output_worker import MOST_KEPT_FRAMES
-from ..outputs.readers import RING
+from ..outputs.picture_readers import RING
 from ..picture.picture import PictureFormat
 from ..session.model_stages import KEPT_FRAMES
 from ..session.recovery import MOST_AGAIN

@@ -9,13 +9,13 @@ from texelflow.gpu_delegate.base.errors import MediaError
 
 from ..console import Console, Report, counted
 from ..files import settle
-from ..frame.pipeline import DECODE, FrameRecord
+from ..frame.stages.frame_pipeline import DECODE, FrameRecord
 from ..media.feed import Feed
 from ..media.media_inputs import open_input
 from ..media.piece_source import PieceSource
 from ..media.recording import Recording, VideoInfo
 from ..media.seeking import SeekableSource
-from ..models.loading import FrameModel
+from ..models.model_loading import FrameModel
 from ..outputs.file_sinks import Timing
 from ..outputs.frame_log import FrameLog
 from ..outputs.png_files import PIPE
@@ -24,22 +24,17 @@ from ..picture.picture import PictureFormat
 from ..session.abilities import check_abilities
 from ..session.clock import EveryFrame
 from ..session.derived import lead_of, trail_of, writes_any
-from ..session.opening import (
-    SessionHost,
-    SessionSource,
-    open_host_with_window,
-    open_session,
-)
 from ..session.pacing import Pacer
 from ..session.playback import Playback
 from ..session.session import Session
+from ..session.session_opening import SessionHost, SessionSource, open_host_with_window, open_session
 from ..settings.config_watch import ConfigWatch
 from ..settings.settings import Settings
 from ..signals import exit_code, stop_flag
 from ..threads import ahead
-from .engine import ReplayEngine
 from .held_frames import most_frame_bytes
-from .options import ReplayOptions, check_options, files_of
+from .replay_engine import ReplayEngine
+from .replay_options import ReplayOptions, check_options, files_of
 from .summary import summarize_replay
 
 _GIB = 1 << 30

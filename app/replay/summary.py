@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 
 from ..console import counted
-from ..frame.masks import MaskDifference
+from ..frame.inference.masks import MaskDifference
 from ..media.piece_source import PieceSource
 from ..media.recording import Recording
 from ..media.seeking import SeekableSource
-from ..session.opening import SessionHost
 from ..session.parts import SessionParts
 from ..session.session import Session
+from ..session.session_opening import SessionHost
 from ..settings.settings import Settings
-from .options import ReplayOptions
+from .replay_options import ReplayOptions
 
 RecordedSource = Recording | SeekableSource
 

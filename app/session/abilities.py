@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from texelflow.gpu_delegate.base.errors import UsageError
 
-from ..frame.effects import Effect, mask_effects, nearest_effect, picture_effects, shows_room
-from ..frame.network_output import MOST_CLASSES, shows_classes
-from ..models.loading import FrameModel, PictureModel
+from ..frame.inference.network_output import MOST_CLASSES, shows_classes
+from ..frame.looks.effects import Effect, mask_effects, nearest_effect, picture_effects, shows_room
+from ..models.model_loading import FrameModel, PictureModel
 from ..settings.settings import Settings, current_names, specs
 from .derived import keeps_alpha
 from .room_guard import opened_by

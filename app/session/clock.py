@@ -13,7 +13,7 @@ from texelflow.gpu_delegate.base.errors import MediaError, TexelflowError
 
 from ..capture.capture import Capture
 from ..capture.supervise import CaptureState
-from ..frame.figures import CameraFigures
+from ..frame.stages.frame_figures import CameraFigures
 from ..media.sound_blocks import SoundHistory
 from ..picture.video_frame import VideoFrame
 

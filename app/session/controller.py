@@ -13,9 +13,9 @@ from typing import Any
 
 from texelflow.gpu_delegate.base.errors import TexelflowError, UsageError
 
-from ..frame.effects import Effect, effect_by_number, shows_room
-from ..models.loading import FrameModel
-from ..outputs.outputs import OutputKind
+from ..frame.looks.effects import Effect, effect_by_number, shows_room
+from ..models.model_loading import FrameModel
+from ..outputs.frame_outputs import OutputKind
 from ..settings.config_watch import ConfigWatch
 from ..settings.settings import PRIVATE_EFFECT, Settings, SettingValue, changed, specs, while_running
 from ..window.keys import TABLES, Action, Command, Key, action_of

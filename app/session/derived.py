@@ -8,12 +8,12 @@ from texelflow.gpu_delegate.plan.memory.memory_options import MemoryOptions
 
 from ..capture.source import CaptureRequest
 from ..files import ENDINGS, FileKind, Read, Write
-from ..frame.backends import ComputeChoice, CpuChoice
-from ..frame.background import background_file
-from ..frame.looks import ChosenLook, Look, parse_color
-from ..frame.network_options import NetworkOptions
-from ..frame.refine import Refinement
-from ..frame.temporal import memory_frames
+from ..frame.inference.backends import ComputeChoice, CpuChoice
+from ..frame.inference.network_options import NetworkOptions
+from ..frame.looks.background import background_file
+from ..frame.looks.looks import ChosenLook, Look, parse_color
+from ..frame.refinement.refine import Refinement
+from ..frame.refinement.temporal import memory_frames
 from ..media.codecs import TRANSPARENT, USUAL_QUALITY, choose_encoding
 from ..models.catalogue import model_path
 from ..models.spec import SpecOptions, parse_range

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from texelflow.gpu_delegate.base.errors import MediaError
 
-from ..frame.moving_background import check_background
+from ..frame.looks.moving_background import check_background
 from ..settings.settings import is_valid
 from ..threads import ThreadCall
 

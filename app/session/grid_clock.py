@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from ..capture.capture import Capture
 from ..capture.stamps import Timeline
 from ..capture.supervise import CaptureState
-from ..frame.figures import CameraFigures
+from ..frame.stages.frame_figures import CameraFigures
 from ..picture.grid import PictureGrid
 from ..picture.grid_frame import CameraFrame, grid_frame
 from ..picture.video_frame import VideoFrame

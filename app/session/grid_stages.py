@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 
 from texelflow.gpu_delegate.programs.weights_cache import WeightsCache
 
-from ..frame.grid_canvas import DrawnCamera, GridCanvas
-from ..frame.looks import ChosenLook
-from ..frame.refine import Refinement
-from ..models.loading import FrameModel
+from ..frame.drawing.grid_canvas import DrawnCamera, GridCanvas
+from ..frame.looks.looks import ChosenLook
+from ..frame.refinement.refine import Refinement
+from ..models.model_loading import FrameModel
 from ..picture.grid_frame import CameraFrame, GridFrame
 from ..picture.video_frame import VideoFrame
 from .model_stages import ModelStages, SharedParts, StageSteps, stages_in_steps

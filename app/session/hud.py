@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from ..frame.figures import Figures
+from ..frame.stages.frame_figures import Figures
 from ..overlay import panel
 from ..overlay.controls import SETTINGS_TITLE
 from ..overlay.gui import free_area

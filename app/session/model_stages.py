@@ -12,20 +12,20 @@ from time import perf_counter
 
 from texelflow.gpu_delegate.base.errors import TexelflowError
 
-from ..frame.backdrop import Backdrop
-from ..frame.backends import ComputeBackend
-from ..frame.canvas import Canvas
-from ..frame.effects import Effect
-from ..frame.gl_path import GlPath
-from ..frame.kept_segmenter import KeptSegmenter
-from ..frame.looks import ChosenLook
-from ..frame.mask_sampler import MaskSampler
-from ..frame.network_options import NetworkOptions
-from ..frame.pipeline import Stage, gathers_always
-from ..frame.refine import Refinement, Refiner
-from ..frame.segmenter import CpuSegmenter, segmenter_in_steps
-from ..frame.targets import OffscreenTarget
-from ..models.loading import FrameModel
+from ..frame.drawing.backdrop import Backdrop
+from ..frame.drawing.canvas import Canvas
+from ..frame.inference.backends import ComputeBackend
+from ..frame.inference.frame_segmenter import CpuSegmenter, segmenter_in_steps
+from ..frame.inference.gl_path import GlPath
+from ..frame.inference.kept_segmenter import KeptSegmenter
+from ..frame.inference.mask_sampler import MaskSampler
+from ..frame.inference.network_options import NetworkOptions
+from ..frame.looks.effects import Effect
+from ..frame.looks.looks import ChosenLook
+from ..frame.refinement.refine import Refinement, Refiner
+from ..frame.stages.frame_pipeline import Stage, gathers_always
+from ..frame.textures.offscreen_target import OffscreenTarget
+from ..models.model_loading import FrameModel
 from ..picture.grid import PictureGrid
 from ..picture.picture import PictureFormat
 from ..picture.video_frame import VideoFrame

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from texelflow.gpu_delegate.base.errors import TexelflowError
 
-from ..models.loading import FrameModel
+from ..models.model_loading import FrameModel
 from ..models.spec import SpecOptions
 from ..threads import ThreadCall
 from .model_stages import ModelStages, StageSteps, SwitchableStages

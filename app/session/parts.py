@@ -4,15 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..frame.figures import Figures
-from ..frame.pipeline import Pipeline
-from ..outputs.outputs import Outputs
+from ..frame.stages.frame_figures import Figures
+from ..frame.stages.frame_pipeline import Pipeline
+from ..outputs.frame_outputs import Outputs
 from ..outputs.screenshots import Screenshots
 from ..overlay.captions import captions
 from ..overlay.gallery import Gallery
 from ..overlay.overlay import Overlay
+from ..overlay.overlay_placement import ScreenArea
 from ..overlay.performance import Facts
-from ..overlay.placement import ScreenArea
 from ..settings.settings import Verb
 from ..window.screen import Part
 from .clock import FrameClock

@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from ..frame.effects import Effect, nearest_effect, shows_room
-from ..outputs.outputs import OutputKind
+from ..frame.looks.effects import Effect, nearest_effect, shows_room
+from ..outputs.frame_outputs import OutputKind
 from ..settings.settings import Settings
 
 WITHIN_NS = 2_000_000_000  # the second press

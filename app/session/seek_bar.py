@@ -6,7 +6,7 @@ only when the last one is there. Where the mouse rests, or lets go, the frame is
 
 from time import perf_counter, perf_counter_ns
 
-from ..overlay.placement import ScreenArea
+from ..overlay.overlay_placement import ScreenArea
 from ..overlay.timeline import BarState, Pointing, timeline
 from ..window.fading import Fading
 from .playback import Playback

@@ -11,10 +11,10 @@ from time import perf_counter_ns
 from texelflow.gpu_delegate.base.errors import ContextLostError, MediaError, TexelflowError
 
 from ..capture.supervise import CapturePhase, CaptureState
-from ..frame.effects import nearest_effect
-from ..frame.pipeline import FrameRecord
-from ..frame.run_stats import RunStats
-from ..models.loading import FrameModel, load_frame_model
+from ..frame.looks.effects import nearest_effect
+from ..frame.stages.frame_pipeline import FrameRecord
+from ..frame.stages.run_stats import RunStats
+from ..models.model_loading import FrameModel, load_frame_model
 from ..overlay.controls import controls
 from ..picture.exposure import RENEWED
 from ..picture.video_frame import VideoFrame

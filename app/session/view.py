@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from ..frame.pipeline import Stage
-from ..overlay.placement import ScreenArea
+from ..frame.stages.frame_pipeline import Stage
+from ..overlay.overlay_placement import ScreenArea
+from ..window.glfw_window import Window
 from ..window.keys import Key
 from ..window.screen import Part, Screen
-from ..window.window import Window
 
 
 class View(Protocol):

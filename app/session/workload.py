@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ..frame.figures import SWAP
-from ..frame.pipeline import DECODE, FrameRecord
+from ..frame.stages.frame_figures import SWAP
+from ..frame.stages.frame_pipeline import DECODE, FrameRecord
 
 Reason = Literal["fresh", "still", "every", "budget"]  # "fresh": the network runs; else why it does not
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.base.wording import meant
 
-from ..frame.effects import (
+from ..frame.looks.effects import (
     BUILT_IN_BACKGROUNDS,
     COLOR,
     DEFAULT_BACKGROUND,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # help comes at once without them
     from texelflow.gpu_delegate.model.layout import Precision
     from texelflow.gpu_delegate.plan.memory.memory_options import MemoryMode
 
-    from ..frame.backends import CpuEngine
+    from ..frame.inference.backends import CpuEngine
     from ..picture.preprocess import Fit, Preprocessing
 
 SettingValue = bool | int | float | str | tuple[str, ...]  # several texts, where there may be more than one

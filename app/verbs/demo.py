@@ -16,20 +16,20 @@ from texelflow.gpu_delegate.targets.gl.context import open_context
 
 from ..console import Console
 from ..files import Files, Read, Write, settle
-from ..frame.backends import Backend, CpuChoice
-from ..frame.cpu_path import CpuPath
-from ..frame.frame_job import GlFrameJob
-from ..frame.masks import MaskDifference, compare_masks
+from ..frame.backend_choice.frame_job import GlFrameJob
+from ..frame.inference.backends import Backend, CpuChoice
+from ..frame.inference.cpu_path import CpuPath
+from ..frame.inference.masks import MaskDifference, compare_masks
 from ..media.recorder import write_png
 from ..media.sources import FileSource
 from ..models.catalogue import model_path
-from ..models.loading import SegmentationModel, load_segmentation
+from ..models.model_loading import SegmentationModel, load_segmentation
 from ..outputs.png_files import make_folder
 from ..picture.convert import Rgba
 from ..picture.preprocess import Floats
-from ..replay.options import ReplayOptions
 from ..replay.replay import replay
-from .report import show_replay
+from ..replay.replay_options import ReplayOptions
+from .verb_tables import show_replay
 
 CHECK_EVERY = 10  # frames
 STILL = 110  # the frame of the still, one of those checked: two people

@@ -30,6 +30,7 @@ from ..files import Files, Read, Write, settle
 from ..models.catalogue import model_path, resolve
 from ..plots import check_matplotlib
 from .advice_tables import show_advice
+from .chosen_signature import load_signature, signature_figures
 from .coverage import borders, delegate_line, summary
 from .inspect_native import inspect_native
 from .inspect_ops import list_ops
@@ -40,7 +41,6 @@ from .memory_picture import memory_page
 from .memory_plot import save_memory_plot
 from .peaks import measure_peaks
 from .shader_files import write_shaders
-from .signature import load_signature, signature_figures
 
 
 @dataclass(frozen=True)

@@ -11,16 +11,16 @@ from texelflow.gpu_delegate.base.errors import TexelflowError, UsageError
 from ..capture.opener import is_camera
 from ..console import Console
 from ..files import Files, Read, settle
-from ..frame.moving_background import check_background
+from ..frame.looks.moving_background import check_background
 from ..live.background_tuning import background_tuning
-from ..live.readers import readers
+from ..live.loopback_readers import readers
 from ..live.sourcing import OpenSource, Waker, on_demand, open_source, open_source_in_sight
-from ..models.loading import FrameModel, load_frame_model
+from ..models.model_loading import FrameModel, load_frame_model
 from ..picture.video_frame import VideoFrame
 from ..session.abilities import check_abilities
 from ..session.derived import asked_memory, check_videos, chosen_look_of, reads_of, spec_of, writes_any, writes_of
-from ..session.opening import SessionHost, open_host_with_window, open_host_without_window, open_session
 from ..session.session import Session
+from ..session.session_opening import SessionHost, open_host_with_window, open_host_without_window, open_session
 from ..settings.config_watch import ConfigWatch
 from ..settings.settings import Settings
 from ..signals import exit_code, stop_flag

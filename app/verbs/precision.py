@@ -10,7 +10,7 @@ from texelflow.gpu_delegate.base.wording import meant
 from texelflow.gpu_delegate.model.layout import Precision
 from texelflow.gpu_delegate.plan.memory.memory_options import MemoryOptions
 
-from ..frame.backends import CpuChoice
+from ..frame.inference.backends import CpuChoice
 from ..picture.preprocess import Preprocessing
 from ..session.derived import asked_memory
 from ..settings.flags import flag_of

@@ -28,7 +28,7 @@ from ..console import Console, Report, counted
 from ..media.sources import parse_position
 from ..models.catalogue import resolve
 from ..signals import exit_code, stop_flag
-from .signature import load_signature
+from .chosen_signature import load_signature
 from .tile_words import describe_tile
 
 _MOST_BUDGET_S = 86400.0

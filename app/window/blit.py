@@ -6,9 +6,9 @@ from functools import lru_cache
 from texelflow.gpu_delegate.targets.gl import opengl
 from texelflow.gpu_delegate.targets.gl.context import Context
 
-from ..frame.targets import OffscreenTarget
+from ..frame.textures.offscreen_target import OffscreenTarget
 from ..picture.preprocess import ImageSize
-from .window import Window
+from .glfw_window import Window
 
 _BLACK = (0.0, 0.0, 0.0, 1.0)
 

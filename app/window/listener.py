@@ -8,7 +8,7 @@ clicked: inputs that are data are tested and drawn without one.
 
 from typing import Any
 
-from ..overlay.inputs import Button, Held, Input, Left, Moved, Typed, Wheel
+from ..overlay.input_events import Button, Held, Input, Left, Moved, Typed, Wheel
 
 _MOST = 1000  # inputs kept; only a window that draws no more lets so many come together
 _LONGEST_BYTES = 4096  # of what is pasted

@@ -12,13 +12,13 @@ from texelflow.gpu_delegate.base.errors import TexelflowError
 from texelflow.gpu_delegate.targets.gl import opengl
 from texelflow.gpu_delegate.targets.gl.context import Context
 
-from ..frame.targets import OffscreenTarget
+from ..frame.textures.offscreen_target import OffscreenTarget
 from ..media.sources import VideoFrame
 from ..overlay import panel
 from ..overlay.gui import Gui
 from .blit import blit, clear, letterbox
+from .glfw_window import Window
 from .keys import action_of
-from .window import Window
 
 Result = TypeVar("Result")
 _TURN_S = 0.03  # of work between two polls of the window

@@ -4,16 +4,16 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Protocol
 
-from ..frame.pipeline import Stage, gathers_always
-from ..frame.targets import OffscreenTarget
+from ..frame.stages.frame_pipeline import Stage, gathers_always
+from ..frame.textures.offscreen_target import OffscreenTarget
 from ..media.sources import VideoFrame
 from ..overlay.gui import Gui
-from ..overlay.inputs import Button, Input, Moved
-from ..overlay.placement import ScreenArea
+from ..overlay.input_events import Button, Input, Moved
+from ..overlay.overlay_placement import ScreenArea
 from ..picture.preprocess import ImageSize
 from .blit import blit, letterbox
+from .glfw_window import Window
 from .keys import Key
-from .window import Window
 
 Part = Callable[[], None]  # draws something with Dear ImGui
 

@@ -11,7 +11,7 @@ import typer
 
 from tests.helpers.commands import Command
 from tests.helpers.running import ROOT
-from texelflow.app.archive.worker_config import CACHE_BYTES, MOST_FRAME_BYTES
+from texelflow.app.archive.jobs.worker_config import CACHE_BYTES, MOST_FRAME_BYTES
 from texelflow.app.archive_cli import archive_verb
 from texelflow.app.cli import app
 from texelflow.app.completion import completions

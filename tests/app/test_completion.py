@@ -10,9 +10,9 @@ import pytest
 
 from tests.helpers.commands import Command
 from texelflow.app import completion
-from texelflow.app.frame.effects import EFFECTS
+from texelflow.app.frame.looks.effects import EFFECTS
 from texelflow.app.models.entries import CATALOGUE, SEGMENTERS
-from texelflow.app.options import COMPLETION_ASKED
+from texelflow.app.verb_options import COMPLETION_ASKED
 
 ASKS = "import sys; from texelflow.app.cli import main; main(sys.argv[1:]); sys.exit('numpy' in sys.modules)"
 

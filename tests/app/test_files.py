@@ -22,8 +22,8 @@ from tests.helpers.waiting import PATIENCE_S
 from texelflow.app.console import Console, Report
 from texelflow.app.files import ENDINGS, Read, own_name
 from texelflow.app.media.video_encoder import CONTAINERS
-from texelflow.app.replay.options import ReplayOptions
 from texelflow.app.replay.replay import replay
+from texelflow.app.replay.replay_options import ReplayOptions
 from texelflow.gpu_delegate.base.errors import UsageError
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from texelflow.app.archive.scheduler import SchedulerLimits
+from texelflow.app.archive.scheduling.scheduler import SchedulerLimits
 
 from .measure import line_bytes, measure_manifest, measure_ray, measure_scheduler, message_bytes, sync_seconds
 from .recordings import ArchiveKind

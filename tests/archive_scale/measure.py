@@ -13,15 +13,15 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from texelflow.app.archive.cut_recording import CutRecording
-from texelflow.app.archive.cutting import cut_frames
-from texelflow.app.archive.jobs import ArchiveInput, Cut, InputDone, Job, JobOutcome, OpenInput, RenderPiece
-from texelflow.app.archive.manifest import MANIFEST_NAME, open_manifest
-from texelflow.app.archive.manifest_index import ManifestIndex
-from texelflow.app.archive.manifest_lines import RecordedResult, RunMark, RunRecord, manifest_line
-from texelflow.app.archive.results import ArchiveResult, DoneResult, PieceResult
-from texelflow.app.archive.resume import to_be_done
-from texelflow.app.archive.scheduler import Scheduler
+from texelflow.app.archive.jobs.jobs import ArchiveInput, Cut, InputDone, Job, JobOutcome, OpenInput, RenderPiece
+from texelflow.app.archive.manifest.manifest import MANIFEST_NAME, open_manifest
+from texelflow.app.archive.manifest.manifest_index import ManifestIndex
+from texelflow.app.archive.manifest.manifest_lines import RecordedResult, RunMark, RunRecord, manifest_line
+from texelflow.app.archive.manifest.resume import to_be_done
+from texelflow.app.archive.rendering.piece_cutting import cut_frames
+from texelflow.app.archive.results.results import ArchiveResult, DoneResult, PieceResult
+from texelflow.app.archive.scheduling.cut_recording import CutRecording
+from texelflow.app.archive.scheduling.scheduler import Scheduler
 
 from .recordings import ArchiveKind
 from .simulation import LEAD, WORKER, a_piece, outcome_of, whole_result

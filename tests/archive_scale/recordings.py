@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from texelflow.app.archive.jobs import ArchiveInput
+from texelflow.app.archive.jobs.jobs import ArchiveInput
 
 FRAMES_PER_S = 25
 BYTES_PER_FRAME = 20_000  # 4 Mb/s

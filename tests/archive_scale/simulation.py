@@ -11,10 +11,19 @@ from collections import deque
 from dataclasses import dataclass, field
 from itertools import count
 
-from texelflow.app.archive.cutting import cut_frames
-from texelflow.app.archive.jobs import Cut, InputDone, Job, JobOutcome, JoinPieces, OpenInput, PieceDone, RenderPiece
-from texelflow.app.archive.results import ArchiveCounts, FailedResult
-from texelflow.app.archive.scheduler import Scheduler, SchedulerLimits
+from texelflow.app.archive.jobs.jobs import (
+    Cut,
+    InputDone,
+    Job,
+    JobOutcome,
+    JoinPieces,
+    OpenInput,
+    PieceDone,
+    RenderPiece,
+)
+from texelflow.app.archive.rendering.piece_cutting import cut_frames
+from texelflow.app.archive.results.results import ArchiveCounts, FailedResult
+from texelflow.app.archive.scheduling.scheduler import Scheduler, SchedulerLimits
 
 from .recordings import BYTES_PER_FRAME, ArchiveKind
 

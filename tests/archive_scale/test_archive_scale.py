@@ -9,7 +9,7 @@ from tests.archive_scale.__main__ import main
 from tests.archive_scale.measure import line_bytes, measure_manifest, measure_scheduler, message_bytes
 from tests.archive_scale.recordings import ArchiveKind
 from tests.archive_scale.simulation import ClusterKind, SimulatedRun, over_ideal, simulate
-from texelflow.app.archive.scheduler import SchedulerLimits
+from texelflow.app.archive.scheduling.scheduler import SchedulerLimits
 
 INLINE_BYTES = 100 * 1024  # up to which Ray sends arguments and results without its object store
 LECTURES = ArchiveKind("lectures", 12)

@@ -17,7 +17,7 @@ from time import process_time
 from typing import Any
 
 from texelflow.app.models.catalogue import CATALOGUE
-from texelflow.app.models.loading import load_graph
+from texelflow.app.models.model_loading import load_graph
 from texelflow.gpu_delegate.base.errors import TexelflowError
 from texelflow.gpu_delegate.device.device import COMPILE_BUDGET_S
 from texelflow.gpu_delegate.plan.compile_options import CompileOptions

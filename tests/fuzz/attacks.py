@@ -14,21 +14,21 @@ from random import Random
 import cv2
 import numpy as np
 
-from tests.app.archive.test_manifest import MANIFEST
+from tests.app.archive.manifest.test_manifest import MANIFEST
 from tests.app.models.test_metadata import metadata_flatbuffer, model
 from tests.fuzz.byte_mutations import mutated
 from tests.fuzz.false_refusals import judge_refusal
 from tests.fuzz.models import is_taken, mutated_model, noise, opaque_models, run_model, small_models
 from tests.helpers.clips import Recipe, moving, write_clip
 from tests.helpers.mjpeg_server import HEAD, MjpegServer, jpeg, numbered_picture, part
-from texelflow.app.archive.manifest import MANIFEST_NAME
-from texelflow.app.archive.manifest_index import ManifestIndex
-from texelflow.app.archive.verify import verify_archive
-from texelflow.app.capture.network import open_network
+from texelflow.app.archive.manifest.manifest import MANIFEST_NAME
+from texelflow.app.archive.manifest.manifest_index import ManifestIndex
+from texelflow.app.archive.manifest.verify import verify_archive
+from texelflow.app.capture.network_source import open_network
 from texelflow.app.capture.source import CaptureRequest, SourceLostError
 from texelflow.app.cli import main
 from texelflow.app.console import Console
-from texelflow.app.frame.background import read_image
+from texelflow.app.frame.looks.background import read_image
 from texelflow.app.media.frames import read_frames
 from texelflow.app.media.pipe import open_pipe
 from texelflow.app.media.recorder import Recorder

@@ -1,6 +1,6 @@
 """Small jobs of an archive and what comes of them, for tests of what hands them out."""
 
-from texelflow.app.archive.jobs import ArchiveInput, Cut, FrameRange, InputDone, PieceDone, RenderPiece
+from texelflow.app.archive.jobs.jobs import ArchiveInput, Cut, FrameRange, InputDone, PieceDone, RenderPiece
 
 PIECE = 300
 WHOLE = InputDone("c0ffee", 10, 1200, {"out": "a.mp4"}, {"out": 4}, 1.0, "host:1", "cpu", "native", pieces=4)

@@ -21,11 +21,11 @@ from tests.helpers.clocks import ManualClock
 from tests.helpers.waiting import PATIENCE_S
 from texelflow.app.capture.camera import open_camera
 from texelflow.app.capture.capture import Capture
-from texelflow.app.capture.device import OpenCvCamera
+from texelflow.app.capture.capture_device import OpenCvCamera
 from texelflow.app.capture.listing import listed_nodes
 from texelflow.app.capture.raw import rgba_of
 from texelflow.app.capture.source import CaptureRequest
-from texelflow.app.live.readers import readers
+from texelflow.app.live.loopback_readers import readers
 from texelflow.gpu_delegate.base.errors import MediaError
 
 _ROOT = Path(__file__).parents[2]

@@ -20,26 +20,26 @@ from tests.helpers.display import Display, ManagedDisplay
 from tests.helpers.waiting import PATIENCE_S
 from texelflow import assets
 from texelflow.app.capture.capture import Capture
+from texelflow.app.capture.capture_reader import TimeSource
 from texelflow.app.capture.pattern import read_time_code
-from texelflow.app.capture.reader import TimeSource
 from texelflow.app.console import Console
-from texelflow.app.frame.canvas import Canvas
-from texelflow.app.frame.pipeline import FrameRecord
-from texelflow.app.frame.refine import Refinement
+from texelflow.app.frame.drawing.canvas import Canvas
+from texelflow.app.frame.refinement.refine import Refinement
+from texelflow.app.frame.stages.frame_pipeline import FrameRecord
 from texelflow.app.live.sourcing import Waker, open_source
 from texelflow.app.media.sources import FileSource
 from texelflow.app.models.catalogue import CATALOGUE
-from texelflow.app.models.loading import SegmentationModel, load_segmentation
+from texelflow.app.models.model_loading import SegmentationModel, load_segmentation
 from texelflow.app.session.clock import NewestWins
 from texelflow.app.session.hud import Hud
-from texelflow.app.session.opening import open_host_with_window, open_session
 from texelflow.app.session.parts import SessionParts
 from texelflow.app.session.session import Session
+from texelflow.app.session.session_opening import open_host_with_window, open_session
 from texelflow.app.session.view import WindowView
 from texelflow.app.settings.config_watch import ConfigWatch
 from texelflow.app.settings.settings import Settings
 from texelflow.app.verbs.live import check_files
-from texelflow.app.window.window import Window
+from texelflow.app.window.glfw_window import Window
 from texelflow.gpu_delegate.targets.gl import opengl
 
 SIZE = (160, 120)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from texelflow.app import glfw_library
-from texelflow.app.window import window
+from texelflow.app.window import glfw_window as window
 from texelflow.gpu_delegate.targets.gl import context
 
 FIXTURES: Mapping[str, frozenset[str]] = MappingProxyType(

@@ -3,8 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 
-from texelflow.app.frame.effects import Effect
-from texelflow.app.frame.targets import OffscreenTarget
+from texelflow.app.frame.looks.effects import Effect
+from texelflow.app.frame.textures.offscreen_target import OffscreenTarget
 from texelflow.app.picture.preprocess import ImageSize
 from texelflow.gpu_delegate.targets.gl import opengl
 from texelflow.gpu_delegate.targets.gl.context import Context

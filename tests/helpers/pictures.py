@@ -3,17 +3,17 @@
 import numpy as np
 import numpy.typing as npt
 
-from texelflow.app.frame.backdrop import Backdrop
-from texelflow.app.frame.background import cover
-from texelflow.app.frame.canvas import Canvas
-from texelflow.app.frame.looks import ChosenLook, Look
-from texelflow.app.frame.mask_edge import edged
-from texelflow.app.frame.network_output import ClassScores, PictureOutput
-from texelflow.app.frame.readback import ReadbackRing
-from texelflow.app.frame.render import Compositor
-from texelflow.app.frame.resample import MaskLayout
-from texelflow.app.frame.targets import OffscreenTarget
-from texelflow.app.frame.upload import FrameTextures
+from texelflow.app.frame.drawing.backdrop import Backdrop
+from texelflow.app.frame.drawing.canvas import Canvas
+from texelflow.app.frame.drawing.mask_edge import edged
+from texelflow.app.frame.drawing.render import Compositor
+from texelflow.app.frame.inference.network_output import ClassScores, PictureOutput
+from texelflow.app.frame.looks.background import cover
+from texelflow.app.frame.looks.looks import ChosenLook, Look
+from texelflow.app.frame.textures.offscreen_target import OffscreenTarget
+from texelflow.app.frame.textures.readback import ReadbackRing
+from texelflow.app.frame.textures.resample import MaskLayout
+from texelflow.app.frame.textures.upload import FrameTextures
 from texelflow.app.media.sources import VideoFrame
 from texelflow.app.picture.picture import rgba_format, rgba_picture
 from texelflow.app.picture.preprocess import Fit, ImageSize, Sampling
@@ -40,7 +40,7 @@ def disc(size: ImageSize, radius: float) -> Floats:
     return np.asarray(np.hypot(x - size[0] / 2, y - size[1] / 2) < radius, np.float32)
 
 
-# The definitions, from the docstring of app/frame/blur.py
+# The definitions, from the docstring of app/frame/drawing/blur.py
 
 
 def gaussian(radius: float) -> tuple[int, Doubles]:
@@ -90,7 +90,7 @@ def blurred(frame: Doubles, person: Doubles, radius: float) -> Doubles:
 
 
 def own_colors(frame: Doubles, person: Doubles, drawn: Doubles) -> Doubles:
-    """The person's own colors in a frame (H, W, 3), as app/frame/foreground.py defines them; masks are (H, W, 1)."""
+    """The person's own colors in a frame (H, W, 3), as drawing/foreground.py defines them; masks are (H, W, 1)."""
     height, width, _ = frame.shape
     side, step = (max(1, round(height / count)) for count in (60, 120))
     middle = [np.minimum(np.arange(-(-extent // side)) * side + side // 2, extent - 1) for extent in (height, width)]

@@ -1,6 +1,7 @@
 """Frames and masks go in, refined masks come out, by the docstrings of temporal.py, guided.py and refine.py in NumPy.
 
-Double precision, and as plainly as can be; tests/app/frame/test_refine.py compares this machine's OpenGL with it.
+Double precision, and as plainly as can be; tests/app/frame/refinement/test_refine.py compares this machine's OpenGL
+with it.
 """
 
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from texelflow.app.frame.refine import Refinement
+from texelflow.app.frame.refinement.refine import Refinement
 from texelflow.app.picture.preprocess import Fit, ImageSize
 
 Doubles = npt.NDArray[np.float64]

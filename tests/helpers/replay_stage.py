@@ -11,19 +11,19 @@ import glfw
 from tests.helpers.display import Display
 from tests.helpers.waiting import PATIENCE_S
 from texelflow.app.console import Console
-from texelflow.app.frame.canvas import Canvas
-from texelflow.app.frame.pipeline import FrameRecord
+from texelflow.app.frame.drawing.canvas import Canvas
+from texelflow.app.frame.stages.frame_pipeline import FrameRecord
 from texelflow.app.media.seeking import SeekableSource
-from texelflow.app.models.loading import SegmentationModel
-from texelflow.app.replay.options import ReplayOptions
+from texelflow.app.models.model_loading import SegmentationModel
 from texelflow.app.replay.replay import source_to_watch
+from texelflow.app.replay.replay_options import ReplayOptions
 from texelflow.app.session.hud import Hud
-from texelflow.app.session.opening import open_host_with_window, open_session
 from texelflow.app.session.playback import Playback
 from texelflow.app.session.session import Session
+from texelflow.app.session.session_opening import open_host_with_window, open_session
 from texelflow.app.session.view import WindowView
 from texelflow.app.settings.settings import Settings
-from texelflow.app.window.window import Window
+from texelflow.app.window.glfw_window import Window
 
 Script = Iterator[None]
 FLAGS: dict[str, object] = {

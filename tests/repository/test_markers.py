@@ -11,7 +11,7 @@ from tests.helpers.running import ROOT
 PLUGINS = ["-p", "tests.helpers.markers", "-p", "no:hypothesispytest", "-p", "no:cacheprovider"]
 TESTS = """
 import pytest
-from texelflow.app.window.opening import open_window
+from texelflow.app.window.window_opening import open_window
 from texelflow.gpu_delegate.targets.gl.context import open_context
 @pytest.fixture
 def _opened_context(): return None

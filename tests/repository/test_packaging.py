@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.clips import write_clip
-from texelflow.app.frame.effects import BUILT_IN_BACKGROUNDS
+from texelflow.app.frame.looks.effects import BUILT_IN_BACKGROUNDS
 from texelflow.app.media.sources import FileSource
 
 if sys.version_info >= (3, 11):

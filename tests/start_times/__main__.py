@@ -22,7 +22,7 @@ from time import process_time
 
 from tests.gpu_compilers.compilers import prefix_of
 from tests.gpu_compilers.platforms import PLATFORMS, environment_of
-from texelflow.app.models.loading import load_graph
+from texelflow.app.models.model_loading import load_graph
 from texelflow.gpu_delegate.saving.kept_graph import kept_graph
 from texelflow.gpu_delegate.targets.gl import gl_store
 from texelflow.gpu_delegate.targets.gl.context import Context, compile_compute, open_context

@@ -19,26 +19,26 @@ import numpy as np
 import typer
 
 from tests.tools.command import run_tool
-from texelflow.app.bench.mask_ways import MaskWay
-from texelflow.app.bench.scene_data import SceneRow, SceneTable, choose_rows, read_scenes, scenes_folder
-from texelflow.app.bench.scene_frames import SceneFrame, scene_frames
-from texelflow.app.bench.scene_layers import read_portrait
-from texelflow.app.bench.scenes import FRAME_MS, ScenesBench, choose_scenes, rows_with_photographs
+from texelflow.app.bench.quality.mask_ways import MaskWay
+from texelflow.app.bench.quality.scene_data import SceneRow, SceneTable, choose_rows, read_scenes, scenes_folder
+from texelflow.app.bench.quality.scene_frames import SceneFrame, scene_frames
+from texelflow.app.bench.quality.scene_layers import read_portrait
+from texelflow.app.bench.quality.scenes import FRAME_MS, ScenesBench, choose_scenes, rows_with_photographs
 from texelflow.app.console import Console
 from texelflow.app.files import Files, Read, settle
-from texelflow.app.frame.backends import ComputeBackend, ComputeChoice
-from texelflow.app.frame.compute import open_compute
-from texelflow.app.frame.network_options import NetworkOptions
-from texelflow.app.frame.refine import MOST_DELAY, Refinement
-from texelflow.app.frame.segmenter import FrameSegmenter, make_segmenter
-from texelflow.app.frame.temporal import memory_frames
+from texelflow.app.frame.backend_choice.compute import open_compute
+from texelflow.app.frame.inference.backends import ComputeBackend, ComputeChoice
+from texelflow.app.frame.inference.frame_segmenter import FrameSegmenter, make_segmenter
+from texelflow.app.frame.inference.network_options import NetworkOptions
+from texelflow.app.frame.refinement.refine import MOST_DELAY, Refinement
+from texelflow.app.frame.refinement.temporal import memory_frames
 from texelflow.app.media.sources import VideoFrame
 from texelflow.app.models.catalogue import model_path
-from texelflow.app.models.loading import SegmentationModel, load_segmentation
+from texelflow.app.models.model_loading import SegmentationModel, load_segmentation
 from texelflow.app.opengl_options import with_opengl
-from texelflow.app.options import JsonOption, ModelOption, PrecisionOption, PreprocessingOption
 from texelflow.app.picture.picture import rgba_format, rgba_picture
 from texelflow.app.session.derived import LONGEST_LEAD
+from texelflow.app.verb_options import JsonOption, ModelOption, PrecisionOption, PreprocessingOption
 from texelflow.app.verbs.precision import parse_precision, parse_preprocessing
 from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.plan.compile_options import CompileOptions

@@ -20,8 +20,8 @@ import typer
 from tests.tools.command import run_tool
 from texelflow.app.console import Console, counted
 from texelflow.app.opengl_options import with_opengl
-from texelflow.app.options import JsonOption
 from texelflow.app.signals import StopFlag, exit_code, stop_flag
+from texelflow.app.verb_options import JsonOption
 from texelflow.gpu_delegate.base.errors import DeviceError, ModelError, UnsupportedError, UsageError
 from texelflow.gpu_delegate.base.wording import meant
 from texelflow.gpu_delegate.cases.case_group import CaseGroup

@@ -50,6 +50,34 @@ LAYERS: Mapping[str, Sequence[Sequence[str]]] = {
         ("verbs",),
         ("bench",),
     ),
+    "app/archive": (
+        ("jobs",),
+        ("results",),
+        ("inputs",),
+        ("staging",),
+        ("manifest",),
+        ("rendering",),
+        ("cluster",),
+        ("scheduling",),
+        ("progress",),
+    ),
+    "app/frame": (
+        ("stages",),
+        ("textures",),
+        ("looks",),
+        ("inference",),
+        ("refinement",),
+        ("drawing",),
+        ("backend_choice",),
+    ),
+    "app/bench": (
+        ("measuring",),
+        ("model_times",),
+        ("memory_plans",),
+        ("quality",),
+        ("gpu_report",),
+        ("latency",),
+    ),
 }
 _BOX_WIDTH, _STEP, _TOP, _MARGIN = 250, 30, 50, 16  # of the drawing, in pixels
 

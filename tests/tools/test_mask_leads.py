@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.app.bench.test_scenes import row
+from tests.app.bench.quality.test_scenes import row
 from tests.helpers.commands import Command
 from tests.tools.mask_leads import largest_by_lead, main, prolonged
 

@@ -16,8 +16,8 @@ import pytest
 
 import texelflow
 from tests.model_files.model_builder import ModelBuilder
-from texelflow.app.frame.cpu_path import CpuPath
-from texelflow.app.models.loading import load_segmentation
+from texelflow.app.frame.inference.cpu_path import CpuPath
+from texelflow.app.models.model_loading import load_segmentation
 from texelflow.app.models.spec import SpecOptions
 from texelflow.app.picture.picture import rgba_format, rgba_picture
 from texelflow.app.picture.preprocess import Fit

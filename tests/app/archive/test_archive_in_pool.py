@@ -19,7 +19,7 @@ from tests.archive_proof.recipes import ClipKind, PlannedClip
 from tests.archive_proof.single_runs import run_each
 from tests.helpers.waiting import PATIENCE_S, until
 from tests.model_files.frame_models import class_network
-from texelflow.app.archive.verify import verify_archive
+from texelflow.app.archive.manifest.verify import verify_archive
 from texelflow.app.console import Console
 
 SMALL = (64, 48)

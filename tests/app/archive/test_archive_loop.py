@@ -10,7 +10,7 @@ import pytest
 
 from tests.helpers.waiting import PATIENCE_S
 from texelflow.app.archive.archive_loop import ArchiveLoop
-from texelflow.app.archive.cluster import (
+from texelflow.app.archive.cluster.cluster import (
     ClusterEnded,
     ClusterEvent,
     ClusterNode,
@@ -19,14 +19,14 @@ from texelflow.app.archive.cluster import (
     WorkerJoined,
     WorkerLost,
 )
-from texelflow.app.archive.figures import ArchiveFigures
-from texelflow.app.archive.jobs import ArchiveInput, InputDone, Job, JobFailed
-from texelflow.app.archive.listing_thread import ListingThread
-from texelflow.app.archive.manifest import MANIFEST_NAME, open_manifest
-from texelflow.app.archive.manifest_lines import RecordedResult, RunMark, RunRecord, read_manifest_line
-from texelflow.app.archive.progress import archive_progress
-from texelflow.app.archive.results import DoneResult, FailedResult
-from texelflow.app.archive.scheduler import Scheduler
+from texelflow.app.archive.inputs.listing_thread import ListingThread
+from texelflow.app.archive.jobs.jobs import ArchiveInput, InputDone, Job, JobFailed
+from texelflow.app.archive.manifest.manifest import MANIFEST_NAME, open_manifest
+from texelflow.app.archive.manifest.manifest_lines import RecordedResult, RunMark, RunRecord, read_manifest_line
+from texelflow.app.archive.progress.archive_figures import ArchiveFigures
+from texelflow.app.archive.progress.progress import archive_progress
+from texelflow.app.archive.results.results import DoneResult, FailedResult
+from texelflow.app.archive.scheduling.scheduler import Scheduler
 from texelflow.app.console import Console
 from texelflow.app.signals import StopFlag
 

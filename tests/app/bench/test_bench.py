@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tests.helpers.commands import Command
-from texelflow.app.frame.cpu_path import CpuPath
-from texelflow.app.frame.frame_job import GlFrameJob
-from texelflow.app.models.loading import load_segmentation
+from texelflow.app.frame.backend_choice.frame_job import GlFrameJob
+from texelflow.app.frame.inference.cpu_path import CpuPath
+from texelflow.app.models.model_loading import load_segmentation
 from texelflow.app.picture.picture import rgba_format, rgba_picture
 from texelflow.gpu_delegate.reading.reader import load_model
 from texelflow.gpu_delegate.targets.gl.context import Context

@@ -6,10 +6,10 @@ import os
 import pytest
 
 from tests.helpers.display import Display
-from texelflow.app.bench.live import LiveBench, bench_live, show_bench_live
+from texelflow.app.bench.live_cost import LiveBench, bench_live, show_bench_live
 from texelflow.app.bench.python_cost import PythonCost, PythonCostMeter, another_thread
 from texelflow.app.console import Console
-from texelflow.app.frame.pipeline import Pipeline, Stage
+from texelflow.app.frame.stages.frame_pipeline import Pipeline, Stage
 from texelflow.app.picture.picture import Picture, PictureFormat
 from texelflow.app.picture.video_frame import VideoFrame
 from texelflow.gpu_delegate.base.errors import DeviceError, UsageError

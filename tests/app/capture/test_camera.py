@@ -15,7 +15,7 @@ from tests.helpers.clips import Recipe, moving, write_clip
 from tests.helpers.fake_camera import FakeCamera, compiler
 from tests.helpers.waiting import until
 from texelflow.app.capture.camera import camera_apis, node_path, open_camera, why_not
-from texelflow.app.capture.device import DriverClock, OpenCvCamera
+from texelflow.app.capture.capture_device import DriverClock, OpenCvCamera
 from texelflow.app.capture.raw import JpegDecoder, RawFormat, picture_of, rgba_of
 from texelflow.app.capture.source import CaptureRequest, SourceError, SourceLostError
 
@@ -236,7 +236,7 @@ def test_pictures_may_change_their_size(tmp_path: Path) -> None:
 
 def test_a_camera_without_a_picture_does_not_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clip = write_clip(tmp_path / "clip.mkv", moving(1), Recipe("ffv1", "bgr0", codec_options={}))
-    monkeypatch.setattr("texelflow.app.capture.device.FIRST_PICTURE_NS", 200 * MS)
+    monkeypatch.setattr("texelflow.app.capture.capture_device.FIRST_PICTURE_NS", 200 * MS)
     with pytest.raises(SourceError, match=r"opened, but gave no picture: the camera sent .* not a YUYV picture"):
         OpenCvCamera(capture_of(clip), "FFmpeg clip", CaptureRequest(), RawFormat("YUYV", (640, 480)))
 

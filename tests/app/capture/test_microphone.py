@@ -19,7 +19,7 @@ from texelflow.app.capture.sound_device import ArrivalClock, list_microphones, o
 from texelflow.app.capture.source import SourceError, SourceLostError
 from texelflow.app.media.sound_blocks import RATE_HZ, SoundBlock, duration_ns
 from texelflow.app.media.sound_encoder import SoundTrack
-from texelflow.app.outputs.readers import FrameStamp
+from texelflow.app.outputs.picture_readers import FrameStamp
 
 pytestmark = pytest.mark.slow  # sound takes the time that it lasts
 

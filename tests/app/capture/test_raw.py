@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.helpers.buffers import NAMES, buffer_of, clip_frame, jpeg_of
 from texelflow.app.capture.modes import Mode, ModeChoice, choose, guess
 from texelflow.app.capture.raw import BadBufferError, JpegDecoder, RawFormat, picture_of, rgba_of, row_bytes
-from texelflow.app.frame.resample import ImageToTensor
-from texelflow.app.frame.upload import FrameTextures
+from texelflow.app.frame.textures.resample import ImageToTensor
+from texelflow.app.frame.textures.upload import FrameTextures
 from texelflow.app.picture.preprocess import Preprocessor
 from texelflow.gpu_delegate.targets.gl.context import Context
 from texelflow.gpu_delegate.targets.gl.gl_buffers import read_buffer

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from texelflow.app.frame.backends import ComputeBackend
+from texelflow.app.frame.inference.backends import ComputeBackend
 from texelflow.app.live import background_tuning
 from texelflow.app.live.background_tuning import tuning_command
-from texelflow.app.models.loading import load_frame_model
+from texelflow.app.models.model_loading import load_frame_model
 from texelflow.app.settings.settings import Settings
 from texelflow.gpu_delegate.targets.gl.context import Context
 from texelflow.gpu_delegate.tuning.store import device_key, mark_tuned

@@ -11,7 +11,7 @@ from texelflow.app.capture.capture import Capture
 from texelflow.app.capture.opener import opener
 from texelflow.app.capture.source import CaptureRequest
 from texelflow.app.live.on_demand import OnDemand
-from texelflow.app.live.sound import LiveSound
+from texelflow.app.live.recorded_sound import LiveSound
 from texelflow.app.session.clock import Due
 
 SECOND = 1_000_000_000

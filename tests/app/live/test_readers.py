@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.helpers.fake_camera import FakeCamera, compiler
 from texelflow import assets
 from texelflow.app.capture.v4l2 import DQEVENT, SUBSCRIBE_EVENT, parse_event
-from texelflow.app.live.readers import CLIENT_USAGE, readers
+from texelflow.app.live.loopback_readers import CLIENT_USAGE, readers
 from texelflow.app.settings.flags import flag_of
 
 UNIT = Path(assets.__file__).parent / "texelflow-live.service"

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.app.frame.test_background import chunk, now_bytes
+from tests.app.frame.looks.test_background import chunk, now_bytes
 from tests.fuzz.children import in_child
 from tests.fuzz.refusals import check_line
 from tests.helpers.clips import moving

@@ -27,7 +27,7 @@ from texelflow.app.media.finished import finished_by
 from texelflow.app.media.join import Joined, PieceError, join_folders, join_video
 from texelflow.app.media.piece_file import PieceReader
 from texelflow.app.outputs.file_sinks import PngSink, Timing, VideoSink, Writing
-from texelflow.app.outputs.readers import FrameStamp
+from texelflow.app.outputs.picture_readers import FrameStamp
 from texelflow.app.picture.convert import Rgba
 from texelflow.gpu_delegate.base.errors import MediaError, UsageError
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.app.frame.test_background import png
+from tests.app.frame.looks.test_background import png
 from tests.helpers.clips import number_of, numbered, write_clip
 from texelflow.app.media import image_sequence
 from texelflow.app.media.image_sequence import ImageRecording, numbered_names

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.app.frame.test_background import png
+from tests.app.frame.looks.test_background import png
 from tests.helpers.clips import Recipe, moving, number_of, numbered, write_clip
 from tests.helpers.running import ROOT
 from tests.helpers.waiting import PATIENCE_S

@@ -13,7 +13,7 @@ from tests.helpers.clicks import FPS, clicks_s, flashes_s, heard, offsets_ms, pi
 from texelflow.app.media.sound_blocks import RATE_HZ, SoundBlock, SoundHistory
 from texelflow.app.media.sound_encoder import SoundTrack
 from texelflow.app.outputs.file_sinks import VideoSink
-from texelflow.app.outputs.readers import FrameStamp
+from texelflow.app.outputs.picture_readers import FrameStamp
 
 pytestmark = pytest.mark.slow  # sound takes the time that it lasts
 

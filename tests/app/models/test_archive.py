@@ -16,9 +16,9 @@ from tests.app.models.test_metadata import WHOLE, metadata_flatbuffer, model
 from tests.app.models.test_models import CONTENTS, cached_files, failure, index, write_wheel
 from tests.model_files.flatbuffer_tables import tables
 from tests.model_files.metadata_writer import finished, table
-from texelflow.app.models.archive import ArchiveError, Bounds, open_archive
 from texelflow.app.models.catalogue import fetch
 from texelflow.app.models.metadata import read_metadata
+from texelflow.app.models.zip_archive import ArchiveError, Bounds, open_archive
 from texelflow.gpu_delegate.base.errors import ModelError
 
 __all__ = ["index"]  # a fixture

@@ -19,7 +19,7 @@ from texelflow.app.models import catalogue as models
 from texelflow.app.models.catalogue import CATALOGUE, fetch, list_models, resolve
 from texelflow.app.models.download import download_source
 from texelflow.app.models.entries import SEGMENTERS
-from texelflow.app.models.loading import load_segmentation
+from texelflow.app.models.model_loading import load_segmentation
 from texelflow.gpu_delegate.base.errors import CatalogueError, UsageError
 
 WHEEL = "mediapipe-0.10.21-cp312-cp312-manylinux_2_28_x86_64.whl"

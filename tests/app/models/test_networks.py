@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from texelflow.app.models.drawing import Network
 from texelflow.app.models.mobilebert import WORDS, mobilebert
+from texelflow.app.models.network_builder import Network
 from texelflow.app.models.networks import ALL_NETWORKS, drawn, write_network
 from texelflow.gpu_delegate.cpu.reference import load_interpreter_module
 from texelflow.gpu_delegate.reading.reader import load_model, read_model

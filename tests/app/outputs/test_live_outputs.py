@@ -21,9 +21,9 @@ from texelflow.app.capture.capture import TIME_BASE
 from texelflow.app.media.sources import FileSource
 from texelflow.app.names import free_name, next_name
 from texelflow.app.outputs.file_sinks import Timing, nominal_rate
+from texelflow.app.outputs.frame_outputs import Outputs
 from texelflow.app.outputs.output_worker import most_waiting
-from texelflow.app.outputs.outputs import Outputs
-from texelflow.app.outputs.readers import DeviceReader
+from texelflow.app.outputs.picture_readers import DeviceReader
 from texelflow.app.picture.picture import rgba_picture
 from texelflow.app.picture.video_frame import VideoFrame
 from texelflow.gpu_delegate.base.errors import DeviceError, MediaError

@@ -19,13 +19,13 @@ from tests.helpers.on_device import Easel
 from tests.helpers.pictures import Segmented, disc, noise
 from tests.helpers.stalled_disk import stalled_disk
 from tests.helpers.waiting import until
-from texelflow.app.frame.looks import Look
-from texelflow.app.frame.yuv import i420
+from texelflow.app.frame.looks.looks import Look
+from texelflow.app.frame.textures.yuv import i420
 from texelflow.app.media.recorder import Recorder
 from texelflow.app.media.sources import FileSource
 from texelflow.app.outputs.file_sinks import Timing, VideoSink
-from texelflow.app.outputs.outputs import Outputs
-from texelflow.app.outputs.readers import DeviceReaders, FrameStamp, RamMasks, look_at_mask
+from texelflow.app.outputs.frame_outputs import Outputs
+from texelflow.app.outputs.picture_readers import DeviceReaders, FrameStamp, RamMasks, look_at_mask
 from texelflow.app.picture.picture import rgba_picture
 from texelflow.app.picture.video_frame import VideoFrame
 from texelflow.gpu_delegate.base.errors import DeviceError, MediaError, UsageError

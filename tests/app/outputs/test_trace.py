@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from texelflow.app.frame.pipeline import FrameRecord, StageRecord
-from texelflow.app.frame.stats import StageTimes
+from texelflow.app.frame.stages.frame_pipeline import FrameRecord, StageRecord
+from texelflow.app.frame.stages.stats import StageTimes
 from texelflow.app.outputs.append_safe_file import AppendSafeFile
 from texelflow.app.outputs.frame_log import FrameLog
 from texelflow.app.outputs.trace import TraceWriter

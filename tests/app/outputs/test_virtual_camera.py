@@ -18,11 +18,11 @@ import pytest
 from tests.helpers.on_device import Easel
 from tests.helpers.waiting import PATIENCE_S
 from texelflow.app.capture.capture import TIME_BASE
-from texelflow.app.frame.readback import ReadbackRing
-from texelflow.app.frame.yuv import YuvPicture, i420, nv12
+from texelflow.app.frame.textures.readback import ReadbackRing
+from texelflow.app.frame.textures.yuv import YuvPicture, i420, nv12
 from texelflow.app.outputs.file_sinks import Timing
+from texelflow.app.outputs.frame_outputs import Outputs
 from texelflow.app.outputs.loopback import Loopback, is_exclusive, kept_size, loopback_advice, loopback_devices
-from texelflow.app.outputs.outputs import Outputs
 from texelflow.app.outputs.virtual_camera import VirtualCamera
 from texelflow.app.picture.picture import PictureFormat, rgba_picture
 from texelflow.app.picture.video_frame import VideoFrame

@@ -17,16 +17,16 @@ from tests.helpers.choices import any_settings
 from tests.helpers.display import Display
 from tests.helpers.living import living
 from tests.helpers.waiting import PATIENCE_S
-from texelflow.app.frame.effects import MASK_EFFECTS, mask_effects, picture_effects
-from texelflow.app.frame.targets import OffscreenTarget
+from texelflow.app.frame.looks.effects import MASK_EFFECTS, mask_effects, picture_effects
+from texelflow.app.frame.textures.offscreen_target import OffscreenTarget
 from texelflow.app.overlay.controls import controls, usable_specs
 from texelflow.app.overlay.gui import Gui
-from texelflow.app.overlay.inputs import Button, Held, Input, Left, Moved, Typed, Wheel
+from texelflow.app.overlay.input_events import Button, Held, Input, Left, Moved, Typed, Wheel
 from texelflow.app.picture.preprocess import ImageSize
 from texelflow.app.settings.settings import Settings, changed, specs
+from texelflow.app.window.glfw_window import Window
 from texelflow.app.window.keys import Key
 from texelflow.app.window.screen import Screen
-from texelflow.app.window.window import Window
 from texelflow.gpu_delegate.targets.gl import opengl
 from texelflow.gpu_delegate.targets.gl.context import DRAWING, Context, open_context
 

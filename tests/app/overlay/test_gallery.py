@@ -12,13 +12,13 @@ import pytest
 from tests.helpers.clips import numbered, write_clip
 from tests.helpers.living import living
 from tests.helpers.waiting import until
-from texelflow.app.frame.effects import BUILT_IN_BACKGROUNDS
-from texelflow.app.frame.targets import OffscreenTarget
-from texelflow.app.frame.thumbnails import MOST_FOUND, THUMBNAIL_SIZE, Candidate, backgrounds_in, thumbnail
+from texelflow.app.frame.looks.effects import BUILT_IN_BACKGROUNDS
+from texelflow.app.frame.looks.thumbnails import MOST_FOUND, THUMBNAIL_SIZE, Candidate, backgrounds_in, thumbnail
+from texelflow.app.frame.textures.offscreen_target import OffscreenTarget
 from texelflow.app.overlay.controls import controls
 from texelflow.app.overlay.gallery import Gallery
 from texelflow.app.overlay.gui import Gui
-from texelflow.app.overlay.inputs import Button, Held, Input, Left, Moved
+from texelflow.app.overlay.input_events import Button, Held, Input, Left, Moved
 from texelflow.app.settings.settings import Settings, changed
 from texelflow.gpu_delegate.base.errors import MediaError
 from texelflow.gpu_delegate.targets.gl import opengl

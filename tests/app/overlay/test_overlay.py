@@ -17,15 +17,15 @@ import pytest
 
 from tests.helpers.living import living
 from tests.helpers.markers import on_both_apis
-from texelflow.app.frame.figures import CameraFigures, Figures
-from texelflow.app.frame.pipeline import FrameRecord, StageRecord
-from texelflow.app.frame.targets import OffscreenTarget
+from texelflow.app.frame.stages.frame_figures import CameraFigures, Figures
+from texelflow.app.frame.stages.frame_pipeline import FrameRecord, StageRecord
+from texelflow.app.frame.textures.offscreen_target import OffscreenTarget
 from texelflow.app.overlay import panel
 from texelflow.app.overlay.controls import SETTINGS_TITLE, controls
 from texelflow.app.overlay.gui import Gui, free_area
-from texelflow.app.overlay.inputs import Button, Input, Left, Moved
+from texelflow.app.overlay.input_events import Button, Input, Left, Moved
+from texelflow.app.overlay.overlay_placement import ScreenArea
 from texelflow.app.overlay.performance import Facts, FigureLook, performance
-from texelflow.app.overlay.placement import ScreenArea
 from texelflow.app.overlay.timeline import TIMELINE_EM, BarState, Pointing, timeline
 from texelflow.app.picture.preprocess import ImageSize
 from texelflow.app.settings.settings import Corner, Settings

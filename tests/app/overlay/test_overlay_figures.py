@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from texelflow.app.frame.figures import CameraFigures, Figures, ages, frames_in_flight
-from texelflow.app.frame.pipeline import FrameRecord, StageRecord
-from texelflow.app.frame.stats import TimeSummary
+from texelflow.app.frame.stages.frame_figures import CameraFigures, Figures, ages, frames_in_flight
+from texelflow.app.frame.stages.frame_pipeline import FrameRecord, StageRecord
+from texelflow.app.frame.stages.stats import TimeSummary
 from texelflow.app.overlay import draw
 
 SECOND_NS = 1_000_000_000

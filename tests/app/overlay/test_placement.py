@@ -5,7 +5,7 @@ from typing import get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
-from texelflow.app.overlay.placement import ScreenArea, in_corner, largest_beside
+from texelflow.app.overlay.overlay_placement import ScreenArea, in_corner, largest_beside
 from texelflow.app.settings.settings import Corner
 
 WHOLE = ScreenArea(0, 0, 100, 60)

@@ -10,9 +10,9 @@ import pytest
 
 from tests.helpers.markers import on_both_apis
 from tests.helpers.picture_formats import FORMATS, ORIENTATIONS, PACKED, PLANAR, noise
-from texelflow.app.frame.resample import ImageToTensor
-from texelflow.app.frame.upload import DIRECT, ORPHANED, RING, FrameTextures, UploadPath
-from texelflow.app.frame.upload_path import choose_path, fastest
+from texelflow.app.frame.textures.resample import ImageToTensor
+from texelflow.app.frame.textures.upload import DIRECT, ORPHANED, RING, FrameTextures, UploadPath
+from texelflow.app.frame.textures.upload_path import choose_path, fastest
 from texelflow.app.picture.convert import ToRgba
 from texelflow.app.picture.picture import Layout, Matrix, Orientation, Picture, PictureFormat, Siting
 from texelflow.app.picture.preprocess import Fit, Preprocessing, Preprocessor

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from texelflow.app.picture.color_planes import PixelsToRgb
 from texelflow.app.picture.picture import ImageSize, Orientation, PictureFormat, rgba_format, rgba_picture
-from texelflow.app.picture.planes import PixelsToRgb
 from texelflow.app.picture.preprocess import Fit, Preprocessor, sampling
 from texelflow.app.picture.stretch import StretchedToRgb, is_stretched
 

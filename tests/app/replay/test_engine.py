@@ -12,9 +12,9 @@ from tests.helpers.gpu_resets import GpuResets
 from tests.helpers.living import living
 from tests.model_files.frame_models import class_network
 from texelflow.app.console import Console
-from texelflow.app.replay.engine import ReplayEngine
-from texelflow.app.replay.options import ReplayOptions
 from texelflow.app.replay.replay import replay
+from texelflow.app.replay.replay_engine import ReplayEngine
+from texelflow.app.replay.replay_options import ReplayOptions
 from texelflow.gpu_delegate.base.errors import DeviceError, MediaError
 
 pytestmark = pytest.mark.gl

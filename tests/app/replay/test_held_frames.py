@@ -10,15 +10,15 @@ import pytest
 from tests.helpers.clips import moving, write_clip
 from tests.model_files.frame_models import class_network
 from texelflow.app.console import Console
-from texelflow.app.frame.readback import ReadBytes
+from texelflow.app.frame.textures.readback import ReadBytes
 from texelflow.app.media.media_inputs import open_input
 from texelflow.app.outputs.file_sinks import VideoSink
 from texelflow.app.outputs.output_worker import OutputWorker
-from texelflow.app.outputs.readers import DeviceReader, FrameStamp
+from texelflow.app.outputs.picture_readers import DeviceReader, FrameStamp
 from texelflow.app.picture.video_frame import VideoFrame
 from texelflow.app.replay.held_frames import most_decoded, most_frame_bytes, most_frames, most_written
-from texelflow.app.replay.options import ReplayOptions
 from texelflow.app.replay.replay import replay
+from texelflow.app.replay.replay_options import ReplayOptions
 from texelflow.gpu_delegate.base.errors import MediaError
 
 pytestmark = pytest.mark.gl

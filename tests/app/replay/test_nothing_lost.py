@@ -17,13 +17,13 @@ import pytest
 from tests.helpers.clips import Recipe, moving, packets, write_clip
 from tests.helpers.commands import Command
 from tests.helpers.running import ROOT, Running, events_of, pictures_of, rows_of, small_disk, times_of
-from texelflow.app.frame.pipeline import Stage
-from texelflow.app.frame.targets import OffscreenTarget
+from texelflow.app.frame.stages.frame_pipeline import Stage
+from texelflow.app.frame.textures.offscreen_target import OffscreenTarget
 from texelflow.app.media.sources import VideoFrame
 from texelflow.app.media.video_encoder import EncodedPicture, VideoEncoder
-from texelflow.app.outputs.outputs import Outputs
+from texelflow.app.outputs.frame_outputs import Outputs
 from texelflow.app.outputs.screenshots import Screenshots
-from texelflow.app.session import opening
+from texelflow.app.session import session_opening as opening
 from texelflow.gpu_delegate.targets.gl.context import Context
 
 pytestmark = pytest.mark.gl

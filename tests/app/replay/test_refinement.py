@@ -12,8 +12,8 @@ from tests.helpers.clips import Recipe, write_clip
 from tests.helpers.live_stage import demo_frame
 from texelflow.app.console import Console
 from texelflow.app.media.sources import FileSource
-from texelflow.app.replay.options import ReplayOptions
 from texelflow.app.replay.replay import replay
+from texelflow.app.replay.replay_options import ReplayOptions
 from texelflow.app.session.derived import lead_of
 from texelflow.app.settings.settings import defaults
 

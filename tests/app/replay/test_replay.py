@@ -20,18 +20,18 @@ from tests.helpers.clips import Recipe, moving, time_of, write_clip
 from tests.helpers.commands import Command
 from texelflow import assets
 from texelflow.app.console import Console
-from texelflow.app.frame.canvas import Canvas
-from texelflow.app.frame.cpu_path import CpuPath
-from texelflow.app.frame.gl_path import GlPath
-from texelflow.app.frame.looks import ChosenLook, Look
-from texelflow.app.frame.network_options import NetworkOptions
-from texelflow.app.frame.pipeline import Pipeline, Stage
-from texelflow.app.frame.targets import OffscreenTarget
+from texelflow.app.frame.drawing.canvas import Canvas
+from texelflow.app.frame.inference.cpu_path import CpuPath
+from texelflow.app.frame.inference.gl_path import GlPath
+from texelflow.app.frame.inference.network_options import NetworkOptions
+from texelflow.app.frame.looks.looks import ChosenLook, Look
+from texelflow.app.frame.stages.frame_pipeline import Pipeline, Stage
+from texelflow.app.frame.textures.offscreen_target import OffscreenTarget
 from texelflow.app.media.sources import FileSource, VideoFrame
-from texelflow.app.models.loading import load_segmentation
+from texelflow.app.models.model_loading import load_segmentation
 from texelflow.app.picture.picture import PictureFormat, rgba_format, rgba_picture
-from texelflow.app.replay.options import ReplayOptions
 from texelflow.app.replay.replay import replay
+from texelflow.app.replay.replay_options import ReplayOptions
 from texelflow.gpu_delegate.reading.reader import load_model
 from texelflow.gpu_delegate.targets.gl.context import Context
 from texelflow.gpu_delegate.targets.gl.gl_buffers import read_buffer

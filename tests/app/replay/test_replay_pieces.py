@@ -12,15 +12,15 @@ import numpy.typing as npt
 import pytest
 
 from tests.helpers.clips import DEMO_CLIP, Recipe, Rgb, write_clip
-from texelflow.app.archive.cutting import cut_frames, why_apart, why_kind_stays_whole
-from texelflow.app.archive.jobs import PieceDone
+from texelflow.app.archive.jobs.jobs import PieceDone
+from texelflow.app.archive.rendering.piece_cutting import cut_frames, why_apart, why_kind_stays_whole
 from texelflow.app.console import Console
 from texelflow.app.media.join import join_video
 from texelflow.app.media.piece_source import index_frames
 from texelflow.app.media.sources import FileSource
-from texelflow.app.replay.engine import ReplayEngine
-from texelflow.app.replay.options import ReplayOptions
 from texelflow.app.replay.replay import replay
+from texelflow.app.replay.replay_engine import ReplayEngine
+from texelflow.app.replay.replay_options import ReplayOptions
 from texelflow.app.session.derived import lead_of
 from texelflow.app.settings.settings import defaults, with_values
 

@@ -14,8 +14,8 @@ from tests.helpers.display import Display
 from texelflow.app.console import Console
 from texelflow.app.displays import has_display
 from texelflow.app.media.sources import FileSource
-from texelflow.app.replay.options import ReplayOptions
 from texelflow.app.replay.replay import replay
+from texelflow.app.replay.replay_options import ReplayOptions
 
 FRAMES, RATE = 12, 20
 

@@ -13,12 +13,12 @@ import pytest
 from tests.helpers.clips import Recipe, moving, write_clip
 from tests.helpers.living import living
 from texelflow.app.console import Console
-from texelflow.app.frame.backends import ComputeBackend
-from texelflow.app.frame.run_stats import RunStats
-from texelflow.app.models.loading import load_segmentation
-from texelflow.app.replay.options import ReplayOptions
+from texelflow.app.frame.inference.backends import ComputeBackend
+from texelflow.app.frame.stages.run_stats import RunStats
+from texelflow.app.models.model_loading import load_segmentation
 from texelflow.app.replay.replay import replay, source_to_run
-from texelflow.app.session.opening import SessionHost, open_session
+from texelflow.app.replay.replay_options import ReplayOptions
+from texelflow.app.session.session_opening import SessionHost, open_session
 from texelflow.gpu_delegate.targets.gl.context import Context
 
 pytestmark = pytest.mark.gl

@@ -7,8 +7,8 @@ import pytest
 
 from tests.helpers.live_stage import Script, Stage, Theatre
 from texelflow.app.capture.pattern import read_time_code, time_code_of
-from texelflow.app.frame.figures import ages, frames_in_flight
-from texelflow.app.frame.run_stats import RunStats
+from texelflow.app.frame.stages.frame_figures import ages, frames_in_flight
+from texelflow.app.frame.stages.run_stats import RunStats
 
 FRAMES = 15
 

@@ -12,9 +12,9 @@ from tests.helpers import live_stage, replay_stage
 from tests.helpers.clips import numbered, write_clip
 from tests.helpers.display import Display
 from tests.helpers.live_stage import Theatre
-from texelflow.app.models.loading import load_segmentation
+from texelflow.app.models.model_loading import load_segmentation
 from texelflow.app.session.drop import first_background
-from texelflow.app.window.window import Window
+from texelflow.app.window.glfw_window import Window
 from texelflow.gpu_delegate.base.errors import MediaError
 
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from texelflow.app.capture.supervise import CaptureState
-from texelflow.app.frame.figures import CameraFigures
+from texelflow.app.frame.stages.frame_figures import CameraFigures
 from texelflow.app.overlay.captions import caption_of, is_slow
 from texelflow.app.session.grid_clock import grid_state, wait_ns_of
 

@@ -13,7 +13,7 @@ from tests.helpers.live_stage import SIZE, Script, Stage, Theatre
 from tests.helpers.running import times_of
 from tests.helpers.waiting import PATIENCE_S
 from texelflow.app.capture.pattern import read_time_code, time_code_of
-from texelflow.app.frame.effects import MASK_EFFECTS
+from texelflow.app.frame.looks.effects import MASK_EFFECTS
 from texelflow.app.media.sources import FileSource
 from texelflow.app.session.clock import NewestWins
 from texelflow.app.settings.settings import Settings

@@ -7,8 +7,8 @@ import pytest
 
 from tests.helpers.live_stage import Script, Stage, Theatre
 from tests.model_files.frame_models import class_network, picture_network
-from texelflow.app.frame.effects import MASK_EFFECTS, Effect
-from texelflow.app.frame.refine import Refiner
+from texelflow.app.frame.looks.effects import MASK_EFFECTS, Effect
+from texelflow.app.frame.refinement.refine import Refiner
 
 pytestmark = pytest.mark.gl
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.helpers.clips import write_clip
 from tests.helpers.live_stage import Picture, Script, Stage, Theatre, demo_frame
-from texelflow.app.frame.effects import EFFECTS
+from texelflow.app.frame.looks.effects import EFFECTS
 
 GOLDEN = Path(__file__).parents[2] / "data"
 MOST_MEAN_DIFFERENCE, MOST_DIFFERENT = 1.5, 0.02  # of 255; of the pixels that differ by more than 24

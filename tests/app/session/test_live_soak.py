@@ -16,14 +16,14 @@ from tests.helpers.display import Display
 from tests.helpers.living import living
 from tests.helpers.mjpeg_server import MjpegServer, Rgb
 from texelflow.app.console import Console
-from texelflow.app.frame.effects import EFFECTS
-from texelflow.app.frame.pipeline import FrameRecord
+from texelflow.app.frame.looks.effects import EFFECTS
+from texelflow.app.frame.stages.frame_pipeline import FrameRecord
 from texelflow.app.live.sourcing import Waker, open_source
-from texelflow.app.models.loading import load_segmentation
-from texelflow.app.session.opening import open_host_with_window, open_session
+from texelflow.app.models.model_loading import load_segmentation
 from texelflow.app.session.session import Session
+from texelflow.app.session.session_opening import open_host_with_window, open_session
 from texelflow.app.settings.config_watch import ConfigWatch
-from texelflow.app.window.window import Window
+from texelflow.app.window.glfw_window import Window
 
 LONG = "SOAK_FRAMES" in os.environ
 FRAMES = int(os.environ.get("SOAK_FRAMES", "150"))

@@ -11,9 +11,9 @@ from tests.helpers.clips import write_clip
 from tests.helpers.display import Display
 from tests.helpers.live_stage import demo_frame
 from tests.helpers.replay_stage import Script, Stage, run
-from texelflow.app.frame.effects import Effect
+from texelflow.app.frame.looks.effects import Effect
 from texelflow.app.media.sources import FileSource
-from texelflow.app.models.loading import SegmentationModel, load_segmentation
+from texelflow.app.models.model_loading import SegmentationModel, load_segmentation
 from texelflow.app.models.spec import SpecOptions
 from texelflow.gpu_delegate.targets.gl import opengl
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from texelflow.app.frame.effects import EFFECTS, MASK_EFFECTS, Effect, effect_by_number
-from texelflow.app.frame.looks import ChosenLook, Look
+from texelflow.app.frame.looks.effects import EFFECTS, MASK_EFFECTS, Effect, effect_by_number
+from texelflow.app.frame.looks.looks import ChosenLook, Look
 from texelflow.app.outputs.png_files import wants_folder
 from texelflow.app.overlay.performance import FigureLook
-from texelflow.app.replay.options import ReplayOptions, check_options
+from texelflow.app.replay.replay_options import ReplayOptions, check_options
 from texelflow.app.session.derived import chosen_look_of, figure_look_of, refinement_of
 from texelflow.app.settings.config_watch import ConfigWatch
 from texelflow.app.settings.settings import Settings

@@ -7,7 +7,7 @@ import pytest
 from tests.helpers.clips import Recipe, moving, write_clip
 from tests.helpers.display import SCREEN, ManagedDisplay
 from tests.helpers.replay_stage import Script, Stage, opened, run
-from texelflow.app.models.loading import SegmentationModel, load_segmentation
+from texelflow.app.models.model_loading import SegmentationModel, load_segmentation
 from texelflow.app.models.spec import SpecOptions
 
 POINTER = 0.01  # more of the screen than its arrow takes

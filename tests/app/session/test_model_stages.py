@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from texelflow.app.frame.backdrop import Backdrop
-from texelflow.app.frame.backends import ComputeBackend
-from texelflow.app.frame.gl_path import GlPath
-from texelflow.app.frame.network_options import NetworkOptions
-from texelflow.app.frame.targets import OffscreenTarget
-from texelflow.app.models.loading import load_segmentation
+from texelflow.app.frame.drawing.backdrop import Backdrop
+from texelflow.app.frame.inference.backends import ComputeBackend
+from texelflow.app.frame.inference.gl_path import GlPath
+from texelflow.app.frame.inference.network_options import NetworkOptions
+from texelflow.app.frame.textures.offscreen_target import OffscreenTarget
+from texelflow.app.models.model_loading import load_segmentation
 from texelflow.app.picture.picture import Picture, rgba_format, rgba_picture
 from texelflow.app.picture.video_frame import VideoFrame
 from texelflow.app.session.derived import chosen_look_of, refinement_of

@@ -14,9 +14,9 @@ from tests.helpers.waiting import until
 from texelflow.app.console import Console
 from texelflow.app.live.sourcing import Waker, open_source
 from texelflow.app.media.sources import FileSource
-from texelflow.app.models.loading import load_segmentation
-from texelflow.app.session.opening import open_host_without_window, open_session
+from texelflow.app.models.model_loading import load_segmentation
 from texelflow.app.session.session import Session
+from texelflow.app.session.session_opening import open_host_without_window, open_session
 from texelflow.app.settings.config_watch import ConfigWatch
 
 pytestmark = pytest.mark.gl

@@ -15,11 +15,11 @@ from tests.helpers.display import Display
 from tests.helpers.replay_stage import Played, Script, Stage, opened, run
 from tests.helpers.waiting import PATIENCE_S
 from texelflow import assets
-from texelflow.app.frame.effects import EFFECTS, MASK_EFFECTS
-from texelflow.app.models.loading import SegmentationModel, load_segmentation
+from texelflow.app.frame.looks.effects import EFFECTS, MASK_EFFECTS
+from texelflow.app.models.model_loading import SegmentationModel, load_segmentation
 from texelflow.app.models.spec import SpecOptions
+from texelflow.app.window.glfw_window import Window
 from texelflow.app.window.loading_screen import WindowClosedError
-from texelflow.app.window.window import Window
 from texelflow.gpu_delegate.base.errors import DeviceError, MediaError
 
 FRAMES, RATE, GOP = 120, 10, 20

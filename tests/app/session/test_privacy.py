@@ -10,7 +10,7 @@ from tests.helpers.commands import Command
 from tests.helpers.gpu_resets import GpuResets
 from tests.helpers.live_stage import QUICK, Script, Stage, Theatre
 from tests.model_files.frame_models import picture_network
-from texelflow.app.frame.effects import EFFECTS, shows_room
+from texelflow.app.frame.looks.effects import EFFECTS, shows_room
 from texelflow.app.media.sources import FileSource
 from texelflow.app.settings.config_watch import ConfigWatch
 

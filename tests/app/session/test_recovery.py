@@ -13,7 +13,7 @@ from tests.helpers.running import pictures_of, rows_of, times_of
 from tests.model_files.frame_models import class_network
 from texelflow.app.capture.pattern import time_code_of
 from texelflow.app.media.sources import VideoFrame
-from texelflow.app.outputs.outputs import Outputs
+from texelflow.app.outputs.frame_outputs import Outputs
 
 pytestmark = pytest.mark.gl
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from texelflow.app.frame.effects import EFFECTS, Effect, mask_effects, picture_effects, shows_room
-from texelflow.app.outputs.outputs import OutputKind
+from texelflow.app.frame.looks.effects import EFFECTS, Effect, mask_effects, picture_effects, shows_room
+from texelflow.app.outputs.frame_outputs import OutputKind
 from texelflow.app.session.room_guard import WITHIN_NS, RoomGuard, Shown, hiding, mask_bounds, opened_by, shown_to
 from texelflow.app.settings.settings import Settings
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from texelflow.app.frame.pipeline import FrameRecord, StageRecord
+from texelflow.app.frame.stages.frame_pipeline import FrameRecord, StageRecord
 from texelflow.app.session.workload import LONGEST_MS, MOST_EVERY, Governor, Level, Work, Workload, busy_ms, ladder
 
 STILL_DB, MOVING_DB = 60.0, 12.0

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from tests.helpers.choices import any_settings
 from tests.helpers.commands import Command
-from texelflow.app.frame.backends import Backend
-from texelflow.app.frame.effects import EFFECTS
+from texelflow.app.frame.inference.backends import Backend
+from texelflow.app.frame.looks.effects import EFFECTS
 from texelflow.app.models.entries import SEGMENTERS
 from texelflow.app.picture.preprocess import Fit, Preprocessing
 from texelflow.app.picture.size import parse_size

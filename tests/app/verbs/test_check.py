@@ -15,9 +15,9 @@ from tests.model_files.model_builder import ModelBuilder, selfie_like
 from texelflow import assets
 from texelflow.app.cli import main
 from texelflow.app.console import Console
-from texelflow.app.frame.masks import MaskDifference, MaskLimits, compare_masks, failures, save_picture
+from texelflow.app.frame.inference.masks import MaskDifference, MaskLimits, compare_masks, failures, save_picture
 from texelflow.app.media.sources import FileSource
-from texelflow.app.models.loading import SegmentationModel, load_segmentation
+from texelflow.app.models.model_loading import SegmentationModel, load_segmentation
 from texelflow.app.models.spec import SpecOptions
 from texelflow.app.verbs import check_model as check_model_verb
 from texelflow.app.verbs.check_clip import check_clip

@@ -18,7 +18,7 @@ from tests.model_files.faulty_models import FAULTS, Draw, Faulty, picture
 from tests.model_files.model_builder import ModelBuilder, selfie_like
 from tests.model_files.sketch import Sketch
 from texelflow.app.advice.cost import kernel_cost
-from texelflow.app.advice.moves import moves_of
+from texelflow.app.advice.data_moves import moves_of
 from texelflow.app.cli import main
 from texelflow.app.verbs.coverage import borders
 from texelflow.app.verbs.declines import alike

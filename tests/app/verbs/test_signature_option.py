@@ -10,7 +10,7 @@ import texelflow
 from tests.gpu_delegate.reading.test_signatures import SHAPES, several
 from tests.helpers.commands import Command
 from tests.model_files.model_builder import ModelBuilder
-from texelflow.app.models.loading import load_graph
+from texelflow.app.models.model_loading import load_graph
 from texelflow.gpu_delegate.targets.gl.context import Context
 
 VERBS = (("inspect", "--no-peaks"), ("check",), ("bench", "model", "--backend", "cpu", "--runs", 1, "--warmup", 0))

@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 
 from tests.helpers.display import SCREEN, Display
 from tests.helpers.waiting import PATIENCE_S
-from texelflow.app.frame.targets import OffscreenTarget
+from texelflow.app.frame.textures.offscreen_target import OffscreenTarget
 from texelflow.app.glfw_library import variant_for
-from texelflow.app.overlay.inputs import Button, Held, Input, Left, Moved, Typed, Wheel
+from texelflow.app.overlay.input_events import Button, Held, Input, Left, Moved, Typed, Wheel
 from texelflow.app.window.blit import blit, letterbox
+from texelflow.app.window.glfw_window import Window, fitted
 from texelflow.app.window.keys import Key
-from texelflow.app.window.opening import contexts_to_try
-from texelflow.app.window.window import Window, fitted
+from texelflow.app.window.window_opening import contexts_to_try
 from texelflow.gpu_delegate.targets.gl import opengl
 from texelflow.gpu_delegate.targets.gl.context import DRAWING, REQUIRED, Context, open_context
 from texelflow.gpu_delegate.targets.gl.egl import Api
@@ -320,7 +320,7 @@ class TestRefusals:
     def said(version: tuple[int, int] = REQUIRED, **environment: str) -> str:
         """What a new process says, with this environment, of a window: the same at the second try."""
         program = (
-            "from texelflow.app.window.window import Window\n"
+            "from texelflow.app.window.glfw_window import Window\n"
             "from texelflow.gpu_delegate.base.errors import DeviceError\n"
             "for attempt in range(2):\n"
             "    try:\n"

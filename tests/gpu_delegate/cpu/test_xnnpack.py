@@ -16,10 +16,10 @@ from tests.model_files.model_builder import selfie_like
 from tests.model_files.sketch import OpCase, Sketch
 from tests.tables.op_cases import CASES
 from texelflow import Segmenter
-from texelflow.app.frame.backends import CpuChoice
-from texelflow.app.frame.cpu_choice import chosen_cpu_path
-from texelflow.app.frame.network_options import NetworkOptions
-from texelflow.app.models.loading import load_segmentation
+from texelflow.app.frame.inference.backends import CpuChoice
+from texelflow.app.frame.inference.cpu_choice import chosen_cpu_path
+from texelflow.app.frame.inference.network_options import NetworkOptions
+from texelflow.app.models.model_loading import load_segmentation
 from texelflow.app.picture.picture import rgba_format
 from texelflow.gpu_delegate.base.errors import ModelError, UsageError
 from texelflow.gpu_delegate.cpu import interpreter, shared_interpreter, xnnpack

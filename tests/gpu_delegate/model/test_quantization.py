@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tests.model_files.model_builder import ModelBuilder
-from texelflow.app.frame.cpu_path import CpuPath
-from texelflow.app.models.loading import SegmentationModel
+from texelflow.app.frame.inference.cpu_path import CpuPath
+from texelflow.app.models.model_loading import SegmentationModel
 from texelflow.app.models.spec import ModelSpec
 from texelflow.app.picture.picture import PictureFormat
 from texelflow.gpu_delegate.cpu.reference import Reference

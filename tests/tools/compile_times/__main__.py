@@ -9,7 +9,7 @@ import typer
 from tests.tools.command import run_tool
 from tests.tools.compile_times.compile_times import bench_compile, show_bench_compile
 from texelflow.app.console import Console
-from texelflow.app.options import JsonOption
+from texelflow.app.verb_options import JsonOption
 
 
 def compile_tool(

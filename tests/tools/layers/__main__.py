@@ -16,7 +16,7 @@ from tests.tools.command import run_tool
 from tests.tools.layers.layer_tables import show_layers
 from tests.tools.layers.layer_times import LayersBench, bench_layers
 from texelflow.app.console import Console
-from texelflow.app.options import ForceOption, JsonOption, path_option
+from texelflow.app.verb_options import ForceOption, JsonOption, path_option
 
 
 def layers_tool(

@@ -6,7 +6,7 @@ RGBA bytes is brought into planes by a kernel of the same call.
 
 import numpy as np
 
-from texelflow.app.frame.native_ends import sampled_picture
+from texelflow.app.frame.inference.native_ends import sampled_picture
 from texelflow.app.picture.picture import rgba_format
 from texelflow.app.picture.preprocess import sampling
 from texelflow.gpu_delegate.model.graph import Graph

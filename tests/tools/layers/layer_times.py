@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from texelflow.app.bench.cpu_peak import cpu_facts
+from texelflow.app.bench.measuring.cpu_peak import cpu_facts
 from texelflow.app.console import Console
 from texelflow.app.files import Files, Write, settle
 from texelflow.app.plots import check_matplotlib

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
 
-from texelflow.app.models.drawing import Network
+from texelflow.app.models.network_builder import Network
 from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.model.graph import Conv2D, DepthwiseConv2D, Graph, Node, Tensor, Transpose
 from texelflow.gpu_delegate.model.operators import attributes_of

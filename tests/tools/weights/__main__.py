@@ -16,7 +16,7 @@ from tests.tools.weights.shared_weights import MEASURED, WeightsBench, bench_wei
 from tests.tools.weights.weights_tables import save_weights_plot, show_weights
 from texelflow.app.console import Console
 from texelflow.app.opengl_options import with_opengl
-from texelflow.app.options import ForceOption, JsonOption, path_option
+from texelflow.app.verb_options import ForceOption, JsonOption, path_option
 
 
 @with_opengl

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from texelflow.app.bench.measuring_process import MeasuringProcess
+from texelflow.app.bench.measuring.measuring_process import MeasuringProcess
 from texelflow.app.console import Console
 from texelflow.app.files import Files, Write, settle
 from texelflow.app.models.catalogue import CATALOGUE, resolve

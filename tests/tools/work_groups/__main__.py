@@ -10,7 +10,7 @@ from tests.tools.command import run_tool
 from tests.tools.work_groups.best_groups import run_sweep
 from texelflow.app.console import Console
 from texelflow.app.opengl_options import with_opengl
-from texelflow.app.options import JsonOption
+from texelflow.app.verb_options import JsonOption
 from texelflow.app.verbs.tune import parse_budget
 
 

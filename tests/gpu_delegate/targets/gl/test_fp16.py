@@ -23,7 +23,7 @@ from tests.model_files.sketch import OpCase, Shape, Sketch
 from tests.tables.op_cases import CASES
 from texelflow import assets
 from texelflow.app.console import Console
-from texelflow.app.frame.masks import LIMITS, compare_masks
+from texelflow.app.frame.inference.masks import LIMITS, compare_masks
 from texelflow.app.verbs.check_model import Subject, check_model
 from texelflow.gpu_delegate.cpu.compare import compare, first_divergence, times_rounded
 from texelflow.gpu_delegate.cpu.reference import Reference

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.app.frame import test_effects, test_refine
+from tests.app.frame.drawing import test_effects
+from tests.app.frame.refinement import test_refine
 from tests.app.picture import test_picture
 from tests.helpers.markers import on_both_apis
 from tests.helpers.picture_formats import FORMATS

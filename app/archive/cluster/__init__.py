@@ -1,0 +1,1 @@
+"""Workers as processes, on this machine or on many through Ray."""

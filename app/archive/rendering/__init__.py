@@ -1,0 +1,1 @@
+"""What a worker does with a job: recordings are cut, rendered and placed in the output folder."""

@@ -1,0 +1,1 @@
+"""What an input's results are called, how they lie on the disk, and what is told of them."""

@@ -1,0 +1,1 @@
+"""Which worker does which job next."""

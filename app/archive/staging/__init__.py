@@ -1,0 +1,1 @@
+"""The folder in which results are made before they are placed."""

@@ -1,0 +1,1 @@
+"""How long it takes from the world to the window: flashes that a camera sees."""

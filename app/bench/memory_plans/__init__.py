@@ -1,0 +1,1 @@
+"""How much memory each strategy plans for a network's tensors."""

@@ -1,0 +1,1 @@
+"""How long a model takes on the GPU, on the CPU or through the delegate."""

@@ -1,0 +1,232 @@
+"""A graph goes in; it comes out ready to be run on the GPU, on the CPU, or through the delegate, and what that took."""
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter, process_time
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from texelflow.gpu_delegate.cpu.delegation import Delegation
+from texelflow.gpu_delegate.cpu.reference import Reference
+from texelflow.gpu_delegate.delegate.interpreter_delegate import gpu_delegate
+from texelflow.gpu_delegate.model.graph import Graph, Shape
+from texelflow.gpu_delegate.targets.gl.context import Context, open_context
+from texelflow.gpu_delegate.targets.gl.runtime import Program
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph, compile_graph
+from texelflow.gpu_delegate.targets.glsl.glsl_kernel import compile_s
+from texelflow.gpu_delegate.targets.llvm.compiler import native_target
+from texelflow.gpu_delegate.targets.llvm.native_runtime import NativeNetwork
+from texelflow.gpu_delegate.tuning.store import tuned_device
+
+from ...console import Console
+from ...frame.inference.backends import delegate_options
+from ...verbs.tune import tune_first
+from .model_options import ModelBench
+
+AnyValues = npt.NDArray[Any]
+InitTimes = Mapping[str, float]  # milliseconds by step
+
+TIMED_GL = "run() to glFinish; inputs and outputs stay on the GPU"
+TIMED_NATIVE = "one call of all steps; inputs and outputs stay in the network's memory"
+TIMED_TFLITE = "invoke() of TensorFlow Lite's interpreter"
+TIMED_DELEGATE = "invoke() of TensorFlow Lite's interpreter, copies to the GPU and back included"
+_LOW, _HIGH = -0.5, 0.5  # of inputs, as benchmark_model draws them
+_INTEGERS = {"uint8": (0, 255), "int8": (-127, 128)}  # the others may be indices: 0 is one wherever there is any
+
+
+class Runner(Protocol):
+    """A model that is ready."""
+
+    @property
+    def init_ms(self) -> InitTimes: ...
+    @property
+    def timed(self) -> str:
+        """What run() times."""
+
+    @property
+    def process_id(self) -> int | None:
+        """Of the process that does the work, if it is another one."""
+
+    def run(self) -> float:
+        """One inference; its milliseconds."""
+
+    def facts(self) -> dict[str, Any]:
+        """What else there is to say of it, for JSON."""
+
+
+@dataclass(frozen=True)
+class GlRunner:
+    """A program on the GPU."""
+
+    context: Context
+    program: Program
+    init_ms: InitTimes
+    compiling: Mapping[str, float]  # seconds of the CPU: estimated_s, budget_s, measured_s, with what caches have kept
+    timed: str = TIMED_GL
+    process_id: int | None = None
+
+    def run(self) -> float:
+        """See Runner."""
+        start = perf_counter()
+        self.program.run()
+        self.context.gl.glFinish()
+        return (perf_counter() - start) * 1e3
+
+    def facts(self) -> dict[str, Any]:
+        """See Runner."""
+        kernels = self.program.compiled.kernels
+        return {
+            "renderer": self.context.renderer,
+            "gl_version": self.context.gl_version,
+            "dispatches": len(kernels),
+            "compiling": {name: round(seconds, 3) for name, seconds in self.compiling.items()},
+            "mmac": round(sum(kernel.macs for kernel in kernels) / 1e6, 3),
+        }
+
+
+@dataclass(frozen=True)
+class TfliteRunner:
+    """TensorFlow Lite's interpreter, with or without the delegate."""
+
+    reference: Reference
+    inputs: Sequence[AnyValues]
+    init_ms: InitTimes
+    threads: int
+    timed: str = TIMED_TFLITE
+    process_id: int | None = None
+
+    @property
+    def delegation(self) -> Delegation | None:
+        """What the delegate has taken over, if there is one."""
+        return self.reference.delegation
+
+    def run(self) -> float:
+        """See Runner."""
+        self.reference.run(self.inputs)
+        return self.reference.invoke_ms
+
+    def facts(self) -> dict[str, Any]:
+        """See Runner."""
+        delegation = self.delegation
+        if delegation is None:
+            return {"renderer": "TensorFlow Lite", "runtime": self.reference.runtime, "threads": self.threads}
+        return {
+            "renderer": delegation.renderer,
+            "threads": self.threads,
+            "dispatches": delegation.dispatches,
+            "mmac": round(delegation.macs / 1e6, 3),
+            "partitions": [list(partition) for partition in delegation.partitions],
+            "operators": delegation.operators,
+            "delegation": delegation.line,
+        }
+
+
+@dataclass(frozen=True)
+class NativeRunner:
+    """Code of our own on the CPU."""
+
+    network: NativeNetwork
+    init_ms: InitTimes
+    timed: str = TIMED_NATIVE
+    process_id: int | None = None
+
+    def run(self) -> float:
+        """See Runner."""
+        start = perf_counter()
+        self.network.compute()
+        return (perf_counter() - start) * 1e3
+
+    def facts(self) -> dict[str, Any]:
+        """See Runner."""
+        return {"renderer": f"{native_target().name} code on the CPU", "threads": self.network.pool.threads}
+
+
+def random_values(shapes: Sequence[Shape], dtypes: Sequence[str]) -> list[AnyValues]:
+    """Inputs, the same each time: floats and bytes at random, zeros of other types."""
+    rng = np.random.default_rng(0)
+    found = list[AnyValues]()
+    for shape, dtype in zip(shapes, dtypes, strict=True):
+        if dtype.startswith("float"):
+            found.append(rng.uniform(_LOW, _HIGH, shape).astype(dtype))
+        elif dtype in _INTEGERS:
+            found.append(rng.integers(*_INTEGERS[dtype], shape).astype(dtype))
+        else:
+            found.append(np.zeros(shape, "S1" if dtype == "bytes" else dtype))
+    return found
+
+
+@contextlib.contextmanager
+def gl_runner(graph: Graph, options: ModelBench, read_ms: float, console: Console) -> Iterator[GlRunner]:
+    """The graph as one program. Raises UnsupportedError where it does not run there as a whole, DeviceError."""
+    if options.compiling.fuse:
+        tune_first(graph, options.compiling.precision, console)
+    clock = _Steps(read_ms)
+    with open_context() as context:
+        clock.step("context")
+        device = tuned_device(context, options.compiling.precision)
+        compiled = compile_graph(graph, device, options.compiling)
+        clock.step("planning")
+        estimated_s = compile_s(compiled.kernels, device.tuning.operation_compile_us)
+        before_s = process_time()
+        with console.compilation() as progress:
+            program = Program(context, compiled, progress)
+        with program:
+            clock.step("driver")
+            compiling = {"estimated_s": estimated_s, "budget_s": options.compiling.compile_budget_s}
+            compiling["measured_s"] = process_time() - before_s
+            _write_inputs(program, compiled)
+            yield GlRunner(context, program, clock.times_ms, compiling)
+
+
+def tflite_runner(graph: Graph, options: ModelBench, read_ms: float) -> TfliteRunner:
+    """The graph in TensorFlow Lite. Raises ModelError, UnsupportedError, DeviceError."""
+    clock = _Steps(read_ms)
+    delegate = gpu_delegate(_delegate_options(options)) if options.backend == "delegate" else None
+    reference = Reference(graph, options.threads, delegate=delegate)
+    clock.step("interpreter")
+    inputs = random_values(reference.input_shapes, reference.input_dtypes)
+    delegation = reference.delegation
+    timed = TIMED_DELEGATE if delegation and delegation.partitions else TIMED_TFLITE
+    return TfliteRunner(reference, inputs, clock.times_ms, reference.threads, timed, reference.process_id)
+
+
+@contextlib.contextmanager
+def native_runner(graph: Graph, options: ModelBench, read_ms: float) -> Iterator[NativeRunner]:
+    """The graph in code of our own. Raises UnsupportedError for a model that has none, DeviceError."""
+    clock = _Steps(read_ms)
+    network = NativeNetwork.load(graph, options.threads)
+    with contextlib.closing(network):
+        clock.step("compiling")
+        dtypes = [dtype.name for dtype in network.input_dtypes]
+        values = random_values(network.input_shapes, dtypes)
+        for tensor, value in zip(network.image.inputs, values, strict=True):
+            network.write(tensor, value)
+        yield NativeRunner(network, clock.times_ms)
+
+
+class _Steps:
+    """Milliseconds of the steps of initialization, one behind the other."""
+
+    def __init__(self, read_ms: float) -> None:
+        self.times_ms = {"reading": read_ms}
+        self._last_s = perf_counter()
+
+    def step(self, name: str) -> None:
+        """What has been done since the last one."""
+        now_s = perf_counter()
+        self.times_ms[name] = (now_s - self._last_s) * 1e3
+        self._last_s = now_s
+
+
+def _write_inputs(program: Program, compiled: CompiledGraph) -> None:
+    tensors = [compiled.tensor(tensor) for tensor in compiled.graph.inputs]
+    values = random_values([tensor.shape for tensor in tensors], [tensor.dtype for tensor in tensors])
+    for tensor, value in zip(compiled.graph.inputs, values, strict=True):
+        program.write(tensor, value)
+
+
+def _delegate_options(options: ModelBench) -> dict[str, Any]:
+    return {**delegate_options(options.compiling), **options.delegate}

@@ -1,0 +1,215 @@
+"""The options of `bench model` go in, by its own names and by those of TensorFlow Lite's benchmark_model; what is to be
+measured comes out, or one line that says which of them are wrong or contradict each other."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal, get_args
+
+from texelflow.gpu_delegate.base.errors import UsageError
+from texelflow.gpu_delegate.base.wording import meant
+from texelflow.gpu_delegate.device.device import COMPILE_BUDGET_S
+from texelflow.gpu_delegate.plan.compile_options import COMPILE_DEFAULTS, CompileOptions
+from texelflow.gpu_delegate.reading.model_file import printable_name
+from texelflow.gpu_delegate.targets.llvm.pool import MOST_POOL_THREADS
+
+from ...verbs.precision import checked_budget, parse_memory, parse_precision
+from ..measuring.run_rule import MOST_RUNS, RunRule
+from .model_aliases import ALIASES, MOST_SECONDS, Alias
+
+BenchBackend = Literal["gl", "cpu", "delegate"]
+BACKENDS: tuple[BenchBackend, ...] = get_args(BenchBackend)
+
+MOST_THREADS = 256
+_MOST_S = 150.0  # as benchmark_model has it
+DEFAULT_RUNS, DEFAULT_WARMUP = RunRule(100, 0.0, _MOST_S), RunRule(10, 0.0, _MOST_S)
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class ModelBench:
+    """What `bench model` is asked to do."""
+
+    model: str = "selfie"
+    backend: BenchBackend | None = None  # None: gl where the model runs there as a whole, else delegate
+    runs: RunRule = DEFAULT_RUNS
+    warmup: RunRule = DEFAULT_WARMUP
+    duration_s: float | None = None
+    threads: int | None = None  # on the CPU; None: as it has them otherwise
+    cpu: Literal["native", "tflite"] = "tflite"
+    per_op: bool = False
+    compiling: CompileOptions = COMPILE_DEFAULTS
+    delegate: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)  # further options of texelflow.GpuDelegate
+    plot: Path | None = None
+    force: bool = False  # the plot may be written over
+    signature: str | None = None  # of the model; its first by default
+
+
+_SERIALIZATION = ("serialization_dir", "model_token")  # nothing is serialized without both
+_OF_DELEGATE = (
+    "wait_type", "max_delegated_partitions", "min_nodes_per_partition", "inference_preference", *_SERIALIZATION
+)  # fmt: skip
+_BACKENDS_OF: Mapping[str, tuple[BenchBackend, ...]] = MappingProxyType(
+    {  # the backends that know an option; the first of them is meant where no other option says which
+        **dict.fromkeys((*_OF_DELEGATE, "enable_quant", "gpu_backend"), ("delegate",)),
+        "cpu": ("cpu",),
+        "threads": ("cpu", "delegate"),
+        "per_op": ("gl",),
+        "unfused": ("gl",),
+        "precision": ("gl", "delegate"),
+        "memory": ("gl",),
+        "planner": ("gl",),
+        "compile_budget": ("gl", "delegate"),
+    }
+)
+
+_NEUTRAL: Mapping[str, Any] = MappingProxyType(
+    {"per_op": False, "unfused": False, "precision": "fp32", "memory": "arena"}
+)
+
+
+def parse_options(own: Mapping[str, Any], aliases: Mapping[str, str]) -> ModelBench:
+    """What to measure, of the options that were given: own ones by name, aliases as texts. Raises UsageError."""
+    given, names = (
+        {name: value for name, value in own.items() if value is not None},
+        {name: _flag(name) for name in own},
+    )
+    for alias in ALIASES:
+        if (text := aliases.get(alias.name)) is None:
+            continue
+        value, flag = _read(alias, text), _shown(alias, text)
+        if alias.option in given and given[alias.option] != value:
+            raise UsageError(f"{names[alias.option]} {given[alias.option]} and {flag} contradict each other: drop one")
+        if value is not None:
+            given[alias.option], names[alias.option] = value, flag
+    backend, warmup = _backend(given, names), given.get("warmup", DEFAULT_WARMUP.runs)
+    check_counts(given.get("runs", DEFAULT_RUNS.runs), warmup)
+    return ModelBench(
+        model=given.get("model", "selfie"),
+        backend=backend,
+        runs=_rule(given),
+        warmup=RunRule(warmup, given.get("warmup_min_s", 0.0), given.get("max_s", _MOST_S)),
+        duration_s=_duration(given, names),
+        threads=_threads(given),
+        cpu=_cpu(given),
+        per_op=given.get("per_op", False),
+        compiling=_compiling(given),
+        delegate=_delegate(given),
+        plot=_plot(given),
+        force=given.get("force", False),
+        signature=given.get("signature"),
+    )
+
+
+def _flag(name: str) -> str:
+    return "MODEL" if name == "model" else "--" + name.replace("_", "-")
+
+
+def _shown(alias: Alias, text: str) -> str:
+    return f"--{alias.name}={printable_name(text)}"
+
+
+def _read(alias: Alias, text: str) -> Any:
+    try:
+        return alias.read(text)
+    except ValueError as error:
+        raise UsageError(f"{_shown(alias, text)}: {error} is needed") from None
+
+
+def _backend(given: Mapping[str, Any], names: Mapping[str, str]) -> BenchBackend | None:
+    """The backend that was asked for, by its name or by an option that only one has."""
+    said: str | None = given.get("backend")
+    if said is not None and said not in BACKENDS:
+        needed = f"{', '.join(BACKENDS[:-1])} or {BACKENDS[-1]}"
+        raise UsageError(f"--backend {said}: {needed} is needed here{meant(said, BACKENDS)}")
+    uses_gpu = given.get("uses_gpu")
+    if said is not None and uses_gpu is not None and uses_gpu != (said != "cpu"):
+        raise UsageError(f"--backend {said} and {names['uses_gpu']} contradict each other: drop one")
+    if said is None and uses_gpu is not None:
+        said = "delegate" if uses_gpu else "cpu"
+    chosen = next((backend for backend in BACKENDS if backend == said), None)
+    for option, known in _BACKENDS_OF.items():
+        if option not in given or given[option] == _NEUTRAL.get(option):
+            continue
+        if chosen is None and (len(known) == 1 or option == "threads"):
+            if option == "threads":
+                raise UsageError(f"{names[option]} is for the CPU: add --backend cpu or --backend delegate")
+            chosen = known[0]
+        if chosen is not None and chosen not in known:
+            raise UsageError(_not_for(option, names[option], known, chosen))
+    return chosen
+
+
+def _not_for(option: str, flag: str, known: tuple[BenchBackend, ...], chosen: BenchBackend) -> str:
+    if option == "per_op" and chosen == "cpu":
+        return f"{flag}: TensorFlow Lite tells Python no times of single operators; leave it or --backend cpu out"
+    return f"{flag} is for --backend {' or '.join(known)}, not for {chosen}"
+
+
+def check_counts(runs: int, warmup: int) -> None:
+    """Raises UsageError for numbers of runs that make no sense."""
+    for name, value, least in (("runs", runs, 1), ("warmup", warmup, 0)):
+        if not least <= value <= MOST_RUNS:
+            raise UsageError(f"--{name} {value}: it goes from {least} to {MOST_RUNS}")
+
+
+def _rule(given: Mapping[str, Any]) -> RunRule:
+    """When the runs that count end."""
+    if "duration" in given:
+        return RunRule(1, given["duration"], given["duration"])
+    least_s, most_s = given.get("min_s", 0.0), given.get("max_s", _MOST_S)
+    if least_s > most_s:
+        raise UsageError(f"--min_secs={least_s:g} is more than --max_secs={most_s:g}")
+    return RunRule(given.get("runs", DEFAULT_RUNS.runs), least_s, most_s)
+
+
+def _duration(given: Mapping[str, Any], names: Mapping[str, str]) -> float | None:
+    seconds: float | None = given.get("duration")
+    if seconds is None:
+        return None
+    if not 0 < seconds <= MOST_SECONDS:
+        raise UsageError(f"--duration {seconds:g}: seconds from just above 0 to {MOST_SECONDS:g} are needed")
+    if other := next((name for name in ("runs", "min_s", "max_s") if name in given), None):
+        raise UsageError(f"--duration {seconds:g} and {names[other]} contradict each other: drop one")
+    return seconds
+
+
+def _compiling(given: Mapping[str, Any]) -> CompileOptions:
+    return CompileOptions(
+        fuse=not given.get("unfused", False),
+        precision=parse_precision(given.get("precision", "fp32")),
+        memory=parse_memory(given.get("memory", "arena"), given.get("planner", "")),
+        compile_budget_s=checked_budget(given.get("compile_budget", COMPILE_BUDGET_S)),
+    )
+
+
+def _threads(given: Mapping[str, Any]) -> int | None:
+    threads: int | None = given.get("threads")
+    most = MOST_POOL_THREADS if given.get("cpu") == "native" else MOST_THREADS
+    if threads is not None and not 1 <= threads <= most:
+        raise UsageError(f"--threads {threads}: it goes from 1 to {most}")
+    return threads
+
+
+def _cpu(given: Mapping[str, Any]) -> Literal["native", "tflite"]:
+    engine: str = given.get("cpu", "tflite")
+    if engine not in ("native", "tflite"):
+        raise UsageError(f"--cpu {engine}: native or tflite is needed here{meant(engine, ('native', 'tflite'))}")
+    return "native" if engine == "native" else "tflite"
+
+
+def _delegate(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    options = {name: given[name] for name in _OF_DELEGATE if name in given}
+    if "enable_quant" in given:
+        options["experimental_flags"] = ("enable_quant",) if given["enable_quant"] else ()
+    if given.keys() >= {*_SERIALIZATION}:
+        options["experimental_flags"] = (*options.get("experimental_flags", ("enable_quant",)), "enable_serialization")
+    return MappingProxyType(options)
+
+
+def _plot(given: Mapping[str, Any]) -> Path | None:
+    path: Path | None = given.get("plot")
+    if path is not None and "duration" not in given:
+        raise UsageError("--plot draws milliseconds over time: add --duration SECONDS")
+    return path

@@ -1,0 +1,190 @@
+"""Frames go in; their masks and pictures by several ways, side by side, come out in RAM, and what that took."""
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from time import perf_counter
+from types import MappingProxyType
+
+import numpy as np
+
+from texelflow.gpu_delegate.model.layout import Precision
+from texelflow.gpu_delegate.plan.compile_options import CompileOptions
+from texelflow.gpu_delegate.targets.gl.context import Context
+
+from ...console import Console
+from ...frame.drawing.backdrop import Backdrop
+from ...frame.drawing.canvas import Canvas
+from ...frame.inference.backends import ComputeBackend
+from ...frame.inference.frame_segmenter import FrameSegmenter, make_segmenter
+from ...frame.inference.network_options import NetworkOptions
+from ...frame.looks.looks import ChosenLook, Look
+from ...frame.refinement.refine import MOST_DELAY, Refinement, Refiner
+from ...frame.textures.offscreen_target import OffscreenTarget
+from ...frame.textures.readback import ReadbackRing, ReadBytes
+from ...media.sources import VideoFrame
+from ...models.model_loading import SegmentationModel
+from ...picture.picture import PictureFormat, rgba_picture
+from ...picture.preprocess import Floats, Preprocessing
+
+__all__ = ["STEPS", "MaskWay", "MaskWays", "mixed_over"]
+
+
+@dataclass(frozen=True)
+class MaskStep:
+    """One way to masks. `plain`: of the plain input, and frames are mixed by them with the colors that they have."""
+
+    refinement: Refinement | None = None
+    plain: bool = False
+
+
+STEPS: Mapping[str, MaskStep] = MappingProxyType(
+    {
+        "raw": MaskStep(plain=True),  # the network's mask, interpolated
+        "input": MaskStep(),  # the same of the input that the preprocessing makes
+        "smooth": MaskStep(Refinement(edges=False)),
+        "edges": MaskStep(Refinement(smooth=0)),
+        "both": MaskStep(Refinement()),
+        "delayed": MaskStep(Refinement(delay=MOST_DELAY)),
+    }
+)
+
+
+class MaskWays:
+    """Several ways, by name, and the segmenters that they need: two, where one is plain. `release` frees them."""
+
+    def __init__(
+        self,
+        compute: ComputeBackend,
+        model: SegmentationModel,
+        frame: PictureFormat,
+        steps: Sequence[str],
+        console: Console,
+        precision: Precision,
+        preprocessing: Preprocessing,
+    ) -> None:
+        """`steps` are names of STEPS. Raises TexelflowError."""
+        context = compute.context
+        assert context is not None, "a picture is needed"
+        compiling = CompileOptions(precision=precision)
+        self._segmenters = dict[Preprocessing, FrameSegmenter]()
+        self.by_name = dict[str, MaskWay]()
+        with contextlib.ExitStack() as stack:
+            for name in steps:
+                way_in: Preprocessing = "plain" if STEPS[name].plain else preprocessing
+                if way_in not in self._segmenters:
+                    self._segmenters[way_in] = make_segmenter(
+                        compute, model, frame, NetworkOptions(compiling, preprocessing=way_in), console, MOST_DELAY + 1
+                    )
+                    stack.callback(self._segmenters[way_in].release)
+                self.by_name[name] = MaskWay(context, self._segmenters[way_in], STEPS[name].refinement)
+                stack.callback(self.by_name[name].release)
+            self.release = stack.pop_all().close
+
+    @property
+    def on_cpu(self) -> str:
+        """What runs the network on the CPU."""
+        return next(iter(self._segmenters.values())).on_cpu
+
+    def run(self, frame: VideoFrame) -> None:
+        """Make the masks of the next frame, which each way may refine then."""
+        for segmenter in self._segmenters.values():
+            for stage in segmenter.stages:
+                stage.run(frame)
+
+    def begin_anew(self) -> None:
+        """Forget the frames so far, as at a cut, and the times."""
+        for segmenter in self._segmenters.values():
+            segmenter.begin_anew()
+        for way in self.by_name.values():
+            way.restart()
+
+
+def mixed_over(rgba: ReadBytes, mask: Floats, color: Sequence[int]) -> ReadBytes:
+    """A frame (h, w, 4) over a plain color by its mask (h, w), as a compositor does that knows of nothing else."""
+    part = mask[..., None]
+    return np.asarray(np.rint(rgba * part + np.array([*color, 255], np.float32) * (1 - part)), np.uint8)
+
+
+class MaskWay:
+    """One way from the network's output to what the compositor draws. `release` frees it."""
+
+    def __init__(self, context: Context, segmenter: FrameSegmenter, refinement: Refinement | None) -> None:
+        self._context = context
+        self._target = OffscreenTarget(context, segmenter.frame.format.upright_size)
+        self._refiner = None if refinement is None else Refiner(context, segmenter, "stretch", refinement)
+        self._backdrop = Backdrop(context, self._target.size)
+        self._canvas = Canvas(
+            context, segmenter, self._target, "stretch", ChosenLook(Look("mask")),
+            backdrop=self._backdrop, refiner=self._refiner,
+        )  # fmt: skip
+        width, height = self._target.size
+        self._ring = ReadbackRing[int](context, width * height * 4)
+        self._refine_ms, self._composite_ms = list[float](), list[float]()
+        self._frames, self._judged = 0, -1
+
+    def refine(self) -> int | None:
+        """Refine the mask of the next frame, which the segmenter has seen.
+
+        Returns the age of the frame whose mask that is, 0 for this one; None if that one was there before.
+        """
+        age = 0
+        if self._refiner:
+            self._refine_ms.append(self._time_ms(self._refiner.run))
+            age = self._refiner.age
+        number, self._frames = self._frames - age, self._frames + 1
+        if number <= self._judged:
+            return None
+        self._judged = number
+        return age
+
+    def mask(self, frame: VideoFrame) -> Floats:
+        """What is drawn for the effect `mask`: (h, w), from 0 to 1."""
+        self._canvas.stage.run(frame)
+        return np.asarray(self._read(self._target)[..., 0] / np.float32(255), np.float32)
+
+    def over(self, color: tuple[int, int, int]) -> ReadBytes:
+        """What is drawn for the effect `replace` before a plain color of levels up to 255: RGBA (h, w, 4)."""
+        self._backdrop.show(rgba_picture(np.full((2, 2, 4), (*color, 255), np.uint8)))
+        drawn = list[OffscreenTarget]()
+        self._composite_ms.append(self._time_ms(lambda: drawn.append(self._canvas.drawn("replace"))))
+        return self._read(drawn[0])
+
+    @property
+    def refine_ms(self) -> float:
+        """The median over all frames."""
+        return median(self._refine_ms) if self._refine_ms else 0.0
+
+    @property
+    def composite_ms(self) -> float:
+        """The median over all pictures of the effect `replace`."""
+        return median(self._composite_ms) if self._composite_ms else 0.0
+
+    def restart(self) -> None:
+        """Forget the frames so far, as at a cut, and their times."""
+        self._frames, self._judged = 0, -1
+        self._refine_ms.clear()
+        self._composite_ms.clear()
+        if self._refiner:
+            self._refiner.reset()
+
+    def release(self) -> None:
+        """Free all that is on the device."""
+        for part in (self._ring, self._canvas, self._refiner, self._backdrop, self._target):
+            if part:
+                part.release()
+
+    def _time_ms(self, work: Callable[[], object]) -> float:
+        """What something takes on the device."""
+        self._context.gl.glFinish()
+        start = perf_counter()
+        work()
+        self._context.gl.glFinish()
+        return (perf_counter() - start) * 1e3
+
+    def _read(self, target: OffscreenTarget) -> ReadBytes:
+        width, height = target.size
+        self._ring.request_picture(0, target.framebuffer, target.size)
+        ((_, data),) = self._ring.drain()
+        return data.reshape(height, width, 4)

@@ -1,0 +1,1 @@
+"""A frame and what a network made of it, drawn into a picture."""

@@ -1,0 +1,154 @@
+"""The stage that draws the picture: a frame with an effect, into a target."""
+
+from pathlib import Path
+from typing import Protocol
+
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.context import Context
+
+from ...media.sources import VideoFrame
+from ...picture.preprocess import Fit, ImageSize
+from ..inference.frame_segmenter import DrawableOutput
+from ..looks.effects import Effect
+from ..looks.looks import ChosenLook, Look
+from ..refinement.refine import Refiner
+from ..stages.frame_pipeline import Stage, gathers_always
+from ..textures.offscreen_target import OffscreenTarget
+from .backdrop import Backdrop
+from .output_drawing import OutputDrawing
+
+
+class PictureDrawing(Protocol):
+    """What draws the picture of the last frame, as OutputDrawing does it."""
+
+    look: Look
+
+    @property
+    def effects(self) -> tuple[Effect, ...]: ...
+    def draw(self, target: OffscreenTarget, effect: Effect | None = None, size: ImageSize | None = None) -> None: ...
+    def release(self) -> None: ...
+
+
+class ChangingBackground(Protocol):
+    """What is behind the person, as Backdrop has it."""
+
+    @property
+    def message(self) -> str: ...
+    @property
+    def uploaded_bytes(self) -> int: ...
+    def change(self, background: Path | None) -> None: ...
+    def update(self, time_ms: float) -> None: ...
+
+
+class Canvas:
+    """Draws what a segmenter made of the last frame into a target. `look` may be set between any two frames.
+
+    `drawing` is what does it, for other targets, too.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        segmenter: DrawableOutput,
+        target: OffscreenTarget,
+        fit: Fit,
+        choice: ChosenLook,
+        *,
+        backdrop: Backdrop | None = None,
+        refiner: Refiner | None = None,
+    ) -> None:
+        """`backdrop` is not released here; without one the chosen background is opened, and waited for in each frame.
+
+        Raises DeviceError if the shaders do not compile, MediaError for a background that cannot be shown.
+        """
+        behind = backdrop or Backdrop(context, segmenter.frame.format.upright_size, choice.background)
+        drawing = OutputDrawing(context, segmenter, fit, choice.look, behind, refiner)
+        self._begin(context, target, drawing, behind, None if backdrop else behind)
+
+    def _begin(
+        self, context: Context, target: OffscreenTarget, drawing: PictureDrawing, backdrop: ChangingBackground,
+        own_backdrop: Backdrop | None = None,
+    ) -> None:  # fmt: skip
+        """The drawing, and a backdrop of one's own, are released here."""
+        self.target = target
+        self._context, self.drawing, self._backdrop, self._own_backdrop = context, drawing, backdrop, own_backdrop
+        self._drawn: dict[Effect, OffscreenTarget] = {}
+        self._wide: OffscreenTarget | None = None
+
+    @property
+    def stage(self) -> Stage:
+        """What draws each frame. Not kept here: what refers to itself waits for Python's garbage collection."""
+        return Stage("composite", self._draw, gathers_always)
+
+    @property
+    def look(self) -> Look:
+        """What the next pictures look like; its effect is one that the network is able to have."""
+        return self.drawing.look
+
+    @look.setter
+    def look(self, look: Look) -> None:
+        self.drawing.look = look
+
+    @property
+    def effects(self) -> tuple[Effect, ...]:
+        """Those that the network is able to have, its usual one first."""
+        return self.drawing.effects
+
+    @property
+    def message(self) -> str:
+        """One line about the background for the user; '' if there is nothing to say."""
+        return self._backdrop.message
+
+    @property
+    def uploaded_bytes(self) -> int:
+        """Of backgrounds, so far."""
+        return self._backdrop.uploaded_bytes
+
+    def set_background(self, background: Path | None) -> None:
+        """Show another file behind the person as soon as it is read; errors will be in `message`.
+
+        None is the picture of the package.
+        """
+        self._backdrop.change(background)
+
+    def drawn(self, effect: Effect) -> OffscreenTarget:
+        """The last frame with another effect, in a target of that effect's own, drawn now.
+
+        Raises ValueError for `replace` before a background has been shown.
+        """
+        if effect not in self._drawn:
+            self._drawn[effect] = OffscreenTarget(self._context, self.target.size)
+        self.drawing.draw(self._drawn[effect], effect)
+        return self._drawn[effect]
+
+    def shown(self) -> OffscreenTarget:
+        """The last picture as a screen shows it: the target, or for `cutout` a copy over a checkerboard.
+
+        Side by side it is twice as wide: the frame as it is, and that.
+        """
+        result = self.drawn("checker") if self.look.effect == "cutout" else self.target
+        return self._beside(result) if self.look.side_by_side else result
+
+    def _beside(self, result: OffscreenTarget) -> OffscreenTarget:
+        width, height = result.size
+        if self._wide is None:
+            self._wide = OffscreenTarget(self._context, (2 * width, height))
+        self.drawing.draw(self._wide, "none", result.size)
+        gl = self._context.gl
+        gl.glBindFramebuffer(opengl.READ_FRAMEBUFFER, result.framebuffer)
+        gl.glBindFramebuffer(opengl.DRAW_FRAMEBUFFER, self._wide.framebuffer)
+        gl.glBlitFramebuffer(
+            0, 0, width, height, width, 0, 2 * width, height, opengl.COLOR_BUFFER_BIT, opengl.NEAREST
+        )  # fmt: skip
+        return self._wide
+
+    def _draw(self, frame: VideoFrame) -> None:
+        if self.look.effect == "replace":
+            self._backdrop.update(frame.time_ms)
+        self.drawing.draw(self.target)
+
+    def release(self) -> None:
+        """Free all but the target, and a backdrop that was passed in."""
+        for part in (self.drawing, *self._drawn.values(), self._wide, self._own_backdrop):
+            if part:
+                part.release()

@@ -1,0 +1,28 @@
+"""Chooses the path that runs a model on the CPU as settings want it, and says what of that cannot be had."""
+
+from dataclasses import replace
+
+from texelflow.gpu_delegate.base.errors import DeviceError, UnsupportedError
+
+from ...models.model_loading import FrameModel
+from ...picture.picture import PictureFormat
+from .backends import CpuChoice
+from .cpu_engine import AnyCpuPath, open_cpu_path
+from .network_options import NETWORK_DEFAULTS, NetworkOptions
+
+
+def chosen_cpu_path(
+    model: FrameModel,
+    frame: PictureFormat,
+    choice: CpuChoice,
+    options: NetworkOptions = NETWORK_DEFAULTS,
+) -> tuple[AnyCpuPath, str]:
+    """The path, and a line that says what it is not that was asked for, or "". Raises TexelflowError."""
+    try:
+        path = open_cpu_path(model, frame, choice, options)
+        return path, path.unshared
+    except (UnsupportedError, DeviceError) as error:
+        if choice.engine != "native":
+            raise
+        note = f"--cpu native: {error}: TensorFlow Lite runs {model.name}"
+    return open_cpu_path(model, frame, replace(choice, engine="tflite"), options), note

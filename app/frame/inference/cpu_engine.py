@@ -1,0 +1,71 @@
+"""Opens one of the CPU's engines, `native` or `tflite`, for a model: both make masks of frames by one interface.
+
+`native` is machine code of our own, `tflite` TensorFlow Lite, which computes every model.
+"""
+
+from typing import Protocol
+
+from texelflow.gpu_delegate.base import debug
+from texelflow.gpu_delegate.base.errors import DeviceError, UnsupportedError
+from texelflow.gpu_delegate.cpu.delegation import Delegation
+
+from ...models.model_loading import FrameModel
+from ...picture.picture import Picture, PictureFormat
+from ...picture.preprocess import Floats
+from .backends import CpuChoice, delegate_options
+from .cpu_path import CpuPath
+from .native_path import NativePath
+from .network_options import NETWORK_DEFAULTS, NetworkOptions
+
+
+class AnyCpuPath(Protocol):
+    """One model for pictures of one format, on the CPU: see CpuPath."""
+
+    @property
+    def model(self) -> FrameModel: ...
+    @property
+    def delegation(self) -> Delegation | None: ...
+    @property
+    def renderer(self) -> str: ...
+    @property
+    def unshared(self) -> str: ...
+    @property
+    def scores(self) -> Floats:
+        """The network's last output (1, H, W, C), until the next run; the same array whenever it is asked for."""
+
+    def take(self, frame: PictureFormat) -> None: ...
+    def begin_anew(self) -> None: ...
+    def image_to_tensor(self, picture: Picture) -> Floats: ...
+    def network(self, tensor: Floats) -> Floats: ...
+    def mask_to_frame(self, mask: Floats) -> Floats: ...
+    def run(self, picture: Picture) -> Floats: ...
+    def close(self) -> None: ...
+
+
+def open_cpu_path(
+    model: FrameModel,
+    frame: PictureFormat,
+    choice: CpuChoice,
+    options: NetworkOptions = NETWORK_DEFAULTS,
+) -> AnyCpuPath:
+    """What runs a model on the CPU: the engine that is asked for, with auto native code where there can be any.
+
+    Code and packed weights are those of the cache, if there is one.
+
+    Raises as the two do: an engine that is asked for is not replaced by the other one.
+    """
+    threads, preprocessing, cache = choice.threads or None, options.preprocessing, options.weights_cache
+    if choice.engine != "tflite":
+        try:
+            return NativePath(model, frame, options.fit, threads, preprocessing, cache)
+        except (UnsupportedError, DeviceError) as error:
+            if choice.engine == "native":
+                raise
+            debug.tell(debug.RUN, f"debug: no native code for {model.name}: {error}")
+    return CpuPath(model, frame, options.fit, threads, preprocessing=preprocessing, weights_cache=cache)
+
+
+def open_parts_path(model: FrameModel, frame: PictureFormat, options: NetworkOptions) -> CpuPath:
+    """TensorFlow Lite, with parts of the model on the GPU: for what that cannot run wholly. Raises as CpuPath."""
+    delegate = delegate_options(options.compiling, options.weights_cache)
+    return CpuPath(model, frame, options.fit, delegate=delegate, preprocessing=options.preprocessing)

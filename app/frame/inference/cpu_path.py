@@ -1,0 +1,162 @@
+"""The CPU path with TensorFlow Lite: a frame in RAM to its mask or picture in RAM, with preprocessing in NumPy.
+
+The fallback where there is no GPU, and what the GPU path is checked against; no OpenGL anywhere in it, but for a
+delegate that runs parts of a network on the GPU where that cannot run the whole.
+"""
+
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from texelflow.gpu_delegate.cpu.delegation import Delegation
+from texelflow.gpu_delegate.cpu.reference import Reference, is_apart
+from texelflow.gpu_delegate.cpu.rewriting import rewritten
+from texelflow.gpu_delegate.delegate.interpreter_delegate import gpu_delegate
+from texelflow.gpu_delegate.model.packing import Float32Array, in_file_type
+from texelflow.gpu_delegate.model.quantization import dequantized
+from texelflow.gpu_delegate.programs.weights_cache import WeightsCache
+
+from ...models.model_loading import FrameModel, input_values, preprocessing_for
+from ...models.spec import ModelSpec, PictureSpec
+from ...picture.picture import Picture, PictureFormat
+from ...picture.preprocess import Fit, Floats, Preprocessing, Preprocessor
+
+_REDIRECTION = threading.Lock()  # of the process's stderr, which there is one of
+
+
+class CpuPath:
+    """One model for pictures of one format."""
+
+    def __init__(
+        self,
+        model: FrameModel,
+        frame: PictureFormat,
+        fit: Fit = "stretch",
+        threads: int | None = None,
+        delegate: Mapping[str, Any] | None = None,
+        preprocessing: Preprocessing = "plain",
+        as_read: bool = False,
+        weights_cache: WeightsCache | None = None,
+    ) -> None:
+        """`delegate` has arguments of GpuDelegate, `weights_cache` is Reference's.
+
+        With `as_read`, or a delegate, no pass changes the model, as what judges others needs it.
+
+        Raises ModelError where TensorFlow Lite refuses the model, DeviceError where it is not installed, UsageError for
+        what the cache does not take.
+        """
+        self.model, self.fit, self._preprocessing = model, fit, preprocessing_for(model, preprocessing)
+        self.scores: Floats = np.zeros(0, np.float32)  # the network's last output (1, H, W, C)
+        self.take(frame)
+        graph = model.graph if as_read or delegate is not None else rewritten(model.graph)
+        with contextlib.nullcontext() if is_apart(graph) else _silence():
+            made, judges = None if delegate is None else gpu_delegate(delegate), as_read and delegate is None
+            self._reference = Reference(graph, threads, delegate=made, weights_cache=weights_cache, judges=judges)
+
+    @property
+    def delegation(self) -> Delegation | None:
+        """What runs on the GPU; None where nothing was meant to."""
+        return self._reference.delegation
+
+    @property
+    def unshared(self) -> str:
+        """Why it shares no packed weights although it was given a cache, in one line; else ""."""
+        return self._reference.unshared
+
+    @property
+    def renderer(self) -> str:
+        """What does the work, for tables."""
+        found, on_cpu = self.delegation, "TensorFlow Lite on the CPU"
+        return f"{found.renderer} and {on_cpu}, {found.line}" if found and found.dispatches else on_cpu
+
+    def take(self, frame: PictureFormat) -> None:
+        """Take pictures of another format from now on."""
+        self._preprocessor = preprocessor_of(self.model, frame, self.fit, self._preprocessing)
+
+    def begin_anew(self) -> None:
+        """The next picture has nothing to do with those before."""
+        self._preprocessor.begin_anew()
+
+    def follow(self, picture: Picture) -> None:
+        """A picture that the network need not see: the next one comes after it."""
+        self._preprocessor.follow(picture)
+
+    def image_to_tensor(self, picture: Picture) -> Floats:
+        """The network's input (1, H, W, 3) for a picture, which comes after the one before it; steps if quantized."""
+        return self._preprocessor.image_to_tensor(picture)
+
+    def network(self, tensor: Floats) -> Floats:
+        """The mask (H, W), or the picture (H, W, 4), on the network's own grid, 0 to 1, for its input tensor."""
+        graph = self.model.graph
+        source, result = graph.tensors[graph.inputs[0]], graph.tensors[graph.outputs[0]]
+        (output, *_) = self._reference.run(in_file_type(tensor, source))
+        self.scores = dequantized(output, result)
+        return meaning_of(self.scores, self.model.spec)
+
+    def mask_to_frame(self, mask: Floats) -> Floats:
+        """The mask (h, w), or the picture (h, w, 4), of the frame's size."""
+        return self._preprocessor.mask_to_frame(mask)
+
+    def run(self, picture: Picture) -> Floats:
+        """The frame job: a picture to the mask (h, w), or to the network's picture (h, w, 4), of its upright size."""
+        return self.mask_to_frame(self.network(self.image_to_tensor(picture)))
+
+    def close(self) -> None:
+        """As Reference.close."""
+        self._reference.close()
+
+
+def preprocessor_of(model: FrameModel, frame: PictureFormat, fit: Fit, preprocessing: Preprocessing) -> Preprocessor:
+    """NumPy's way from pictures to a model's input, as that has it in memory, and from its masks to theirs."""
+    values, size = input_values(model), model.output_size
+    return Preprocessor(frame, model.input_size, fit, values.range, preprocessing, size, values.steps)
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Keeps TensorFlow Lite's greeting, written past Python, from the terminal; what fails is raised, not written.
+
+    One at a time: of two, the later one would take nowhere for the terminal, and leave it so.
+    """
+    with _REDIRECTION:
+        if sys.stderr:  # programs without a console have none
+            sys.stderr.flush()
+        kept = os.dup(2)
+        try:
+            with open(os.devnull, "wb") as nowhere:
+                os.dup2(nowhere.fileno(), 2)
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+
+
+def meaning_of(output_bhwc: Float32Array, spec: ModelSpec | PictureSpec) -> Floats:
+    """The mask (H, W) or the picture (H, W, 4), 0 to 1, that a network's output (1, H, W, C) means."""
+    return picture_of_output(output_bhwc, spec) if isinstance(spec, PictureSpec) else mask_of(output_bhwc, spec)
+
+
+def picture_of_output(output_bhwc: Float32Array, spec: PictureSpec) -> Floats:
+    """The picture (H, W, 4), 0 to 1, of three channels or four (network_picture.py has the definition)."""
+    (low, high), values = spec.output_range, output_bhwc[0]
+    picture = np.ones((*values.shape[:2], 4), np.float32)
+    np.clip((values - np.float32(low)) * np.float32(1 / (high - low)), 0, 1, out=picture[..., : values.shape[2]])
+    return picture
+
+
+def mask_of(output_bhwc: Float32Array, spec: ModelSpec) -> Floats:
+    """The mask (H, W) that a network's output (1, H, W, C) means."""
+    values = output_bhwc[0]
+    mask: Floats = values[..., spec.channel]
+    if spec.activation == "sigmoid":
+        with np.errstate(over="ignore"):  # exp of a large number is infinite, and its inverse the 0 that is right
+            return np.asarray(1 / (1 + np.exp(-mask)), np.float32)
+    if spec.activation == "softmax":
+        powers = np.exp(values - values.max(-1, keepdims=True))
+        return np.asarray(powers[..., spec.channel] / powers.sum(-1), np.float32)
+    return mask

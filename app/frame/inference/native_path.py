@@ -1,0 +1,181 @@
+"""The CPU path in machine code of our own: a frame in RAM to its mask or picture in RAM.
+
+A frame is one native call: the picture to the planes of the network's input, the network, the mask to the frame's size.
+What the kernels of the two ends cannot do (rows too long, networks that put out pictures) NumPy does.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+
+from texelflow.gpu_delegate.base.wording import counted
+from texelflow.gpu_delegate.cpu.delegation import Delegation
+from texelflow.gpu_delegate.model.graph import Attributes, Graph, Node, Softmax, Tensor
+from texelflow.gpu_delegate.model.packing import in_file_type
+from texelflow.gpu_delegate.model.quantization import dequantized, is_quantized
+from texelflow.gpu_delegate.programs.weights_cache import WeightsCache
+from texelflow.gpu_delegate.targets.llvm.compiler import native_target
+from texelflow.gpu_delegate.targets.llvm.frame_steps import (
+    FrameKernels,
+    FrameMaskStep,
+    SamplerStep,
+    frame_table,
+    step_table,
+)
+from texelflow.gpu_delegate.targets.llvm.native_runtime import NativeNetwork
+from texelflow.gpu_delegate.targets.llvm.planes import planes_of
+
+from ...models.model_loading import FrameModel, PictureModel, input_values, preprocessing_for
+from ...picture.exposure import Exposure
+from ...picture.picture import Picture, PictureFormat, whole_rows
+from ...picture.preprocess import Fit, Floats, Preprocessing, Preprocessor, sampling
+from .cpu_path import picture_of_output, preprocessor_of
+from .native_ends import resized_mask, sampled_picture
+
+_OPS: Mapping[str, tuple[str, Attributes]] = MappingProxyType(
+    {"sigmoid": ("LOGISTIC", Attributes()), "softmax": ("SOFTMAX", Softmax())}
+)
+
+
+def with_mask(graph: Graph, activation: str) -> Graph:
+    """A network whose last output has been through the activation that its masks need; its own output stays first.
+
+    Of bytes are made the real numbers that they mean.
+    """
+    scores = graph.tensors[graph.outputs[0]]
+    ops = [("DEQUANTIZE", Attributes())] if is_quantized(scores) else []
+    ops += [_OPS[activation]] if activation in _OPS else []
+    last, number = scores.index, max(graph.dropped_below, 1 + max(graph.tensors))
+    nodes, tensors = list(graph.nodes), dict[int, Tensor]()
+    for index, (op, attributes) in enumerate(ops, number):
+        tensors[index] = Tensor(index, f"{scores.name}:{op}", scores.shape)
+        nodes.append(Node(op, (last,), (index,), attributes))
+        last = index
+    if not ops:
+        return graph
+    return replace(graph.with_changes(tuple(nodes), tensors), outputs=(*graph.outputs, last))
+
+
+class NativePath:
+    """One model for pictures of one format. Not for use from several threads at once."""
+
+    delegation: Delegation | None = None  # nothing of it runs on the GPU
+    unshared = ""  # it shares what a cache has
+
+    def __init__(
+        self,
+        model: FrameModel,
+        frame: PictureFormat,
+        fit: Fit = "stretch",
+        threads: int | None = None,
+        preprocessing: Preprocessing = "plain",
+        weights_cache: WeightsCache | None = None,
+    ) -> None:
+        """Raises UnsupportedError for a model that has no native code, DeviceError without LLVM or on an old CPU.
+
+        UsageError for what the cache does not take.
+        """
+        self.model, self.fit, self._preprocessing = model, fit, preprocessing_for(model, preprocessing)
+        activation = "none" if isinstance(model, PictureModel) else model.spec.activation
+        self._network = NativeNetwork.load(with_mask(model.graph, activation), threads, weights_cache=weights_cache)
+        self._kernels = FrameKernels(native_target())
+        self.renderer = f"{self._kernels.target.name} code on the CPU, {counted(self._network.pool.threads, 'thread')}"
+        self._input = self._planes(self._network.image.inputs[0])
+        self._tensor: Floats = self._input.transpose(1, 2, 0)[None]  # the network's input as others see it
+        self._scores: Floats | None = None
+        self.take(frame)
+
+    def take(self, frame: PictureFormat) -> None:
+        """Take pictures of another format from now on."""
+        model, size = self.model, frame.upright_size
+        there = sampling(size, model.input_size, self.fit, area=self._preprocessing == "auto")
+        sampled, mask = sampled_picture(frame, there), resized_mask(size, model.output_size, self.fit)
+        self._format = frame
+        self._numpy: Preprocessor | None = None
+        self._exposure = Exposure(frame, there.stored(frame)) if self._preprocessing == "auto" else None
+        self._sampler = self._mask = self._table = None
+        if sampled.fits:
+            values = input_values(model)
+            self._sampler = SamplerStep(sampled, values.range, self._input, self._kernels, values.steps)
+        if not isinstance(model, PictureModel) and mask.fits:
+            self._mask = FrameMaskStep(mask, self._masks()[model.spec.channel], self._kernels)
+        if self._sampler and self._mask:
+            self._table = frame_table(self._network, self._sampler, self._mask)
+
+    def begin_anew(self) -> None:
+        """The next picture has nothing to do with those before."""
+        if self._exposure:
+            self._exposure.begin_anew()
+        if self._numpy:
+            self._numpy.begin_anew()
+
+    def image_to_tensor(self, picture: Picture) -> Floats:
+        """The network's input (1, H, W, 3) for a picture, which comes after the one before it, in its own memory."""
+        if self._sampler is None:
+            return self._preprocessor.image_to_tensor(picture)
+        self._give(self._sampler, picture)
+        self._network.pool.run(step_table(self._sampler, self._network.pool.threads))
+        return self._tensor
+
+    def network(self, tensor: Floats) -> Floats:
+        """The mask (H, W), or the picture (H, W, 4), on the network's own grid, 0 to 1, for its input tensor."""
+        if tensor is not self._tensor:
+            number = self._network.image.inputs[0]
+            self._network.write(number, in_file_type(tensor, self._network.image.tensors[number].own))
+        self._network.compute()
+        self._scores = None
+        if isinstance(self.model, PictureModel):
+            return picture_of_output(self.scores, self.model.spec)
+        mask: Floats = self._masks()[self.model.spec.channel]
+        return mask.copy()
+
+    @property
+    def scores(self) -> Floats:
+        """The network's last output (1, H, W, C), read when it is asked for, before the next run."""
+        if self._scores is None:
+            number = self._network.image.outputs[0]
+            self._scores = dequantized(self._network.read(number), self._network.image.tensors[number].own)
+        return self._scores
+
+    def mask_to_frame(self, mask: Floats) -> Floats:
+        """The mask (h, w), or the picture (h, w, 4), of the frame's size."""
+        return self._preprocessor.mask_to_frame(mask)
+
+    def run(self, picture: Picture) -> Floats:
+        """The frame job: a picture to the mask (h, w), or to the network's picture (h, w, 4), of its upright size."""
+        if self._table is None or self._sampler is None or self._mask is None:
+            return self.mask_to_frame(self.network(self.image_to_tensor(picture)))
+        self._network.check_run()
+        frame_mask = np.empty(self._mask.frame_size, np.float32)
+        self._give(self._sampler, picture)
+        self._mask.into(frame_mask)
+        self._network.pool.run(self._table)
+        return frame_mask
+
+    def close(self) -> None:
+        """End its threads."""
+        self._network.close()
+
+    def _give(self, sampler: SamplerStep, picture: Picture) -> None:
+        """A picture, which must be there until it has been sampled. Raises ValueError for one of another format."""
+        planes = whole_rows(picture, self._format)
+        sampler.take(planes, self._exposure.gain(picture) if self._exposure else 1.0)
+
+    def _masks(self) -> npt.NDArray[np.float32]:
+        """The masks of all classes in memory, (C, H, W)."""
+        return self._planes(self._network.image.outputs[-1])
+
+    def _planes(self, tensor: int) -> npt.NDArray[np.float32]:
+        """The planes of an input's or output's channels in memory, (C, H, W)."""
+        stored = self._network.image.tensors[tensor]
+        return planes_of(self._network.memory(tensor), stored.shape, stored.storage)[: stored.shape.channels]
+
+    @property
+    def _preprocessor(self) -> Preprocessor:
+        """NumPy's way, made when it is first needed."""
+        if self._numpy is None:
+            self._numpy = preprocessor_of(self.model, self._format, self.fit, self._preprocessing)
+        return self._numpy

@@ -1,0 +1,21 @@
+"""How a network is to run on frames, as one value that every way to run it takes."""
+
+from dataclasses import dataclass
+
+from texelflow.gpu_delegate.plan.compile_options import COMPILE_DEFAULTS, CompileOptions
+from texelflow.gpu_delegate.programs.weights_cache import WeightsCache
+
+from ...picture.preprocess import Fit, Preprocessing
+
+
+@dataclass(frozen=True)
+class NetworkOptions:
+    """What does not depend on the machine, the model and the frames."""
+
+    compiling: CompileOptions = COMPILE_DEFAULTS  # for the GPU; the CPU keeps float32
+    fit: Fit = "stretch"
+    preprocessing: Preprocessing = "plain"
+    weights_cache: WeightsCache | None = None  # what has the same one shares weights and code
+
+
+NETWORK_DEFAULTS = NetworkOptions()

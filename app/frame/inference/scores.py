@@ -1,0 +1,42 @@
+"""Uploads the scores of a network's classes from RAM to a buffer on the device, as PHWC4, when asked for."""
+
+import numpy as np
+
+from texelflow.gpu_delegate.model.packing import Float32Array, phwc4
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.gl.opengl import BufferRange
+
+from ...picture.preprocess import ImageSize
+from ..textures.buffers import mask_buffer
+
+
+class ScoresUpload:
+    """A buffer that is made at its first use. `uploaded_bytes` counts what went up so far."""
+
+    def __init__(self, context: Context, size: ImageSize) -> None:
+        """`size` is (width, height) of the scores."""
+        self.uploaded_bytes = 0
+        self._context, self._size = context, size
+        self._buffer: BufferRange | None = None
+        self._shown: Float32Array | None = None
+
+    def shown(self, output_bhwc: Float32Array) -> BufferRange:
+        """The buffer with these scores (1, H, W, C); what it has already does not go up again. Raises DeviceError."""
+        if self._buffer is None or self._shown is not output_bhwc:
+            self._upload(np.ascontiguousarray(phwc4(output_bhwc[0])))
+            self._shown = output_bhwc
+        assert self._buffer is not None
+        return self._buffer
+
+    def _upload(self, packed: Float32Array) -> None:
+        self._buffer = self._buffer or mask_buffer(self._context, self._size, packed.nbytes, computed=False)
+        gl = self._context.gl
+        gl.glBindBuffer(opengl.COPY_WRITE_BUFFER, self._buffer.buffer)
+        gl.glBufferSubData(opengl.COPY_WRITE_BUFFER, 0, packed.nbytes, packed.ctypes.data)
+        self.uploaded_bytes += packed.nbytes
+
+    def release(self) -> None:
+        """Delete the buffer."""
+        if self._buffer:
+            self._context.gl.delete("Buffers", self._buffer.buffer)

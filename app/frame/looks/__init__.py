@@ -1,0 +1,1 @@
+"""What a picture is to look like: effects, colors, backgrounds, legends; without OpenGL."""

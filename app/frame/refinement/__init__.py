@@ -1,0 +1,1 @@
+"""A network's masks made steady and fitted to the picture's edges."""

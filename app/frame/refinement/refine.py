@@ -1,0 +1,131 @@
+"""Refines a network's masks frame by frame: steady over time, and fitted to the picture's edges.
+
+Two steps, each on or off at any time: temporal.py makes the mask steady on the network's grid, guided.py fits it to the
+colors of the frame. The result is a texture of coefficients: the mask at a pixel is dot(rgb, color) + alpha, both
+interpolated, clamped to 0..1 and softened (mask_over.glsl). Without the guided step they are (0, 0, 0, mask).
+
+A frame that the network does not see keeps the coefficients of the last one that it saw: they are of colors, so that
+the edge still follows the picture.
+
+With a delay of one frame the previous frame is shown, and its mask is computed from the masks before and after it.
+Where the network saw that frame, the next one decides uncertain pixels; where it did not, the mask is interpolated
+between its neighbors, if the newest frame has one.
+"""
+
+from dataclasses import dataclass
+
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.glsl.shader import ParameterValue
+
+from ...picture.preprocess import Fit
+from ..inference.frame_segmenter import DrawableMask
+from ..textures.offscreen_target import OffscreenTarget
+from .guided import GuidedFilter
+from .temporal import CELL, TemporalBlend
+
+MOST_DELAY = 1  # frames
+
+
+@dataclass(frozen=True)
+class Refinement:
+    """What is done to masks: fitted to the picture's edges, smoothed over time by 0 to 1, delayed by frames."""
+
+    edges: bool = True
+    smooth: float = 0.5
+    delay: int = 0
+
+    @property
+    def least(self) -> float:
+        """The least weight of a new mask."""
+        return (1 - min(max(self.smooth, 0.0), 1.0)) ** 3
+
+
+class Refiner:
+    """Refines the masks of one segmenter. `refinement` may be replaced between any two frames.
+
+    `age` is that of the frame that the coefficients are for, among those which its textures keep.
+    """
+
+    def __init__(
+        self, context: Context, segmenter: DrawableMask, fit: Fit, refinement: Refinement = Refinement()
+    ) -> None:
+        """Raises DeviceError if the shaders do not compile."""
+        self.refinement = refinement
+        self.age = 0
+        self._gl, self._segmenter = context.gl, segmenter
+        self._blend = TemporalBlend(context, segmenter.layout)
+        self._guided = GuidedFilter(context, segmenter.frame, segmenter.layout.size, fit)
+        self._mask = self._shown = self._blend.steady
+        self._fitted = False  # whether what is shown was fitted to edges
+        self._frames = 0  # since the last reset
+        self._unseen = 0  # frames since the last one that the network saw
+
+    def run(self, fresh: bool = True, age: int | None = None) -> None:
+        """Refine the mask of the frame that was uploaded last; `fresh` says whether the network has seen that one.
+
+        With an `age` of 1 the frame before it is the one to be shown; by default the refinement's delay says so.
+        Raises ValueError for a delay by more frames than their textures keep.
+        """
+        wanted, kept = self.refinement, self._segmenter.frame.kept
+        delay = wanted.delay if age is None else age
+        if not 0 <= delay <= min(MOST_DELAY, kept - 1):
+            raise ValueError(f"no delay of {delay} frames: {kept} are kept")
+        first, self.age = self._frames == 0, min(delay, self._frames)
+        least = 1.0 if first else wanted.least
+        mask = self._next_mask(fresh or first, least)
+        if mask or wanted.edges != self._fitted:
+            self._mask, self._fitted = mask or self._mask, wanted.edges
+            self._shown = self._guided.run(self._mask, self.age, least) if wanted.edges else self._mask
+        self._frames += 1
+
+    def catch_up(self) -> None:
+        """Show the frame that was uploaded last itself, as no other one comes after it: by masks up to its own."""
+        wanted = self.refinement
+        self.age, self._mask, self._fitted = 0, self._blend.steady, wanted.edges
+        self._shown = self._guided.run(self._mask, 0, wanted.least) if wanted.edges else self._mask
+
+    def refit(self) -> None:
+        """Show the same mask of the same frame with or without the fit to edges, as the refinement is now."""
+        if self.refinement.edges != self._fitted:
+            self._fitted = self.refinement.edges
+            self._shown = self._guided.run(self._mask, self.age, 1.0) if self._fitted else self._mask
+
+    def _next_mask(self, fresh: bool, least: float) -> OffscreenTarget | None:
+        """The mask of the frame that is shown; None where nothing newer than the last one is known."""
+        tensor, unseen = self._segmenter.mask, self._unseen
+        self._unseen = 0 if fresh else unseen + 1
+        if self.age == 0:
+            return self._blend.blend(tensor, least) if fresh else None
+        if not fresh:
+            return None if unseen else self._blend.steady
+        seen_later = self._blend.hindsight(tensor, least, passed=unseen / (unseen + 1))
+        self._blend.blend(tensor, least)
+        return seen_later
+
+    def rest(self) -> None:
+        """Nobody needs the mask of the frame that was uploaded last; the next one is the first again."""
+        self.age = 0
+        self.reset()
+
+    def defines(self) -> dict[str, ParameterValue]:
+        """The parameters of mask_over.glsl."""
+        return {"REFINED": 1, "CELL": CELL, "FILTERED": int(self._gl.float_linear)}
+
+    @property
+    def texture(self) -> int:
+        """OpenGL's name of the texture of coefficients."""
+        return self._shown.texture
+
+    def bind(self, unit: int) -> None:
+        """Bind the coefficients to a texture unit."""
+        self._gl.bind_texture(unit, opengl.TEXTURE_2D, self.texture)
+
+    def reset(self) -> None:
+        """Forget previous masks: after a cut, a seek, or when a source is back."""
+        self._frames = 0
+
+    def release(self) -> None:
+        """Free all that was made here."""
+        self._blend.release()
+        self._guided.release()

@@ -1,0 +1,1 @@
+"""A frame's way as an ordered list of stages, and what each of them takes."""

@@ -1,0 +1,94 @@
+"""The frame job in machine code against the one in TensorFlow Lite, and what of it NumPy does."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.helpers.picture_formats import PLANAR, noise
+from tests.model_files.model_builder import ModelBuilder
+from texelflow.app.frame.inference.backends import CpuChoice
+from texelflow.app.frame.inference.cpu_engine import AnyCpuPath, open_cpu_path
+from texelflow.app.frame.inference.cpu_path import CpuPath
+from texelflow.app.frame.inference.native_path import NativePath
+from texelflow.app.models.model_loading import FrameModel, PictureModel, SegmentationModel
+from texelflow.app.models.spec import ModelSpec, PictureSpec
+from texelflow.app.picture.picture import Orientation, Picture, rgba_format
+from texelflow.gpu_delegate.base.errors import UnsupportedError
+from texelflow.gpu_delegate.reading.reader import read_model
+
+TURNED = replace(PLANAR, size=(38, 50), orientation=Orientation(True, False, True))
+
+
+def segmenting(activation: str, classes: int) -> SegmentationModel:
+    """From pictures of 26x18 to scores of 13x9."""
+    m, rng = ModelBuilder(), np.random.default_rng(classes)
+    x, weights = m.input((1, 18, 26, 3)), m.constant(rng.normal(0, 1, (classes, 3, 3, 3)))
+    inputs = [x, weights, m.constant(rng.normal(0, 1, classes))]
+    m.output(m.op("CONV_2D", inputs, (1, 9, 13, classes), padding="SAME", stride=(2, 2)))
+    spec = ModelSpec((-1.0, 1.0), activation, classes - 1)
+    return SegmentationModel(activation, read_model(m.build()), spec, (26, 18), (13, 9))
+
+
+def assert_alike(found: AnyCpuPath, wanted: AnyCpuPath, picture: Picture) -> None:
+    """The whole job, and its parts one by one."""
+    mask = wanted.run(picture)
+    np.testing.assert_allclose(found.run(picture), mask, rtol=0, atol=1e-4)
+    tensor = found.image_to_tensor(picture)
+    np.testing.assert_allclose(tensor, wanted.image_to_tensor(picture), rtol=0, atol=1e-5)
+    parts = found.mask_to_frame(found.network(tensor))
+    np.testing.assert_allclose(parts, mask, rtol=0, atol=1e-4)
+    np.testing.assert_array_equal(found.network(np.array(tensor)), found.network(tensor))
+    wanted.network(np.array(tensor))
+    np.testing.assert_allclose(found.scores, wanted.scores, rtol=1e-4, atol=1e-4)
+    assert found.scores is found.scores
+
+
+@pytest.mark.parametrize(("activation", "classes"), [("none", 1), ("sigmoid", 2), ("softmax", 6)])
+def test_masks_are_those_of_tensorflow_lite(activation: str, classes: int) -> None:
+    model = segmenting(activation, classes)
+    found = NativePath(model, rgba_format((64, 48)), threads=2)
+    assert_alike(found, CpuPath(model, rgba_format((64, 48))), noise(rgba_format((64, 48))))
+    for form in (TURNED, rgba_format((9000, 2))):  # the second one's rows are too long for the kernel
+        found.take(form)
+        assert_alike(found, CpuPath(model, form), noise(form))
+    found.close()
+
+
+def test_pictures_that_follow_each_other_become_as_light() -> None:
+    model = segmenting("none", 1)
+    found, wanted = (path(model, TURNED, "crop", preprocessing="auto") for path in (NativePath, CpuPath))
+    first = noise(TURNED)
+    for shade in (4, 3, 2, 1):
+        picture = Picture(TURNED, tuple(plane // np.uint8(shade) for plane in first.planes))
+        np.testing.assert_allclose(found.run(picture), wanted.run(picture), rtol=0, atol=1e-4)
+    for path in (found, wanted):
+        path.begin_anew()
+    np.testing.assert_allclose(found.run(first), wanted.run(first), rtol=0, atol=1e-4)
+
+
+def test_a_networks_picture_is_shown_as_the_other_way_shows_it() -> None:
+    graph = segmenting("none", 3).graph
+    model: FrameModel = PictureModel("picture", graph, PictureSpec((0.0, 1.0), (-1.0, 1.0)), (26, 18), (13, 9))
+    form = rgba_format((31, 20))
+    found, wanted = (open_cpu_path(model, form, choice) for choice in (CpuChoice("native", 1), CpuChoice("tflite")))
+    assert_alike(found, wanted, noise(form))
+    assert (found.renderer.partition(" ")[2], wanted.renderer) == (
+        "code on the CPU, 1 thread", "TensorFlow Lite on the CPU",
+    )  # fmt: skip
+
+
+def test_pictures_of_another_format_are_not_read() -> None:
+    path = NativePath(segmenting("none", 1), rgba_format((64, 48)), threads=1)
+    with pytest.raises(ValueError, match="instead of"):
+        path.run(noise(rgba_format((64, 47))))
+
+
+def test_models_without_native_code_go_to_tensorflow_lite() -> None:
+    m = ModelBuilder()
+    x = m.input((1, 8, 8, 3))
+    m.output(m.cpu_op(x))
+    model = replace(segmenting("none", 3), graph=read_model(m.build()), input_size=(8, 8), output_size=(8, 8))
+    with pytest.raises(UnsupportedError):
+        open_cpu_path(model, rgba_format((8, 8)), CpuChoice("native"))
+    assert isinstance(open_cpu_path(model, rgba_format((8, 8)), CpuChoice()), CpuPath)

@@ -1,16 +1,29 @@
 """Several cases go in, one model of all of them comes out, with its inputs, and with what its outputs are judged by."""
 
 from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 import numpy as np
 
-from .op_case import CaseArray, OpCase, joined_graph
+from ..model.graph import Graph
+from .op_case import CaseArray, joined_graph
+
+
+class Case(Protocol):
+    """A small graph with random constants and inputs: an OpCase, or several ops."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def tolerance(self) -> float: ...
+    def graph(self, seed: int = 0) -> Graph: ...
+    def inputs(self, graph: Graph, seed: int = 1) -> list[CaseArray]: ...
 
 
 class CaseGroup:
     """Cases side by side in one graph, so that whatever runs it is begun once for all of them."""
 
-    def __init__(self, cases: Sequence[OpCase], seed: int = 0) -> None:
+    def __init__(self, cases: Sequence[Case], seed: int = 0) -> None:
         """`seed` gives their constants."""
         self.cases = tuple(cases)
         self.graphs = tuple(case.graph(seed) for case in cases)

@@ -1,6 +1,7 @@
 """The name of an op that finds places or looks values up goes in, its cases come out, with indices in range."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from ..model.graph import Axis, Reduce, Shape
@@ -42,6 +43,15 @@ def _extrema(op: str) -> Iterator[OpCase]:
     for shape, axis in [*rows, ((7, 13), 1), ((7, 5), 0), ((13,), 0), ((1, 1, 1, 1001), 3)]:
         out = (*shape[:axis], *shape[axis + 1 :])
         yield case_of(op, f"{size_text(shape)} along {axis}", [shape], out, Reduce((axis,), keep_dims=False))
+    equal: tuple[tuple[Shape, tuple[int, ...], str], ...] = (
+        ((3, 4, 6, 5), (0, 1, 2, 3), "int32"), ((1, 5, 7, 13), (0, 1, 2, 3), "int64"), ((2, 4, 6, 1), (3,), "int32"),
+        ((1, 1001), (1,), "int64"), ((3, 300, 17), (0, 1, 2), "int32"), ((1, 500, 13), (1,), "int32"),
+    )  # fmt: skip
+    for shape, axes, dtype in equal:
+        for axis in axes:
+            out, what = (*shape[:axis], *shape[axis + 1 :]), f"{size_text(shape)} along {axis}, many equal"
+            made = case_of(op, what, [shape], out, Reduce((axis,), keep_dims=False), whole=True)
+            yield replace(made, example=replace(made.example, out_dtype=dtype))
 
 
 def _gathered(op: str) -> Iterator[OpCase]:

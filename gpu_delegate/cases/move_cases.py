@@ -41,17 +41,26 @@ def _pads(op: str) -> _Rows:
     rows += [((3, 4, 5, c), ((0, 0), (0, 0), (0, 0), sides)) for c in CHANNELS for sides in ((4, 4), (0, 3), (1, 2))]
     rows += [((2, 3, 4, 5), ((1, 0), (0, 2), (1, 1), (2, 1))), ((7, 5, 3), ((0, 1), (2, 2), (0, 0)))]
     rows += [((3, 5), ((1, 0), (0, 2))), ((5,), ((2, 3),)), (LARGE, around)]
-    value = 2.5 if op == "PADV2" else 0.0
-    for shape, amounts in rows:
-        what = f"{size_text(shape)} by {', '.join(f'{a}+{b}' for a, b in amounts)}"
+    for c in (1, 3, 5, 8, 13):
+        rows += [((1, 4, 5, c), ((0, 0), (1, 2), (0, 1), (0, 0)))]
+        rows += [((1, 3, 5, c), ((0, 0), (0, 0), (0, 0), sides)) for sides in ((0, 3), (4, 4), (1, 2), (8, 0))]
+    filled = [(shape, amounts, 2.5 if op == "PADV2" else 0.0) for shape, amounts in rows]
+    if op == "PADV2":
+        filled += [((1, 4, 5, 3), ((0, 0), (1, 2), (0, 1), (2, 3)), -7.0)]
+        filled += [((1, 4, 5, 8), ((0, 0), (1, 0), (0, 0), (4, 1)), 2.5)]
+    for shape, amounts, value in filled:
+        what = f"{size_text(shape)} by {', '.join(f'{a}+{b}' for a, b in amounts)}" + f" of {value:g}" * (value != 0)
         yield _moved(op, what, [shape], _grown(shape, amounts), Pad(amounts, value))
 
 
 def _mirrors(op: str) -> _Rows:
     rows: list[tuple[Shape, _Amounts]] = [(shape, ((0, 0), (3, 2), (1, 4), (0, 0))) for shape in MAPS]
     rows += [((2, 3, 4, 5), ((1, 0), (2, 2), (0, 3), (4, 1))), ((7, 5), ((6, 1), (0, 4))), (LARGE, rows[0][1])]
+    rows += [((1, 4, 5, 5), rows[0][1])]
     for symmetric in (False, True):
-        for shape, amounts in rows:
+        # a pad as wide as the map, which reflecting cannot make
+        whole = ((1, 3, 4, 5), ((0, 1), (3, 3), (4, 1), (2, 5)))
+        for shape, amounts in (*rows, *[whole] * symmetric):
             what = f"{'symmetric' if symmetric else 'reflect'} {size_text(shape)}"
             yield _moved(op, what, [shape], _grown(shape, amounts), MirrorPad(amounts, symmetric))
 
@@ -68,10 +77,15 @@ def _concatenations(op: str) -> _Rows:
         *((axis, [(*_BIG[:axis], size, *_BIG[axis + 1 :]) for size in (2, 3, 4)]) for axis in (0, 1, 2)),
     ]
     rows += [(1, [(7, 5), (7, 3)]), (0, [(5,), (3,)]), (2, [(3, 7, 5), (3, 7, 4)]), (3, [LARGE, LARGE])]
-    rows += [(1, [(1, 1, 5, 3)] * 17)]
+    rows += [(1, [(1, 1, 5, 3)] * 17), (3, [(1, 4, 5, 4)] * 18), (1, [(1, 1 + k % 3) for k in range(40)])]
+    rows += [(3, [(1, 4, 5, c) for c in parts]) for parts in ((3, 5), (4, 8, 1), (8, 4), (13, 3), (1,) * 5)]
+    rows += [(axis, [(*(2, 3, 4, 5)[:axis], n, *(2, 3, 4, 5)[axis + 1 :]) for n in (2, 3)]) for axis in (0, 1, 2)]
+    rows += [(1, [(1, 7, 3), (1, 4, 3)]), (1, [(1, 7), (1, 6)])]
     for axis, shapes in rows:
         what = f"{' + '.join(map(size_text, shapes[:5]))}{f' and {len(shapes) - 5} more' * (len(shapes) > 5)}"
         yield _moved(op, f"along {axis} {what}", shapes, _joined_shape(shapes, axis), Concatenation(axis=axis))
+    both: list[Shape] = [(1, 3, 4, 5), (1, 3, 4, 3)]
+    yield _moved(op, "and a constant", both[:1], _joined_shape(both, 3), Concatenation(axis=3), both[1:])
 
 
 def _packs(op: str) -> _Rows:
@@ -79,10 +93,12 @@ def _packs(op: str) -> _Rows:
         for axis in range(len(shape) + 1):
             out = (*shape[:axis], 3, *shape[axis:])
             yield _moved(op, f"3 of {size_text(shape)} along {axis}", [shape] * 3, out, Axis(axis))
+    for axis, out in enumerate(((2, 4, 5), (4, 2, 5), (4, 5, 2))):
+        yield _moved(op, f"2 of 4x5 along {axis}", [(4, 5)] * 2, out, Axis(axis))
 
 
 def _unpacks(op: str) -> _Rows:
-    for shape in ((3, 5, 7, 4), (1, 5, 4, 13), (7, 5), (3, 5, 3)):
+    for shape in ((3, 5, 7, 4), (1, 5, 4, 13), (2, 4, 5, 3), (7, 5), (3, 5, 3)):
         for axis, count in enumerate(shape):
             part = (*shape[:axis], *shape[axis + 1 :])
             yield _moved(op, f"{size_text(shape)} along {axis}", [shape], part, Axis(axis), others=[part] * (count - 1))
@@ -90,12 +106,14 @@ def _unpacks(op: str) -> _Rows:
 
 def _splits(op: str) -> _Rows:
     rows: list[tuple[Shape, int, tuple[int, ...]]] = [
-        ((1, 5, 7, 6), 3, (3, 3)), ((3, 5, 7, 16), 3, (8, 8)), ((3, 6, 5, 8), 1, (2, 2, 2)), ((1, 4, 6, 13), 2, (3, 3)),
+        ((1, 5, 7, 6), 3, (3, 3)), ((1, 4, 5, 6), 3, (3, 3)), ((1, 6, 5, 8), 1, (2, 2, 2)),
+        ((3, 5, 7, 16), 3, (8, 8)), ((3, 6, 5, 8), 1, (2, 2, 2)), ((1, 4, 6, 13), 2, (3, 3)),
         ((4, 3, 5, 5), 0, (2, 2)), ((3, 7, 10), 2, (5, 5)), ((7, 3), 1, (1, 1, 1)), ((1, 61, 67, 36), 3, (12,) * 3),
     ]  # fmt: skip
     if op == "SPLIT_V":
         rows += [
             ((1, 5, 7, 13), 3, (4, 8, 1)), ((3, 5, 7, 13), 3, (1, 3, 9)), ((3, 7, 5, 4), 1, (2, 5)),
+            ((1, 4, 5, 13), 3, (4, 8, 1)),
             ((3, 5, 7, 3), 2, (1, 4, 2)), ((3, 4, 5, 1), 0, (1, 2)),
         ]  # fmt: skip
     for shape, axis, sizes in rows:
@@ -117,6 +135,8 @@ def _slices(op: str) -> _Rows:
         )
     rows += [
         ((3, 5, 7, 16), StridedSlice((1, 0, 0, 4), (2, 5, 7, 8), (1,) * 4)),
+        ((2, 7, 9, 13), StridedSlice((1, 2, 0, 3), (1, 4, 9, 7), (1,) * 4)),
+        ((1, 5, 7, 16), StridedSlice((0, 0, 0, 4), (1, 5, 7, 8), (1,) * 4)),
         ((7, 9), StridedSlice((2, 3), (4, 5), (1, 1))),
         ((13,), StridedSlice((5,), (7,), (1,))),
         ((3, 7, 5), StridedSlice((1, 2, 3), (1, 4, 2), (1, 1, 1))),
@@ -125,6 +145,8 @@ def _slices(op: str) -> _Rows:
     if op == "STRIDED_SLICE":
         rows += [
             ((3, 9, 11, 5), StridedSlice((0, 1, 2, 0), (2, 3, 5, 3), (2, 3, 2, 2))),
+            ((1, 9, 11, 5), StridedSlice((0, 1, 2, 0), (1, 3, 5, 3), (1, 3, 2, 2))),
+            ((1, 5, 7, 5), StridedSlice((0, 4, 6, 4), (1, 4, 4, 5), (1, -1, -2, -1))),
             ((3, 5, 7, 5), StridedSlice((2, 4, 6, 4), (3, 5, 4, 5), (-1, -1, -2, -1))),
             ((1, 5, 7, 13), StridedSlice((0, 4, 0, 12), (1, 5, 7, 4), (1, -1, 1, -3))),
             ((7, 5), StridedSlice((6, 0), (4, 3), (-2, 2))),
@@ -140,7 +162,8 @@ def _reverses(op: str) -> _Rows:
         yield _moved(op, f"{size_text(shape)} channels", [shape], shape, Axes((3,)))
     for axis in (0, 1, 2):
         yield _moved(op, f"{size_text(_BIG)} along {axis}", [_BIG], _BIG, Axes((axis,)))
-    yield _moved(op, "7x5 along 0", [(7, 5)], (7, 5), Axes((0,)))
+    for shape, axis in (((7, 5), 0), ((1, 4, 5, 3), 2), ((1, 4, 5, 13), 3)):
+        yield _moved(op, f"{size_text(shape)} along {axis}", [shape], shape, Axes((axis,)))
 
 
 def _reshapes(op: str) -> _Rows:
@@ -149,14 +172,18 @@ def _reshapes(op: str) -> _Rows:
             *((shape, (shape[0] * 7, shape[3], 5)) for shape in MAPS), ((1, 30), (1, 2, 3, 5)), ((12,), (3, 4)),
             ((1, 4, 6, 8), (1, 6, 2, 16)), ((3, 4, 5, 5), (5, 3, 4, 5)), ((1, 1, 1, 13), (13,)),
             ((1, 61, 67, 37), (61, 1, 37, 67)), ((3, 6, 10), (1, 5, 9, 4)),
+            ((1, 2, 3, 5), (1, 30)), ((1, 4, 6, 3), (1, 8, 3, 3)), ((1, 4, 6, 8), (1, 96, 2)),
+            ((1, 6, 10), (1, 5, 3, 4)), ((2, 3, 4, 5), (4, 5, 3, 2)), ((1, 1, 1, 13), (1, 13)),
+            ((1, 16, 16, 2), (1, 512, 1)),
+            ((1, 8, 8, 32), (1, 128, 16)),
         ),
         "SQUEEZE": (
             *(((batch, 1, 7, channels), (batch, 7, channels)) for batch, _, _, channels in MAPS),
-            ((1, 1, 5, 3), (5, 3)), ((1, 1, 1, 13), (13,)), ((1, 5, 1, 4), (5, 4)),
+            ((1, 1, 5, 3), (5, 3)), ((1, 1, 5, 3), (1, 5, 3)), ((1, 1, 1, 13), (13,)), ((1, 5, 1, 4), (5, 4)),
         ),
         "EXPAND_DIMS": (
             *(((batch, 7, channels), (batch, 1, 7, channels)) for batch, _, _, channels in MAPS),
-            ((5, 3), (1, 5, 3)), ((13,), (13, 1)), ((7, 5), (7, 1, 5)), ((3, 5, 4), (3, 5, 4, 1)),
+            ((5, 3), (1, 5, 3)), ((4, 5), (4, 1, 5)), ((13,), (13, 1)), ((7, 5), (7, 1, 5)), ((3, 5, 4), (3, 5, 4, 1)),
         ),
     }[op]  # fmt: skip
     for source, target in pairs:
@@ -173,6 +200,7 @@ def _sizes(op: str) -> _Rows:
 def _transposes(op: str) -> _Rows:
     orders: tuple[Shape, ...] = ((0, 2, 1, 3), (0, 3, 1, 2), (0, 2, 3, 1), (3, 2, 1, 0), (1, 0, 2, 3))
     rows: list[tuple[Shape, Shape]] = [((3, 5, 7, channels), order) for channels in CHANNELS for order in orders]
+    rows += [((2, 3, 4, 5), order) for order in orders]
     rows += [(LARGE, (0, 3, 1, 2)), (LARGE, (0, 2, 1, 3)), ((1, 5, 7, 13), (0, 2, 1, 3))]
     for shape, order in [*rows, ((5, 13), (1, 0)), ((3, 7, 5), (2, 0, 1)), ((3, 7, 4), (0, 2, 1))]:
         out = tuple(shape[k] for k in order)
@@ -181,6 +209,7 @@ def _transposes(op: str) -> _Rows:
 
 def _tiles(op: str) -> _Rows:
     rows = [*((shape, (1, 2, 3, 1)) for shape in MAPS), *(((1, 3, 5, c), (2, 1, 1, 3)) for c in CHANNELS)]
+    rows += [((1, 3, 4, 5), (1, 2, 3, 1)), ((1, 3, 4, 5), (2, 1, 1, 3)), ((1, 3, 4, 8), (1, 1, 2, 3))]
     for shape, repeats in [*rows, ((5,), (3,)), ((7, 3), (1, 4)), ((3, 5, 4), (2, 1, 2)), (LARGE, (1, 1, 1, 2))]:
         out = tuple(size * times for size, times in zip(shape, repeats, strict=True))
         yield _moved(op, f"{size_text(shape)} {','.join(map(str, repeats))}", [shape], out, Repeat(tuple(repeats)))
@@ -192,6 +221,8 @@ def _broadcasts(op: str) -> _Rows:
         ((1, 5, 7, 1), (3, 5, 7, 13)),
         ((5,), (3, 4, 5)),
         ((4, 1), (3, 4, 5)),
+        ((1, 1, 5), (3, 4, 5)),
+        ((1,), (3, 4, 5)),
         ((1,), (7, 5)),
         ((1, 1, 5), (3, 7, 5)),
     ]
@@ -200,13 +231,18 @@ def _broadcasts(op: str) -> _Rows:
 
 
 def _gathers(op: str) -> _Rows:
-    """By constant positions: as many as there are, in another order."""
+    """By constant positions: as many as there are, in another order, or one of them."""
     for shape in (*MAPS, LARGE):
         yield _moved(op, f"{size_text(shape)} along 3", [shape], shape, Axis(3), [(shape[3],)])
     for axis in (0, 1, 2):
         yield _moved(op, f"{size_text(_BIG)} along {axis}", [_BIG], _BIG, Axis(axis), [(_BIG[axis],)])
     for shape, axis in (((7, 5), 0), ((7, 5), 1), ((13,), 0), ((3, 7, 5), 1)):
         yield _moved(op, f"{size_text(shape)} along {axis}", [shape], shape, Axis(axis), [(shape[axis],)])
+    shape = (2, 3, 4, 5)
+    for axis in range(4):
+        out = (*shape[:axis], axis + 1, *shape[axis + 1 :])
+        what = f"{axis + 1} of {size_text(shape)} along {axis}"
+        yield _moved(op, what, [shape], out, Axis(axis), [(axis + 1,)])
 
 
 def _blocks(op: str) -> _Rows:
@@ -216,6 +252,11 @@ def _blocks(op: str) -> _Rows:
             wide, deep = (batch, 3 * block, 5 * block, channels), (batch, 3, 5, channels * block * block)
             source, target = (wide, deep) if op == "SPACE_TO_DEPTH" else (deep, wide)
             yield _moved(op, f"{size_text(source)} to {size_text(target)}", [source], target)
+    for block, channels in ((2, 1), (2, 3), (2, 4), (3, 5)) if op == "SPACE_TO_DEPTH" else ((4, 13), (2, 20)):
+        small = (2, 3) if op == "SPACE_TO_DEPTH" else (3, 5)
+        wide, deep = (1, small[0] * block, small[1] * block, channels), (1, *small, channels * block * block)
+        source, target = (wide, deep) if op == "SPACE_TO_DEPTH" else (deep, wide)
+        yield _moved(op, f"{size_text(source)} to {size_text(target)}", [source], target)
     wide, deep = (1, 122, 134, 9), (1, 61, 67, 36)
     source, target = (wide, deep) if op == "SPACE_TO_DEPTH" else (deep, wide)
     yield _moved(op, f"{size_text(source)} to {size_text(target)}", [source], target)
@@ -233,6 +274,11 @@ def _batches(op: str) -> _Rows:
             source, target = (small, many) if op == "SPACE_TO_BATCH_ND" else (many, small)
             attributes = SpaceToBatch(block, padding) if op == "SPACE_TO_BATCH_ND" else BatchToSpace(block, padding)
             yield _moved(op, f"{size_text(source)} to {size_text(target)}", [source], target, attributes)
+    few, many = (2, 3, 5, 5), (12, 2, 3, 5)
+    if op == "SPACE_TO_BATCH_ND":
+        yield _moved(op, "around a map", [few], many, SpaceToBatch((2, 3), Padding(0, 1, 2, 2)))
+    else:
+        yield _moved(op, "out of a map", [many], few, BatchToSpace((2, 3), Padding(1, 0, 2, 2)))
 
 
 MOVE_CASES: Mapping[str, Callable[[str], _Rows]] = MappingProxyType(

@@ -34,6 +34,7 @@ class OpCase:
     high: float = 2.0
     tolerance: float = 1e-5  # of the largest magnitude in an output, or of 1 if that is more
     like_constants: bool = False  # whether constants come from the same range as inputs
+    whole: bool = False  # whether these are whole numbers, of which many are equal
 
     @property
     def name(self) -> str:
@@ -58,13 +59,14 @@ class OpCase:
         if tensor.data is None or tensor.dtype != "float32":
             return tensor
         data = self.low + (tensor.data.astype(np.float64) + 1) / 2 * (self.high - self.low)
-        return replace(tensor, data=data.astype(np.float32))
+        return replace(tensor, data=(np.rint(data) if self.whole else data).astype(np.float32))
 
     def _drawn(self, tensor: Tensor, rng: np.random.Generator) -> CaseArray:
         if tensor.dtype == "bool":
             return rng.integers(0, 2, tensor.shape).astype(np.bool_)
         if tensor.dtype.startswith("float"):
-            return rng.uniform(self.low, self.high, tensor.shape).astype(tensor.dtype)
+            drawn = rng.uniform(self.low, self.high, tensor.shape)
+            return np.asarray(np.rint(drawn) if self.whole else drawn, tensor.dtype)
         limits = np.iinfo(tensor.dtype)
         if tensor.quantization is not None:
             return rng.integers(limits.min, limits.max + 1, tensor.shape).astype(tensor.dtype)

@@ -24,8 +24,8 @@ from rich.progress import track
 from tests.fuzz.children import in_child
 from tests.fuzz.models import noise
 from tests.fuzz.reduction import reduced
+from tests.generators.profiles import random_graph
 from tests.generators.random_graphs import described
-from tests.generators.random_steps import random_graph
 from tests.helpers.checked_graphs import RUNS, CheckedGraph, first_difference, ways_of
 from tests.model_files.model_builder import Array, ModelBuilder
 from tests.quantized.quantizer import Scheme, quantized_twin
@@ -49,7 +49,7 @@ def made(seed: int, kind: str) -> tuple[bytes, Sequence[Sequence[Array]]]:
 
     TensorFlow Lite ends its process for such a scale, which a tensor has that was zero on all samples.
     """
-    graph = random_graph(seed, continuous=kind != "no")
+    graph = random_graph(seed, "any" if kind == "no" else "quantized")
     if kind == "no":
         return graph.build(), [graph.values(run) for run in range(RUNS)]
     samples = [graph.values(run) for run in range(SAMPLES)]
@@ -113,7 +113,7 @@ def keep(seed: int, kind: str, text: str) -> str:
 
 def small_failure(seed: int, kind: str, context: Context) -> ModelBuilder:
     """The smallest graph that still fails of one that does; of a quantized one its float twin as it is."""
-    graph = random_graph(seed, continuous=kind != "no")
+    graph = random_graph(seed, "any" if kind == "no" else "quantized")
     if kind != "no":
         return graph
 

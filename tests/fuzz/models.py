@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from tests.fuzz import model_mutations
 from tests.fuzz.refusals import check_line
-from tests.generators.random_networks import random_network
-from tests.generators.random_steps import random_graph
+from tests.generators.profiles import random_graph
 from tests.gpu_delegate.reading.test_opaque import ORIGINAL, WRITTEN
 from tests.gpu_delegate.reading.test_sparsity import BLOCKS, model, sparse_array
 from tests.model_files.model_builder import selfie_like
@@ -28,7 +27,7 @@ OPAQUE = (*WRITTEN, *ORIGINAL)
 
 def small_models() -> Sequence[bytes]:
     """Models of a few kilobytes with most of the ops, some of them quantized."""
-    networks = [random_network(seed).build() for seed in (3, 9, 14)]
+    networks = [random_graph(seed, "segmentation").build() for seed in (3, 9, 14)]
     return [selfie_like(1, size=(32, 16)), *networks, sparse_model(), *quantized_models()]
 
 
@@ -37,7 +36,7 @@ def quantized_models() -> Sequence[bytes]:
     """Twins of small networks in int8 and uint8, between floats and alone, and one with bytes for weights alone."""
     made = []
     for seed, scheme in enumerate((Scheme(), Scheme("uint8", False), Scheme(border="float32"))):
-        sketch = random_graph(seed, continuous=True)
+        sketch = random_graph(seed, "quantized")
         made.append(quantized_twin(sketch, [sketch.values(0)], scheme))
     ops = model_of(
         ("conv 3x3 strided relu6", "softmax", "mean", "resize bilinear", "arg max", "concatenation"), (1, 7, 9, 5)

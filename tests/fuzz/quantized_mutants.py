@@ -18,7 +18,7 @@ from typing import Any
 import flatbuffers
 import numpy as np
 
-from tests.generators.random_steps import random_graph
+from tests.generators.profiles import random_graph
 from tests.quantized.quantizer import Scheme, quantized_twin
 from tests.quantized.single_ops import HIGH, LOW, SINGLE_OPS, model_of
 from texelflow.gpu_delegate.base.errors import TexelflowError
@@ -138,7 +138,7 @@ def single_op(op: str, dtype: str, number: int, per_channel: bool) -> bytes:
 @lru_cache(maxsize=64)
 def _graph(seed: int, dtype: str) -> bytes:
     """b"" for a graph that TensorFlow Lite does not run."""
-    sketch = random_graph(seed, continuous=True)
+    sketch = random_graph(seed, "quantized")
     try:
         return quantized_twin(sketch, [sketch.values(0)], Scheme(dtype, seed % 3 > 0))
     except (ValueError, RuntimeError):

@@ -1,9 +1,6 @@
-"""A seed goes in, a small model of any ops comes out: branches, diamonds, several inputs and outputs, ranks 0 to 4.
+"""A random graph that grows op by op: its profile, what it knows of its tensors, and how chance picks among them.
 
-STEPS of random_steps.py says how a graph grows by an op. One without a step comes from its rows in the table of
-op cases, whose inputs are then tensors of the graph: a new op comes in with its first row. What is not continuous (an
-integer cut off, a comparison, the place of a maximum) is computed of values alone that GPU and CPU have alike to the
-last bit: of inputs, integers, and of what is moved.
+A seed and a profile of profiles.py give a graph; steps in map_steps.py, move_steps.py and value_steps.py add ops to it.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,24 +10,40 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tests.model_files.model_builder import Array
-from tests.model_files.sketch import OpCase, Shape, Sketch
-from tests.tables.move_cases import ints, reshaped, sliced
-from tests.tables.op_cases import CASES
+from tests.model_files.moves import ints, reshaped, sliced
+from tests.model_files.sketch import GraphCase, Shape, Size, Sketch
+from tests.tables.graph_cases import RUN
 from texelflow.gpu_delegate.ops.registry import OPS
 
 Item = TypeVar("Item")
-CHANNELS = (1, 2, 3, 4, 5, 7, 8, 9, 13, 16)
-SIDES = (1, 2, 3, 4, 5, 6, 7, 9)
-MOST_OPS = 30
 MOST_VALUES = 3000  # of a tensor that further ops read
 MOST_INPUTS = 8
-MOST_INTEGER = 1 << 20
-LARGEST = 20.0
+FUSED = ("NONE", "NONE", "NONE", "RELU", "RELU6", "RELU_N1_TO_1")
 _NOT_CONTINUOUS = """SIGN FAKE_QUANT CEIL FLOOR ROUND FLOOR_DIV FLOOR_MOD ATAN2 CAST ARG_MAX ARG_MIN TOPK_V2
     L2_NORMALIZATION EQUAL NOT_EQUAL GREATER GREATER_EQUAL LESS LESS_EQUAL ONE_HOT GATHER_ND EMBEDDING_LOOKUP
     SCATTER_ND POW DIV"""
 NOT_CONTINUOUS = frozenset(_NOT_CONTINUOUS.split())
-Step = Callable[["RandomGraph"], "int | None"]
+Step = Callable[["RandomGraph"], "int | None"]  # the same of tensors that it picks; None where none fits
+MapStep = Callable[["RandomGraph", int], int]  # adds ops to a graph that read a tensor; gives what they make
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What graphs of a kind grow by, at which sizes, and what they leave out."""
+
+    grow: "Callable[[RandomGraph], None]"
+    channels: Sequence[int]
+    sides: Sequence[int]
+    kernels: Sequence[Size]
+    large_sides: Sequence[int] = ()
+    steps: tuple[tuple[int, MapStep], ...] = ()  # with how likely each is, compared with the others; () for all ops
+    keeps_batch: bool = True  # so that any two maps can be resized to each other
+    strides_within_windows: bool = False  # XNNPACK pads others in a way of its own
+    strides_dilated: bool = True  # whether windows that are dilated may have strides, too
+    custom_ops: bool = True  # that TensorFlow Lite alone lacks
+    most_weights: int = 1 << 40  # of one op
+    needs_constants: bool = False  # by which a delegate finds the file of a model
+    continuous: bool = False  # nothing that jumps where its inputs differ by little: bytes differ by a step
 
 
 @dataclass(frozen=True)
@@ -43,36 +56,17 @@ class Drawn:
 
 
 class RandomGraph(Sketch):
-    """Grows op by op; each reads what was made last, or anything that was made before, or a new input."""
+    """A graph that grows. What it knows of its tensors is for steps, which keep values about one."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, profile: Profile, batch: int = 1) -> None:
         super().__init__(seed)
-        self.seed = seed
-        self.batch = self.pick((1, 1, 1, 2, 3))
-        self.made: list[int] = []
+        self.seed, self.profile, self.batch = seed, profile, batch
+        self.made: list[int] = []  # tensors that a step may read
         self.exact: set[int] = set()  # tensors that GPU and CPU have alike
         self.most: dict[int, float] = {}  # estimates of the largest magnitude
-        self.drawn: dict[int, Drawn] = {}
-        self._case: OpCase | None = None
-
-    def grow(self, steps: Sequence[tuple[str, Step | None]], count: int) -> None:
-        """By ops of these names until there are so many; without a step, as rows of the table have them."""
-        for _ in range(self.pick((1, 1, 2, 3))):
-            self.fresh("float32", self.pick((1, 2, 3, 4, 4, 4, 4)))
-        tries = 0
-        while len(self.ops) < count and tries < 4 * count:
-            tries += 1
-            name, step = self.pick(steps)
-            found = step(self) if step else self.from_table(name)
-            if found is not None:
-                self.keep(found)
-        if not self.ops:
-            self.keep(self.unary("TANH", self.value()))
-        read = {tensor for op in self.ops for tensor in op.inputs}
-        written = [tensor for op in self.ops for tensor in op.outputs if tensor in self.made]
-        ends = [tensor for tensor in written if tensor not in read]
-        others = [self.pick(written) for _ in range(self.pick((0, 0, 1, 2)))]
-        self.output(*dict.fromkeys([*(ends or written[-1:]), *others]))
+        self.drawn: dict[int, Drawn] = {}  # of inputs
+        self.inner_outputs: list[int] = []  # values that are read and outputs as well
+        self._case: GraphCase | None = None
 
     def values(self, seed: int) -> list[Array]:
         """Inputs of the graph."""
@@ -93,6 +87,10 @@ class RandomGraph(Sketch):
     def chance(self, probability: float) -> bool:
         return bool(self.rng.random() < probability)
 
+    def below(self, limit: int) -> int:
+        """1 to limit - 1."""
+        return int(self.rng.integers(1, limit))
+
     def random(self, *shape: int) -> int:
         """Weights that keep values about as large as they were."""
         fan_in = float(np.prod(shape[1:] if shape and shape[0] > 1 else shape[1:3])) if len(shape) > 1 else 3.0
@@ -110,6 +108,17 @@ class RandomGraph(Sketch):
     def total(self, tensor: int) -> int:
         """How many values it has."""
         return int(np.prod(self.shape(tensor), dtype=np.int64))
+
+    def free_axes(self, x: int) -> tuple[int, ...]:
+        """Dimensions of a tensor that a step may change."""
+        return tuple(range(int(self.profile.keeps_batch), len(self.shape(x))))
+
+    def remember(self, tensor: int, most: float) -> int:
+        """A map that later steps may read, as large as it is known to be, or as this."""
+        self.most.setdefault(tensor, most)
+        if len(self.shape(tensor)) == 4:
+            self.made.append(tensor)
+        return tensor
 
     def keep(self, tensor: int) -> None:
         """A tensor that later ops may read; a large one is cut first."""
@@ -134,8 +143,15 @@ class RandomGraph(Sketch):
 
     def some_shape(self, rank: int) -> Shape:
         if rank == 4:
-            return (self.batch, self.pick(SIDES), self.pick(SIDES), self.pick(CHANNELS))
-        return tuple(self.pick(SIDES) for _ in range(rank - 1)) + ((self.pick(CHANNELS),) if rank else ())
+            return (
+                self.batch,
+                self.pick(self.profile.sides),
+                self.pick(self.profile.sides),
+                self.pick(self.profile.channels),
+            )
+        return tuple(self.pick(self.profile.sides) for _ in range(rank - 1)) + (
+            (self.pick(self.profile.channels),) if rank else ()
+        )
 
     def fresh(self, dtype: str = "float32", rank: int = 4, shape: Shape | None = None, low: float = -2.0) -> int:
         """A new input; every other of floats has whole numbers, of which many are equal."""
@@ -195,11 +211,11 @@ class RandomGraph(Sketch):
             return self.note(self.constant(drawn > 0 if dtype == "bool" else drawn, dtype), 9.0, exact=True)
         return self.fresh(dtype, shape=part)
 
-    # Rows of the table ----------------------------------------------------------------------------------------------
+    # Graphs of the table ----------------------------------------------------------------------------------------------
 
     def from_table(self, name: str) -> int | None:
-        """A row of an op, whose inputs are tensors of this graph, reshaped and bounded as it needs them."""
-        rows = [case for case in CASES if case.op == name and not case.refused and case.tolerance <= 1e-5]
+        """A graph of the table, whose inputs are tensors of this one, reshaped and bounded as it needs them."""
+        rows = [case for case in RUN if case.op == name and case.tolerance <= 1e-5]
         if not rows:
             return None
         self._case = self.pick(rows)
@@ -215,7 +231,7 @@ class RandomGraph(Sketch):
         return outputs[0]
 
     def input(self, shape: Shape, dtype: str = "float32") -> int:
-        """While a row is drawn, what it asks for: often something that is there."""
+        """While a graph of the table is drawn, what it asks for: often something that is there."""
         case = self._case
         if case is None:
             return super().input(shape, dtype)
@@ -235,7 +251,7 @@ class RandomGraph(Sketch):
 
 
 def _takes_floats_alone(op: str) -> bool:
-    """Whether what is not the same to the last bit may go into a row of an op."""
+    """Whether what is not the same to the last bit may go into a graph about an op."""
     file = OPS[op].file
     types = () if file is None else (*file.dtypes, *file.first_dtypes, *file.out_dtypes)
     return op not in NOT_CONTINUOUS and set(types) == {"float32"}

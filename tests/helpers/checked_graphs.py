@@ -11,7 +11,7 @@ from types import MappingProxyType
 import numpy as np
 
 import texelflow
-from tests.generators.random_networks import random_device
+from tests.generators.random_devices import random_device
 from tests.helpers.engine import run
 from tests.helpers.native import native_networks
 from tests.model_files.model_builder import Array

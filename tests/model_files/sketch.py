@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import tflite
 
 from tests.model_files.model_builder import CUSTOM_TRANSPOSE, ModelBuilder
+from texelflow.gpu_delegate.cases.op_case import CaseArray
+from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.reading.reader import read_model
 
 Size = tuple[int, int]  # (h, w)
 Shape = tuple[int, ...]
@@ -142,12 +144,12 @@ def slid(
 
 
 @dataclass(frozen=True)
-class OpCase:
-    """One row. `draw` adds the ops to a sketch and returns the output (or outputs)."""
+class GraphCase:
+    """A small model of several ops, or of one whose operands lie in an unusual way: what ops make of each other."""
 
-    op: str
+    op: str  # that it is about, or what several have in common
     what: str
-    draw: Callable[..., int | tuple[int, ...]]  # with a Sketch
+    draw: Callable[..., int | tuple[int, ...]]  # adds the ops to a Sketch; gives the output, or outputs
     tolerance: float = 1e-5  # of the largest magnitude in the output, or of 1 if that is more
     low: float = -2.0  # of the random inputs
     high: float = 2.0
@@ -164,7 +166,14 @@ class OpCase:
         sketch.output(*(outputs if isinstance(outputs, tuple) else (outputs,)))
         return sketch.build()
 
-    def inputs(self, shapes: Sequence[Shape], seed: int = 1) -> list[npt.NDArray[np.float32]]:
-        """Random input tensors."""
+    def graph(self, seed: int = 0) -> Graph:
+        """What the model holds."""
+        return read_model(self.model(seed))
+
+    def inputs(self, graph: Graph, seed: int = 1) -> list[CaseArray]:
+        """Random values of the inputs of its graph."""
         rng = np.random.default_rng(seed)
-        return [rng.uniform(self.low, self.high, shape).astype(np.float32) for shape in shapes]
+        drawn = (
+            (rng.uniform(self.low, self.high, t.shape), t.dtype) for t in map(graph.tensors.__getitem__, graph.inputs)
+        )
+        return [values.astype(dtype) for values, dtype in drawn]

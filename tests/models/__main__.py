@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tests.fuzz.children import in_child
-from tests.generators.cliff_networks import cliff_network
+from tests.generators.profiles import random_graph
 from tests.models.delegated import DELEGATE_COLUMNS, MOST_ERROR, delegate_row, is_delegated_right, measure_delegated
 from tests.models.measure import ROUND_S, Target, measure
 from tests.models.planned import PLANNED_COLUMNS, is_planned_right, measure_planned, planned_rows
@@ -71,7 +71,7 @@ def drawn_targets(count: int) -> Iterator[Target]:
     NETWORK_FOLDER.mkdir(parents=True, exist_ok=True)
     for seed in range(count):
         path = NETWORK_FOLDER / f"cliff-{seed}.tflite"
-        path.write_bytes(cliff_network(seed).build())
+        path.write_bytes(random_graph(seed, "repeated").build())
         yield Target(path.stem, path)
 
 

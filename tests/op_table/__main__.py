@@ -7,12 +7,13 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from types import MappingProxyType
 
 from tests.helpers.engine import DEVICES, run
 from tests.helpers.native import native_networks
 from texelflow.gpu_delegate.cases.case_group import CaseGroup
-from texelflow.gpu_delegate.cases.op_case import CaseArray
+from texelflow.gpu_delegate.cases.op_case import CaseArray, OpCase
 from texelflow.gpu_delegate.cases.table import cases_of
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.ops.registry import OPS, SUPPORTED_OPS
@@ -28,9 +29,35 @@ def on_own_kernels(group: CaseGroup) -> Reference:
     return Reference(group.graph, keep_all_tensors=True)
 
 
+@cache
 def ops_on_gpu() -> tuple[str, ...]:
     """Those that have a kernel, or that passes say by others that have; custom ones TensorFlow Lite has not."""
     return tuple(op for op in SUPPORTED_OPS if cases_of(op) and unsupported_reason(op) is None and not is_custom(op))
+
+
+@cache
+def chosen(op: str) -> tuple[OpCase, ...]:
+    """Of an op's cases the fewest, in their order, that have between them all that any has: see `_traits`."""
+    found, seen = list[OpCase](), set[object]()
+    for case in cases_of(op):
+        traits = _traits(case)
+        if not traits <= seen:
+            found.append(case)
+            seen |= traits
+    return tuple(found)
+
+
+def _traits(case: OpCase) -> set[object]:
+    """Options, types, numbers of inputs and of constants; whether lanes are left empty, whether maps are several."""
+    example = case.example
+    shape = (*example.shapes, *example.constants)[0]
+    return {
+        example.attributes,
+        (example.dtype, example.out_dtype, case.whole),
+        (len(example.shapes), len(example.constants)),
+        ("channels", shape[-1] if shape[-1:] in {(1,), (4,)} else shape[-1:] and shape[-1] % 4 > 0),
+        ("maps", len(shape), len(shape) == 4 and shape[0] > 1),
+    }
 
 
 def is_custom(op: str) -> bool:
@@ -67,15 +94,14 @@ def ways(
     context: Context, group: CaseGroup
 ) -> Iterator[tuple[str, Callable[[Sequence[CaseArray]], Sequence[CaseArray]]]]:
     """A group's model in every way of computing it, one after the other."""
-    for way, (device, fuse) in _GL_WAYS.items():
+    for way, (device, fuse) in GL_WAYS.items():
         with Program(context, compile_graph(group.graph, DEVICES[device], CompileOptions(fuse=fuse))) as program:
             yield way, lambda values, program=program: run(program, values)  # type: ignore[misc]
-    yield "native", native_networks({0: group.graph})[0].run
+    for fuse in (True, False):
+        yield "native" if fuse else "native unfused", native_networks({0: group.graph}, fuse=fuse)[0].run
 
 
-_GL_WAYS = MappingProxyType(
-    {"software": ("software", True), "hardware": ("hardware", True), "unfused": ("software", False)}
-)
+GL_WAYS = MappingProxyType({**{name: (name, True) for name in DEVICES}, "unfused": ("software", False)})
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.generators.random_networks import random_network
+from tests.generators.profiles import random_graph
 from tests.model_files.faulty_models import CLEAN, FAULTS, Draw, Faulty, five_channels, picture, swished
 from tests.model_files.sketch import Sketch
 from texelflow.app.advice.advice import Advice, advise
@@ -124,7 +124,7 @@ def test_where_is_told_by_the_numbers_of_the_file() -> None:
 @settings(max_examples=6, deadline=None)
 def test_advice_on_any_network_is_sound(device: Device, seed: int) -> None:
     """It names what there is, and no change makes anything worse."""
-    graph = read_model(random_network(seed).build())
+    graph = read_model(random_graph(seed, "segmentation").build())
     for each in advise(compiled(graph, device), RATES, lambda changed: compiled(changed, device)):
         assert set(each.operators) <= set(range(len(graph.nodes)))
         assert set(each.tensors) <= graph.tensors.keys()

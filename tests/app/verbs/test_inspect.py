@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.generators.random_networks import random_network
+from tests.generators.profiles import random_graph
 from tests.model_files.faulty_models import FAULTS, Draw, Faulty, picture
 from tests.model_files.model_builder import ModelBuilder, selfie_like
 from tests.model_files.sketch import Sketch
@@ -408,7 +408,7 @@ def test_a_view_needs_no_kernel() -> None:
 
 def test_no_move_of_a_network_is_forgotten() -> None:
     for seed in (3, 10, 30, 47):
-        compiled = compile_graph(read_model(random_network(seed).build()), SOFTWARE)
+        compiled = compile_graph(read_model(random_graph(seed, "segmentation").build()), SOFTWARE)
         moving = {node.index for node in compiled.source.nodes if OPS[node.op].role in ("movement", "scatter")}
         assert moving <= {line.operator for line in moves_of(compiled)}
         for line in moves_of(compiled):

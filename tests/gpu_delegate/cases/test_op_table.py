@@ -1,7 +1,9 @@
 """The table of cases of every op against TensorFlow Lite, on the GPU and as this CPU's code: a part of it."""
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,14 +12,15 @@ from hypothesis import strategies as st
 
 from tests.helpers.engine import DEVICES, run
 from tests.helpers.native import native_networks
-from tests.op_table.__main__ import is_custom, on_own_kernels, ops_on_gpu
-from tests.tables.op_vectors import VECTORS, vector_graph
+from tests.op_table.__main__ import GL_WAYS, chosen, is_custom, on_own_kernels, ops_on_gpu
 from texelflow.gpu_delegate.cases.case_group import CaseGroup
-from texelflow.gpu_delegate.cases.op_case import BATCHES, CHANNELS, OpCase, joined_graph
+from texelflow.gpu_delegate.cases.op_case import BATCHES, CHANNELS, CaseArray, OpCase, joined_graph
 from texelflow.gpu_delegate.cases.table import cases_of
 from texelflow.gpu_delegate.cpu.reference import Reference
+from texelflow.gpu_delegate.model.graph import Graph, Node
 from texelflow.gpu_delegate.model.quantization import has_quantized
 from texelflow.gpu_delegate.ops.registry import OPS, SUPPORTED_OPS
+from texelflow.gpu_delegate.plan.compile_options import CompileOptions
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.reading.writer import write_model
 from texelflow.gpu_delegate.targets.gl.context import Context
@@ -25,15 +28,8 @@ from texelflow.gpu_delegate.targets.gl.runtime import Program
 from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
 
 SEEDS = st.integers(0, 2**31)
+WAYS = (*GL_WAYS, "native")
 CASES = tuple(case for op in SUPPORTED_OPS for case in cases_of(op))
-
-
-def chosen(op: str) -> Iterator[OpCase]:
-    """The example of the op's record, and one of the others; of all ops together, every size."""
-    example, *others = cases_of(op)
-    yield example
-    if others:
-        yield others[zlib.crc32(op.encode()) % len(others)]
 
 
 def groups(cases: Iterable[OpCase]) -> list[CaseGroup]:
@@ -44,40 +40,44 @@ def groups(cases: Iterable[OpCase]) -> list[CaseGroup]:
     return [CaseGroup(part) for part in parts.values()]
 
 
-@pytest.fixture(scope="module")
-def both() -> list[CaseGroup]:
-    """All that are chosen."""
-    return groups(case for op in ops_on_gpu() for case in chosen(op))
+def in_turn(way: str) -> Iterator[OpCase]:
+    """What this way computes of what is chosen of each op: ways take turns, and the first case is for two."""
+    for op in ops_on_gpu():
+        first = zlib.crc32(op.encode())
+        for number, case in enumerate(chosen(op)):
+            if WAYS[(first + number) % len(WAYS)] == way or (number == 0 and way == "software"):
+                yield case
 
 
-def test_the_gpu_computes_what_tensorflow_lite_does(context: Context, both: list[CaseGroup]) -> None:
-    for group in both:
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_computes_what_tensorflow_lite_does(context: Context, way: str) -> None:
+    for group in groups(in_turn(way)):
         reference = on_own_kernels(group)
-        with Program(context, compile_graph(group.graph, DEVICES["software"])) as program:
-            check_seeds(group, reference, program)
+        if way == "native":
+            check_seeds(group, reference, native_networks({0: group.graph})[0].run)
+            continue
+        device, fuse = GL_WAYS[way]
+        with Program(context, compile_graph(group.graph, DEVICES[device], CompileOptions(fuse=fuse))) as program:
+            check_seeds(group, reference, partial(run, program))
 
 
-def check_seeds(group: CaseGroup, reference: Reference, program: Program) -> None:
+def check_seeds(
+    group: CaseGroup, reference: Reference, computed: Callable[[list[CaseArray]], Sequence[CaseArray]]
+) -> None:
     @settings(max_examples=3)
     @given(seed=SEEDS)
     def agrees(seed: int) -> None:
         inputs = group.inputs(seed)
-        assert group.differing(run(program, inputs), reference.run(inputs)) == {}
+        assert group.differing(computed(inputs), reference.run(inputs)) == {}
 
     agrees()
 
 
-def test_the_cpus_own_code_does_too() -> None:
-    """Of ops that the original's vectors are not about, which tests/gpu_delegate/targets/llvm/test_native_ops.py
-    runs.
-    """
-    elsewhere = {node.op for case in VECTORS for node in vector_graph(case).nodes}
-    ops = [op for op in ops_on_gpu() if op not in elsewhere]
-    assert len(ops) > 20
-    for group in groups(case for op in ops for case in list(chosen(op))[-1:]):
-        inputs = group.inputs(0)
-        found = native_networks({0: group.graph})[0].run(inputs)
-        assert group.differing(found, on_own_kernels(group).run(inputs)) == {}
+def test_what_is_chosen_has_every_option_of_every_op() -> None:
+    for op in SUPPORTED_OPS:
+        assert {case.example.attributes for case in chosen(op)} == {case.example.attributes for case in cases_of(op)}
+    assert all({*in_turn(way)} for way in WAYS)
+    assert {case for way in WAYS for case in in_turn(way)} == {case for op in ops_on_gpu() for case in chosen(op)}
 
 
 def test_every_op_is_computed_or_known_before_or_unknown_to_tensorflow_lite() -> None:
@@ -85,15 +85,15 @@ def test_every_op_is_computed_or_known_before_or_unknown_to_tensorflow_lite() ->
     assert left == {op for op in left if OPS[op].role == "folded" or is_custom(op)}
 
 
-def test_a_wrong_output_is_named(both: list[CaseGroup]) -> None:
-    group, _ = both
+def test_a_wrong_output_is_named() -> None:
+    group = CaseGroup(cases_of("MEAN"))
     wanted = on_own_kernels(group).run(group.inputs(0))
     found = [values if k != 5 else np.flip(values) for k, values in enumerate(wanted)]
     assert len(group.differing(found, wanted)) == 1
 
 
 def test_every_case_is_a_valid_model() -> None:
-    """The reader, which verifies shapes and types, takes all as they are written."""
+    """The reader, which verifies shapes and types, takes all as they are written, and makes the same of them."""
     for op in SUPPORTED_OPS:
         cases = cases_of(op)
         graph = joined_graph([case.graph() for case in cases])
@@ -101,11 +101,23 @@ def test_every_case_is_a_valid_model() -> None:
         assert not read.opaque, op
         file = OPS[op].file
         assert file
-        assert [node.op for node in read.nodes].count(file.builtin or op) >= len(cases) * (op != "DENSIFY"), op
+        wanted, found = said(graph, op), said(read, file.builtin or op)
+        assert op == "DENSIFY" or wanted - found == Counter(), op
+
+
+def said(graph: Graph, op: str) -> Counter[str]:
+    """Of the nodes of this op: options, with floats as a file holds them, and types and shapes of the outputs."""
+
+    def texts(node: Node) -> Iterator[str]:
+        for name, value in vars(node.attributes).items():
+            yield f"{name} {np.float32(value) if isinstance(value, float) else value}"
+        yield from (f"{graph.tensors[i].dtype} {graph.tensors[i].shape}" for i in node.outputs)
+
+    return Counter(", ".join(texts(node)) for node in graph.nodes if node.op == op)
 
 
 def test_names_are_unique() -> None:
-    assert len({case.name for case in CASES}) == len(CASES) > 2000
+    assert len({case.name for case in CASES}) == len(CASES) > 3700
 
 
 @pytest.mark.parametrize("op", ["RELU", "ADD", "CONV_2D", "MAX_POOL_2D", "SOFTMAX", "CONCATENATION", "TRANSPOSE"])

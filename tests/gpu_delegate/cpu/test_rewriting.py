@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.generators.random_networks import random_network
+from tests.generators.profiles import random_graph
 from tests.model_files.model_builder import selfie_like
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.cpu.rewriting import rewritten
@@ -29,7 +29,7 @@ def assert_the_same(graph: Graph) -> Graph:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_random_networks(seed: int) -> None:
-    assert_the_same(read_model(random_network(seed).build()))
+    assert_the_same(read_model(random_graph(seed, "segmentation").build()))
 
 
 @pytest.mark.parametrize("changes", [{}, {"size": (96, 64)}, {"global_pool": "MEAN", "fused": True, "half": False}])
@@ -48,7 +48,7 @@ def test_selfie_has_less_to_do(selfie_model: Path) -> None:
 
 
 def test_what_is_not_plain_floats_stays() -> None:
-    graph = read_model(random_network(3).build())
+    graph = read_model(random_graph(3, "segmentation").build())
     written = graph.tensors[graph.nodes[0].outputs[0]]
     quantized = graph.with_changes(new_tensors={written.index: replace(written, dtype="int8")})
     assert rewritten(quantized) is quantized

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.generators.random_partial import random_partial
+from tests.generators.profiles import random_graph
 from tests.gpu_delegate.targets.gl.test_random_networks import asked_for
 from tests.helpers.delegated import MOST_ERROR, inferred, interpreter_of, random_inputs
 from tests.model_files.altered_models import altered_models, is_sound
@@ -135,7 +135,7 @@ def test_quantized_models_that_differ_in_one_scale_or_weight(scheme: str) -> Non
 @pytest.mark.parametrize("seed", asked_for(QUICK))
 def test_one_change_of_a_random_network(seed: int) -> None:
     """Three changes each, of those that the reader takes; TensorFlow Lite may refuse them."""
-    model, rng = random_partial(seed).build(), np.random.default_rng(seed)
+    model, rng = random_graph(seed, "partial").build(), np.random.default_rng(seed)
     changed = [each for each in altered_models(model) if is_sound(model, each.data)]
     for place in rng.permutation(len(changed))[:3]:
         altered = changed[place]

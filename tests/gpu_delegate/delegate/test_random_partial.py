@@ -5,7 +5,7 @@ TEXELFLOW_NETWORKS=FIRST:COUNT tries other networks: `make delegate` has 500.
 
 import pytest
 
-from tests.generators.random_partial import random_partial
+from tests.generators.profiles import random_graph
 from tests.gpu_delegate.targets.gl.test_random_networks import asked_for
 from tests.helpers.delegated import check_delegated
 
@@ -21,4 +21,4 @@ QUICK = (
 @pytest.mark.parametrize("seed", asked_for(QUICK))
 def test_outputs_are_those_of_the_cpu_and_the_cut_is_tensorflow_lites(seed: int) -> None:
     """One network of four is of two maps at once."""
-    check_delegated(random_partial(seed, 1 + seed % 4 // 3).build(), seed)
+    check_delegated(random_graph(seed, "partial", 1 + seed % 4 // 3).build(), seed)

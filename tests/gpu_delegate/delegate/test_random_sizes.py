@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.generators.random_partial import random_partial
+from tests.generators.profiles import random_graph
 from tests.gpu_delegate.targets.gl.test_random_networks import asked_for
 from tests.helpers.delegated import MOST_ERROR, AnyValues, inferred, interpreter_of, random_inputs
 from tests.models.measure import error_of
@@ -42,7 +42,7 @@ def at_size(interpreter: Any, shape: list[int], rng: np.random.Generator) -> lis
 @pytest.mark.gl
 @pytest.mark.parametrize("seed", asked_for(QUICK))
 def test_outputs_are_those_of_the_cpu_or_the_size_is_refused(seed: int) -> None:
-    model, rng = random_partial(seed).build(), np.random.default_rng(seed)
+    model, rng = random_graph(seed, "partial").build(), np.random.default_rng(seed)
     plain = interpreter_of(model, xnnpack=False)
     with GpuDelegate(model=model, min_nodes_per_partition=1, strict=True, quiet=True) as delegate:
         made = interpreter_of(model, delegate, xnnpack=seed % 2 == 0)

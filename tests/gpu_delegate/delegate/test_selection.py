@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.generators.random_networks import random_network
+from tests.generators.profiles import random_graph
 from tests.model_files.sketch import Sketch
 from texelflow.gpu_delegate.delegate.selection import (
     COSTS_MORE,
@@ -57,7 +57,7 @@ def nodes_of(found: CompiledPartitions) -> list[tuple[int, ...]]:
 
 
 def test_a_model_that_is_one_partition_always_pays() -> None:
-    for graph in (chain("RELU", side=1, channels=1), read_model(random_network(1).build())):
+    for graph in (chain("RELU", side=1, channels=1), read_model(random_graph(1, "segmentation").build())):
         assert not delegated(graph, selection(DEAR)).reasons
 
 
@@ -171,7 +171,7 @@ def test_constants_do_not_count_as_nodes() -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_end_is_a_fixed_point_and_the_same_each_time(seed: int) -> None:
-    graph = left_out(random_network(seed), 0.15, seed)
+    graph = left_out(random_graph(seed, "segmentation"), 0.15, seed)
     for select in (selection(SOFTWARE_RATES), selection(FREE, 2), selection(DEAR, 3, 2)):
         found = delegated(graph, select)
         assert not select(found)

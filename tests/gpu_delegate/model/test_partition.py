@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.generators.random_networks import random_network
+from tests.generators.profiles import random_graph
 from tests.helpers.slow_partitioner import slow_claim, slow_partitions
 from tests.model_files.graphs import GraphBuilder
 from tests.model_files.model_builder import ModelBuilder, selfie_like
@@ -229,7 +229,7 @@ def test_what_fails_as_a_whole_is_a_reason_of_all(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("seed", [1, 5, 12])
 def test_partitions_compute_what_the_whole_computes(context: Context, seed: int) -> None:
     """Some operators are left out; every partition gets its inputs from TensorFlow Lite and gives what that gives."""
-    network = random_network(seed)
+    network = random_graph(seed, "segmentation")
     graph = read_model(network.build())
     found = find_refusals(graph, device_of(context))
     ordinary = [number for number in range(len(graph.nodes)) if number not in found.constants]

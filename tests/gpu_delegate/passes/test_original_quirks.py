@@ -14,8 +14,8 @@ import pytest
 from tests.helpers.engine import DEVICES, on_cpu, run
 from tests.helpers.native import native_networks
 from tests.model_files.model_builder import ModelBuilder
+from tests.model_files.moves import cut, gathered, ints, joined, padded, reshaped, transposed
 from tests.model_files.sketch import Sketch
-from tests.tables.move_cases import cut, gathered, ints, joined, padded, reshaped, transposed
 from tests.tables.op_vectors import VECTORS, vector_graph
 from texelflow.gpu_delegate.device.device import SOFTWARE
 from texelflow.gpu_delegate.model.graph import Conv2D, Graph, Padding, Pool2D

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from tests.generators.cliff_networks import cliff_network
+from tests.generators.profiles import random_graph
 from tests.helpers.counted_work import CountedKernel, counted
 from tests.model_files.sketch import Size, Sketch
 from texelflow.app.models.catalogue import CATALOGUE, fetch
@@ -32,7 +32,7 @@ def check(graph: Graph, family: str) -> None:
 def test_random_networks_cost_no_more_fused(first: int) -> None:
     """In software, and on one family of GPUs after the other."""
     for seed, gpu in zip(range(first, first + 20), itertools.cycle(GPUS), strict=False):
-        graph = read_model(cliff_network(seed).build())
+        graph = read_model(random_graph(seed, "repeated").build())
         check(graph, "software")
         check(graph, gpu)
 
@@ -77,7 +77,7 @@ def test_no_map_is_reduced_twice(family: str) -> None:
 def test_repeated_work_is_counted() -> None:
     """What every work-group computes in front of its kernel, as many times as there are groups."""
     once, repeated = (
-        counted(read_model(cliff_network(126).build()), SOFTWARE.with_tuning(prologue_loads=loads), True)
+        counted(read_model(random_graph(126, "repeated").build()), SOFTWARE.with_tuning(prologue_loads=loads), True)
         for loads in (SOFTWARE.tuning.prologue_loads, 1 << 40)
     )
     assert len(repeated) <= len(once)
@@ -86,4 +86,4 @@ def test_repeated_work_is_counted() -> None:
 
 def test_threads_share_no_loop_of_a_single_slice() -> None:
     """A window of one channel and convolutions of few behind it: four threads a pixel would do the work of one."""
-    check(read_model(cliff_network(150).build()), "nvidia")
+    check(read_model(random_graph(150, "repeated").build()), "nvidia")

@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 
 from tests.helpers.engine import DEVICES, on_gpu
-from tests.model_files.sketch import OpCase, Sketch
-from tests.tables.move_cases import MOVE_CASES, ints, mirrored, reshaped, sliced, transposed
+from tests.model_files.moves import ints, mirrored, reshaped, sliced, transposed
+from tests.model_files.sketch import GraphCase, Sketch
+from tests.op_table.__main__ import chosen
+from tests.tables.move_graphs import MOVE_GRAPHS
 from texelflow.gpu_delegate.device.device import HARDWARE, SOFTWARE
 from texelflow.gpu_delegate.model.layout import Precision
+from texelflow.gpu_delegate.ops.registry import OPS, SUPPORTED_OPS
 from texelflow.gpu_delegate.plan.compile_options import CompileOptions
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.targets.gl.context import Context
@@ -82,9 +85,10 @@ def hidden_names(source: str) -> set[str]:
 
 @pytest.mark.parametrize("fuse", [True, False], ids=["fused", "unfused"])
 def test_no_name_hides_another(fuse: bool) -> None:
-    cases = (*MOVE_CASES, OpCase("chain", "of mirrors", chain(mirror, 3)), OpCase("chain", "of folds", chain(fold, 5)))
-    for case in cases:
-        graph = read_model(case.model())
+    chains = (("of mirrors", chain(mirror, 3)), ("of folds", chain(fold, 5)))
+    moves = (case for op in SUPPORTED_OPS if OPS[op].role == "movement" for case in chosen(op))
+    for case in (*moves, *MOVE_GRAPHS, *(GraphCase("chain", *each) for each in chains)):
+        graph = case.graph()
         for device in DEVICES.values():
             for kernel in compile_graph(graph, device, CompileOptions(fuse=fuse)).kernels:
                 assert not hidden_names(kernel.source), case.name

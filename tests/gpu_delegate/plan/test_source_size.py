@@ -7,11 +7,13 @@ import pytest
 from tests.helpers.engine import on_cpu, on_gpu, worst
 from tests.model_files.model_builder import SELFIE, selfie_like
 from tests.model_files.sketch import Sketch
-from tests.tables.op_cases import CASES
+from tests.tables.graph_cases import RUN
+from texelflow.gpu_delegate.cases.table import cases_of
 from texelflow.gpu_delegate.device.device import HARDWARE, SOFTWARE, Device
 from texelflow.gpu_delegate.device.tile import Tile
 from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.model.layout import PHWC4
+from texelflow.gpu_delegate.ops.registry import OPS, SUPPORTED_OPS
 from texelflow.gpu_delegate.passes.pipeline import run_passes
 from texelflow.gpu_delegate.plan.body import Body
 from texelflow.gpu_delegate.plan.compile_options import CompileOptions
@@ -50,11 +52,11 @@ def bodies_of(graph: Graph, device: Device) -> tuple[Body, ...]:
 
 @pytest.mark.parametrize("device", [SOFTWARE, HARDWARE], ids=["software", "hardware"])
 def test_estimates_are_near_the_real_length(device: Device) -> None:
-    models = [selfie_like(0, SELFIE), selfie_like(0), bottlenecks(48), bottlenecks(144, 5)]
-    models += [case.model() for case in CASES if not case.refused][::9]
+    models = (selfie_like(0, SELFIE), selfie_like(0), bottlenecks(48), bottlenecks(144, 5))
+    of_floats = (op for op in SUPPORTED_OPS if OPS[op].example.dtype == OPS[op].example.out_dtype == "float32")
+    cases = [case for op in of_floats for case in cases_of(op)][::60]
     checked = 0
-    for model in models:
-        graph = read_model(model)
+    for graph in (*map(read_model, models), *(case.graph() for case in (*cases, *RUN[::9]))):
         for body in bodies_of(graph, device):
             storages = dict.fromkeys(body.graph.tensors, PHWC4)
             for tile in dict.fromkeys(tiles_of(body)):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from tests.generators.random_networks import random_network
+from tests.generators.profiles import random_graph
 from tests.helpers.engine import on_cpu, on_gpu, worst
 from tests.model_files.sketch import Sketch
 from texelflow.gpu_delegate.device.device import HARDWARE, SOFTWARE, Device
@@ -205,7 +205,7 @@ def batch_mean(side: int) -> bytes:
 def test_turns_are_those_of_the_text(first: int) -> None:
     """Or more, where what is counted as a loop is written out."""
     for seed in range(first, first + 20):
-        graph, _ = rewrite_graph(read_model(random_network(seed, batch=2).build()), True)
+        graph, _ = rewrite_graph(read_model(random_graph(seed, "segmentation", batch=2).build()), True)
         lower(CheckedTurns, graph, SOFTWARE, CompileOptions())
 
 

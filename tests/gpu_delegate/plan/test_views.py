@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.generators.random_moves import random_moves
+from tests.generators.profiles import random_graph
 from tests.gpu_delegate.plan.memory.test_offsets import collisions
 from tests.gpu_delegate.plan.test_hazards import check_barriers
 from tests.gpu_delegate.targets.gl.test_random_networks import asked_for, check_limits, choices
@@ -79,7 +79,7 @@ def check_places(compiled: CompiledGraph) -> None:
 
 @pytest.mark.parametrize("seed", asked_for(range(12)))
 def test_plans_with_views(seed: int) -> None:
-    graph = read_model(random_moves(seed, 1 + seed % 5 // 4).build())
+    graph = read_model(random_graph(seed, "moves", 1 + seed % 5 // 4).build())
     precision: Precision = "fp16" if seed % 3 == 0 else "fp32"
     for number, (device, fuse) in enumerate(choices(seed).values()):
         alignment = (16, 64, 256)[(seed + number) % 3]

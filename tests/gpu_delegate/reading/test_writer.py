@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import tflite
 
-from tests.generators.random_networks import random_network
+from tests.generators.profiles import random_graph
 from tests.helpers.original_file import run_original
 from tests.model_files.model_builder import ModelBuilder, selfie_like
-from tests.model_files.sketch import OpCase, Sketch
-from tests.tables.op_cases import CASES
+from tests.model_files.sketch import GraphCase, Sketch
+from tests.tables.graph_cases import CASES
 from texelflow.gpu_delegate.base.errors import ModelError
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.model.graph import ABSENT, Graph, Node, constant_location
@@ -60,10 +60,10 @@ def has_one_slope(graph: Graph) -> bool:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_ops(case: OpCase) -> None:
+def test_small_models(case: GraphCase) -> None:
     data = case.model()
     graph = read_model(data)
-    inputs = case.inputs([graph.tensors[index].shape for index in graph.inputs])
+    inputs = case.inputs(graph)
     if case.name == "CONV_2D groups without a bias":  # TensorFlow Lite runs what is written, with a bias of zeros
         with pytest.raises(RuntimeError, match="has_bias"):
             run_original(data, inputs)
@@ -79,7 +79,7 @@ def test_ops(case: OpCase) -> None:
 
 @pytest.mark.parametrize("seed", range(24))
 def test_random_networks(seed: int) -> None:
-    data = random_network(seed).build()
+    data = random_graph(seed, "segmentation").build()
     check_same_bits(data, in_xnnpack=not steps_over_pixels(read_model(data)))
 
 
@@ -111,7 +111,7 @@ def renumbered(graph: Graph) -> Graph:
 
 @pytest.mark.parametrize("seed", range(0, 60, 5))
 def test_is_read_as_it_was(seed: int) -> None:
-    graph = read_model(random_network(seed).build())
+    graph = read_model(random_graph(seed, "segmentation").build())
     data = write_model(graph)
     again, wanted = read_model(data), renumbered(graph)
     assert (again.nodes, again.inputs, again.outputs) == (wanted.nodes, wanted.inputs, wanted.outputs)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.generators.random_networks import random_network
+from tests.generators.profiles import random_graph
 from tests.gpu_delegate.plan.memory.test_offsets import collisions
 from tests.gpu_delegate.plan.test_hazards import check_barriers
 from tests.helpers.engine import DEVICES
@@ -106,7 +106,7 @@ IN_PLACE: tuple[tuple[int, str, dict[str, Any]], ...] = (
 def test_what_is_written_in_place_is_the_same(
     context: Context, all_in_place: MemoryOptions, seed: int, device: str, options: dict[str, Any]
 ) -> None:
-    graph = read_model(random_network(seed).build())
+    graph = read_model(random_graph(seed, "segmentation").build())
     plans = {"naive": MemoryOptions("naive"), "in place": all_in_place}
     compiled = compiled_by(graph, DEVICES[device], plans, **options)
     assert compiled["in place"].in_place
@@ -128,7 +128,7 @@ def chain(blocks: int = 2) -> Graph:
 
 NETWORKS: dict[str, tuple[Callable[[], Graph], Device]] = {
     "residual": (chain, HARDWARE),
-    "with views": (lambda: read_model(random_network(23).build()), SOFTWARE),
+    "with views": (lambda: read_model(random_graph(23, "segmentation").build()), SOFTWARE),
 }
 
 

@@ -5,13 +5,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
 from tests.app.verbs.test_check import compile_instead
-from tests.generators.random_networks import random_network
+from tests.generators.profiles import random_graph
 from tests.gpu_delegate.plan.memory.test_offsets import collisions
 from tests.gpu_delegate.plan.test_fusion import check_kernels
 from tests.gpu_delegate.plan.test_hazards import check_barriers
@@ -19,17 +20,23 @@ from tests.gpu_delegate.targets.gl.test_random_networks import check_network, ch
 from tests.helpers.commands import Command
 from tests.helpers.engine import Floats, on_gpu
 from tests.model_files.model_builder import SELFIE, selfie_like
-from tests.model_files.sketch import OpCase, Shape, Sketch
-from tests.tables.op_cases import CASES
+from tests.model_files.sketch import GraphCase, Sketch
+from tests.op_table.__main__ import ops_on_gpu
+from tests.tables.graph_cases import RUN
 from texelflow import assets
 from texelflow.app.console import Console
 from texelflow.app.frame.inference.masks import LIMITS, compare_masks
 from texelflow.app.verbs.check_model import Subject, check_model
+from texelflow.gpu_delegate.cases.op_case import OpCase
+from texelflow.gpu_delegate.cases.table import cases_of
 from texelflow.gpu_delegate.cpu.compare import compare, first_divergence, times_rounded
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.device.device import HARDWARE, SOFTWARE, Device
+from texelflow.gpu_delegate.model.graph import Attributes, Graph, Node, Tensor
 from texelflow.gpu_delegate.model.layout import PHWC4, PHWC4_HALVES, PLAIN, MapShape, Precision, Storage
 from texelflow.gpu_delegate.model.packing import from_memory, to_memory
+from texelflow.gpu_delegate.ops.cast import Cast
+from texelflow.gpu_delegate.ops.registry import OPS
 from texelflow.gpu_delegate.plan.compile_options import CompileOptions
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.targets.gl.context import Context
@@ -48,22 +55,33 @@ def texelflow(capsys: pytest.CaptureFixture[str]) -> Command:
     return Command(capsys)
 
 
-class Inside(Sketch):
-    """A sketch whose inputs and outputs stand behind an op, so that what lies between is stored as halves."""
+def inside(graph: Graph) -> Graph:
+    """The graph with its inputs and outputs behind an op, so that what lies between is stored as halves."""
+    tensors, nodes = dict(graph.tensors), list[Node]()
 
-    def input(self, shape: Shape, dtype: str = "float32") -> int:
-        return self.unary("NEG", super().input(shape, dtype))
+    def made(op: str, x: int, attributes: Attributes) -> int:
+        dtype = "float32" if op == "CAST" else tensors[x].dtype
+        y = max(tensors) + 1
+        tensors[y] = Tensor(y, f"t{y}", tensors[x].shape, dtype)
+        nodes.append(Node(op, (x,), (y,), attributes, len(nodes)))
+        return y
 
-    def output(self, *tensors: int) -> None:
-        floats = (t if self.tensors[t].dtype == "float32" else self.op("CAST", [t], self.shape(t)) for t in tensors)
-        super().output(*(self.unary("NEG", tensor) for tensor in floats))
-
-
-def inside(case: OpCase) -> bytes:
-    sketch = Inside(0)
-    outputs = case.draw(sketch)
-    sketch.output(*(outputs if isinstance(outputs, tuple) else (outputs,)))
-    return sketch.build()
+    behind, inputs = dict[int, int](), list[int]()
+    for x in graph.inputs:
+        if tensors[x].dtype == "float32":
+            first = replace(tensors[x], index=max(tensors) + 1, name=f"t{max(tensors) + 1}")
+            tensors[first.index] = first
+            nodes.append(Node("NEG", (first.index,), (x,), OPS["NEG"].example.attributes, len(nodes)))
+            inputs.append(first.index)
+        else:
+            inputs.append(x)
+    nodes += (replace(node, index=len(nodes) + k) for k, node in enumerate(graph.nodes))
+    for y in graph.outputs:
+        dtype = tensors[y].dtype
+        floats = y if dtype == "float32" else made("CAST", y, Cast(dtype, "float32"))
+        behind[y] = made("NEG", floats, OPS["NEG"].example.attributes)
+    outputs = tuple(behind[y] for y in graph.outputs)
+    return replace(graph, tensors=MappingProxyType(tensors), nodes=tuple(nodes), inputs=tuple(inputs), outputs=outputs)
 
 
 def wrong(context: Context, compiled: CompiledGraph, reference: Reference, inputs: Sequence[Floats]) -> str | None:
@@ -77,22 +95,22 @@ def wrong(context: Context, compiled: CompiledGraph, reference: Reference, input
 # products of many values of each; what they round off may be all that lies between two integers, true and false, or the
 # places of two values.
 OUT_OF_REACH = ("ARG_MAX", "ARG_MIN", "TOPK_V2", "REDUCE_PROD")
-STEPS = ("CEIL", "FLOOR", "FLOOR_DIV", "FLOOR_MOD", "ROUND")  # that jump between two halves: inputs are halves
-BEYOND = ("padding lanes that overflow", ", large", "integers", "int32", "truth values")
-ROUNDED = [case for case in CASES if case.op not in OUT_OF_REACH and not any(what in case.what for what in BEYOND)]
-RUN = [case for case in ROUNDED if not case.refused]
-FIRSTS = {case.op: case for case in reversed(RUN)}.values()
-QUICK = [case for number, case in enumerate(RUN) if number % 11 == 0 or case in FIRSTS]
+STEPS = ("CEIL", "FLOOR", "FLOOR_DIV", "FLOOR_MOD", "ROUND", "CAST", "SIN", "COS")  # that jump, or turn, between halves
+BEYOND = ("padding lanes that overflow", ", large", "far", "integers", "int32", "truth values")
+IN_REACH = [op for op in ops_on_gpu() if op not in (*OUT_OF_REACH, "QUANTIZE", "DEQUANTIZE")]
+TABLE = [case for op in IN_REACH for case in cases_of(op) if not any(what in case.what for what in BEYOND)]
+GRAPHS = [case for case in RUN if case.op not in OUT_OF_REACH and not any(what in case.what for what in BEYOND)]
+FIRSTS = {case.op: case for case in reversed(TABLE) if case.what != "example"}.values()
+QUICK = [*FIRSTS, *TABLE[40::80], *GRAPHS[::6]]
 
 
 @pytest.mark.parametrize("case", QUICK, ids=lambda case: case.name)
-def test_ops_agree_with_tensorflow_lite(context: Context, case: OpCase) -> None:
-    model = inside(case)
-    graph = read_model(model)
+def test_ops_agree_with_tensorflow_lite(context: Context, case: OpCase | GraphCase) -> None:
+    alone = case.graph()
+    graph, inputs = inside(alone), case.inputs(alone)
     reference = Reference(graph, keep_all_tensors=True)
-    inputs = case.inputs(reference.input_shapes)
     if case.op in STEPS:
-        inputs = [each.astype(np.float16).astype(np.float32) for each in inputs]
+        inputs = [each.astype(np.float16).astype(each.dtype) for each in inputs]
     plans = [compile_graph(graph, SOFTWARE, CompileOptions(fuse=False, keep_all=True, precision="fp16"))]
     plans.append(compile_graph(graph, HARDWARE, CompileOptions(keep_all=True, precision="fp16")))
     assert PHWC4_HALVES in {plans[0].storages[tensor] for tensor in plans[0].stored}
@@ -108,7 +126,7 @@ def gated(m: Sketch) -> int:
     return m.unary("LOGISTIC", m.transpose(m.resize(x, (18, 20)), 1, (2, 2), (2, 2), "SAME", custom=True))
 
 
-GATED = OpCase("gated", "bottleneck", gated)
+GATED = GraphCase("gated", "bottleneck", gated)
 
 
 @pytest.mark.gl
@@ -132,12 +150,12 @@ NETWORKS = (2, 5, 9, 34)
 
 @pytest.mark.parametrize("seed", NETWORKS)
 def test_random_networks_agree_and_share_memory(context: Context, seed: int) -> None:
-    check_network(context, seed, "fp16", random_network(seed))
+    check_network(context, seed, "fp16", random_graph(seed, "segmentation"))
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_kernels_barriers_and_memory(seed: int) -> None:
-    graph = read_model(random_network(seed).build())
+    graph = read_model(random_graph(seed, "segmentation").build())
     for device, fuse in choices(seed).values():
         compiled = compile_graph(graph, device, CompileOptions(fuse=fuse, precision="fp16"))
         check_kernels(compiled)
@@ -150,7 +168,7 @@ def test_kernels_barriers_and_memory(seed: int) -> None:
 def test_halves_in_storage_buffers(context: Context, texels: int) -> None:
     """Where no tensor, or no large one, fits into a buffer texture; the values are the same."""
     graph = read_model(GATED.model())
-    inputs = GATED.inputs([graph.tensors[graph.inputs[0]].shape])
+    inputs = GATED.inputs(graph)
     usual, stored = (
         compile_graph(graph, HARDWARE.with_limits(texture_buffer_texels=n), CompileOptions(precision="fp16"))
         for n in (1 << 16, texels)

@@ -8,8 +8,9 @@ import pytest
 
 from tests.fuzz.graphs import made, small_failure
 from tests.fuzz.reduction import reduced
+from tests.generators.profiles import random_graph
 from tests.generators.random_graphs import described
-from tests.generators.random_steps import OUTSIDE, random_graph
+from tests.generators.value_steps import OUTSIDE
 from tests.helpers.checked_graphs import CheckedGraph, first_difference, ways_of
 from tests.model_files.model_builder import ModelBuilder
 from tests.model_files.sketch import Sketch

@@ -6,7 +6,7 @@ TEXELFLOW_NETWORKS=FIRST:COUNT tries other networks, as many as there is time fo
 import numpy as np
 import pytest
 
-from tests.generators.random_moves import random_moves
+from tests.generators.profiles import random_graph
 from tests.gpu_delegate.targets.gl.test_random_networks import asked_for, check_values, choices
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.model.layout import Precision
@@ -20,7 +20,7 @@ QUICK = (1, 10, 12, 15, 18, 23, 24)  # that compile quickly; two of them in batc
 @pytest.mark.parametrize("seed", asked_for(QUICK))
 def test_gpu_agrees_with_tensorflow_lite(context: Context, seed: int) -> None:
     """On this device, and on one other whose tensors begin at odd or even places."""
-    model = random_moves(seed, 1 + seed % 4 // 3).build()
+    model = random_graph(seed, "moves", 1 + seed % 4 // 3).build()
     reference = Reference(read_model(model), keep_all_tensors=True)
     rng, here = np.random.default_rng(seed), device_of(context)
     inputs = [rng.uniform(-2, 2, shape).astype(np.float32) for shape in reference.input_shapes]

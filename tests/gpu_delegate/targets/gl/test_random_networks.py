@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.generators.random_networks import random_device, random_network
+from tests.generators.profiles import random_graph
+from tests.generators.random_devices import random_device
 from tests.gpu_delegate.plan.memory.test_offsets import collisions
 from tests.gpu_delegate.plan.test_fusion import check_kernels
 from tests.gpu_delegate.plan.test_hazards import check_barriers
@@ -84,7 +85,7 @@ def check_limits(compiled: CompiledGraph, limits: Limits) -> None:
 
 @pytest.mark.parametrize("seed", asked_for(range(40)))
 def test_kernels_barriers_and_memory(seed: int) -> None:
-    graph = read_model(random_network(seed).build())
+    graph = read_model(random_graph(seed, "segmentation").build())
     for device, fuse in choices(seed).values():
         compiled = compile_graph(graph, device, CompileOptions(fuse=fuse))
         check_kernels(compiled)
@@ -147,12 +148,12 @@ ONE_CHANNEL = (stored_mask, summed_mask)
 
 @pytest.mark.parametrize("seed", asked_for(QUICK))
 def test_gpu_agrees_with_tensorflow_lite(context: Context, seed: int) -> None:
-    check_network(context, seed, "fp32", random_network(seed))
+    check_network(context, seed, "fp32", random_graph(seed, "segmentation"))
 
 
 @pytest.mark.parametrize("seed", asked_for(BATCHED))
 def test_gpu_agrees_with_tensorflow_lite_on_several_maps(context: Context, seed: int) -> None:
-    check_network(context, seed, "fp32", random_network(seed, 2 + seed % 2))
+    check_network(context, seed, "fp32", random_graph(seed, "segmentation", 2 + seed % 2))
 
 
 @pytest.mark.parametrize("draw", ONE_CHANNEL, ids=lambda draw: draw.__name__)

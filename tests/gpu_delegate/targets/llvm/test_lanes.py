@@ -7,29 +7,34 @@ from functools import cache
 
 import pytest
 
-from tests.helpers.engine import Floats, on_cpu, worst
+from tests.helpers.engine import worst
 from tests.helpers.native import native_networks
-from tests.model_files.sketch import OpCase
-from tests.tables.op_cases import CASES
-from texelflow.gpu_delegate.reading.reader import read_model
+from tests.model_files.sketch import GraphCase
+from tests.tables.graph_cases import RUN
+from texelflow.gpu_delegate.cases.op_case import CaseArray
+from texelflow.gpu_delegate.cases.table import cases_of
+from texelflow.gpu_delegate.cpu.reference import Reference
+from texelflow.gpu_delegate.ops.registry import SUPPORTED_OPS
 from texelflow.gpu_delegate.targets.llvm.compiler import assembly, native_target
 from texelflow.gpu_delegate.targets.llvm.machine import AVX2, AVX512, NEON, CpuTarget
 from texelflow.gpu_delegate.targets.llvm.native_program import compile_native
 from texelflow.gpu_delegate.targets.llvm.native_runtime import CheckedNetwork
 
 NAMES = (
-    "CONV_2D 3x5x67->70 1x1", "CONV_2D 3x5x5->70 3x3 stride=2x2", "DEPTHWISE_CONV_2D 40x33x4 3x3",
-    "DEPTHWISE_CONV_2D 11x12x5 3x3 dilation=2x3", "DEPTHWISE_CONV_2D 9x10x3 3x3 stride=3x3 padding=SAME",
-    "Convolution2DTransposeBias 4x5x5->5 4x4 stride=4x4 padding=SAME", "fused inverted bottleneck of 70 channels",
+    "CONV_2D 1x3x5x67->70 1x1", "CONV_2D 1x3x5x5->70 3x3 stride 2x2", "DEPTHWISE_CONV_2D 1x40x33x4 3x3",
+    "DEPTHWISE_CONV_2D 1x11x12x5 3x3 dilation 2x3", "DEPTHWISE_CONV_2D 1x9x10x3 3x3 stride 3x3",
+    "Convolution2DTransposeBias 1x4x5x5->5 4x4 stride 4x4", "fused inverted bottleneck of 70 channels",
 )  # fmt: skip
-KINDS = ("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "AVERAGE_POOL_2D", "MAX_POOL_2D", "DEPTH_TO_SPACE", "moved")
+KINDS = ("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "AVERAGE_POOL_2D", "MAX_POOL_2D", "DEPTH_TO_SPACE")
 ENDS = (  # 16 lanes and then 8 for the rest, of a map or of each row
-    OpCase("CONV_2D", "7x7x9->18 1x1", lambda m: m.conv(m.image(7, 7, 9), 18)),
-    OpCase("DEPTHWISE_CONV_2D", "11x21x6 3x3", lambda m: m.depthwise(m.image(11, 21, 6), (3, 3))),
-    OpCase("DEPTHWISE_CONV_2D", "20x20x5 3x3 s2", lambda m: m.depthwise(m.image(20, 20, 5), (3, 3), stride=(2, 2))),
+    GraphCase("CONV_2D", "7x7x9->18 1x1", lambda m: m.conv(m.image(7, 7, 9), 18)),
+    GraphCase("DEPTHWISE_CONV_2D", "11x21x6 3x3", lambda m: m.depthwise(m.image(11, 21, 6), (3, 3))),
+    GraphCase("DEPTHWISE_CONV_2D", "20x20x5 3x3 s2", lambda m: m.depthwise(m.image(20, 20, 5), (3, 3), stride=(2, 2))),
 )
-CHOSEN = {case.name: case for case in (*CASES, *ENDS) if case.name in NAMES or case in ENDS} | {
-    case.name: case for kind in KINDS for case in [case for case in CASES if case.op == kind and not case.refused][::6]
+OF_OPS = [case for op in SUPPORTED_OPS for case in cases_of(op)]
+MOVED = [case for case in RUN if case.op == "moved"][::6]
+CHOSEN = {case.name: case for case in (*OF_OPS, *RUN) if case.name in NAMES} | {
+    case.name: case for case in (*ENDS, *MOVED, *(case for kind in KINDS for case in cases_of(kind)[::10]))
 }
 
 
@@ -37,37 +42,36 @@ CHOSEN = {case.name: case for case in (*CASES, *ENDS) if case.name in NAMES or c
 def networks(lanes: int) -> Mapping[str, CheckedNetwork]:
     """Of all chosen cases."""
     target = replace(native_target(), lanes=lanes, registers=16 if lanes == 8 else 32)
-    return native_networks({name: read_model(case.model()) for name, case in CHOSEN.items()}, target)
+    return native_networks({name: case.graph() for name, case in CHOSEN.items()}, target)
 
 
 @pytest.mark.parametrize("lanes", [4, 8, 16])
 @pytest.mark.parametrize("name", CHOSEN)
 def test_odd_sizes(name: str, lanes: int) -> None:
     network, case = networks(lanes)[name], CHOSEN[name]
-    drawn = zip(case.inputs(network.input_shapes), network.input_dtypes, strict=True)
-    inputs = [values.astype(dtype) for values, dtype in drawn]
-    assert worst(network.run(inputs), expected(name)) <= case.tolerance
+    assert worst(network.run(case.inputs(case.graph())), expected(name)) <= case.tolerance
 
 
 @cache
-def expected(name: str) -> list[Floats]:
-    model = CHOSEN[name].model()
-    shapes = [tensor.shape for tensor in map(read_model(model).tensors.__getitem__, read_model(model).inputs)]
-    return on_cpu(model, CHOSEN[name].inputs(shapes))
+def expected(name: str) -> list[CaseArray]:
+    graph = CHOSEN[name].graph()
+    return Reference(graph, keep_all_tensors=True).run(CHOSEN[name].inputs(graph))
 
 
-def listing(case: OpCase, target: CpuTarget) -> str:
+def listing(case: GraphCase, target: CpuTarget) -> str:
     """The assembly of all kernels of a model."""
-    return assembly(compile_native(read_model(case.model()), target).text, target)
+    return assembly(compile_native(case.graph(), target).text, target)
 
 
 @pytest.mark.parametrize("target", [AVX512, AVX2, NEON], ids=lambda target: target.name)
 def test_no_loop_gathers_or_spills(target: CpuTarget) -> None:
     cases = (
-        OpCase("CONV_2D", "3x3 of stride 2", lambda m: m.conv(m.image(48, 48, 16), 32, (3, 3), stride=(2, 2))),
-        OpCase("CONV_2D", "1x1", lambda m: m.conv(m.image(48, 48, 32), 32)),
-        OpCase("DEPTHWISE_CONV_2D", "3x3", lambda m: m.depthwise(m.image(48, 48, 16), (3, 3))),
-        OpCase("RESIZE_BILINEAR", "doubled", lambda m: m.resize(m.image(24, 24, 8), (48, 48), half_pixel_centers=True)),
+        GraphCase("CONV_2D", "3x3 of stride 2", lambda m: m.conv(m.image(48, 48, 16), 32, (3, 3), stride=(2, 2))),
+        GraphCase("CONV_2D", "1x1", lambda m: m.conv(m.image(48, 48, 32), 32)),
+        GraphCase("DEPTHWISE_CONV_2D", "3x3", lambda m: m.depthwise(m.image(48, 48, 16), (3, 3))),
+        GraphCase(
+            "RESIZE_BILINEAR", "doubled", lambda m: m.resize(m.image(24, 24, 8), (48, 48), half_pixel_centers=True)
+        ),
     )
     for case in cases:
         text = listing(case, target)
@@ -79,14 +83,14 @@ def test_no_loop_gathers_or_spills(target: CpuTarget) -> None:
 
 def test_ends_of_small_maps_have_half_as_many_lanes() -> None:
     cases = (
-        (OpCase("CONV_2D", "7x7", lambda m: m.conv(m.image(7, 7, 32), 32)), {"y", "z"}),
-        (OpCase("CONV_2D", "16x16", lambda m: m.conv(m.image(16, 16, 32), 32)), {"z"}),
-        (OpCase("DEPTHWISE_CONV_2D", "20x20", lambda m: m.depthwise(m.image(20, 20, 16), (3, 3))), {"y", "z"}),
+        (GraphCase("CONV_2D", "7x7", lambda m: m.conv(m.image(7, 7, 32), 32)), {"y", "z"}),
+        (GraphCase("CONV_2D", "16x16", lambda m: m.conv(m.image(16, 16, 32), 32)), {"z"}),
+        (GraphCase("DEPTHWISE_CONV_2D", "20x20", lambda m: m.depthwise(m.image(20, 20, 16), (3, 3))), {"y", "z"}),
     )
     for case, registers in cases:
         assert set(re.findall(r"vfmadd.*%([xyz])mm", listing(case, AVX512))) == registers, case.name
 
 
 def test_strided_rows_are_taken_apart_once() -> None:
-    case = OpCase("DEPTHWISE_CONV_2D", "s2", lambda m: m.depthwise(m.image(20, 20, 16), (3, 3), stride=(2, 2)))
+    case = GraphCase("DEPTHWISE_CONV_2D", "s2", lambda m: m.depthwise(m.image(20, 20, 16), (3, 3), stride=(2, 2)))
     assert 0 < len(re.findall(r"vperm[ti]2ps", listing(case, AVX512))) <= 3 * 21  # three taps of each row

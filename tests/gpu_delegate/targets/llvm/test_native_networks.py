@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.generators.random_moves import random_moves
-from tests.generators.random_networks import random_network
+from tests.generators.profiles import random_graph
 from tests.gpu_delegate.plan.memory.test_offsets import collisions
 from tests.gpu_delegate.targets.gl.test_random_networks import asked_for
 from tests.helpers.native import native_networks
@@ -43,14 +42,14 @@ def check_values(seed: int, sketch: Sketch) -> None:
 
 @pytest.mark.parametrize("seed", asked_for(NETWORKS))
 def test_networks(seed: int) -> None:
-    check_values(seed, random_network(seed))
+    check_values(seed, random_graph(seed, "segmentation"))
 
 
 @pytest.mark.parametrize("seed", asked_for(BATCHED))
 def test_networks_of_several_maps(seed: int) -> None:
-    check_values(seed, random_network(seed, 2))
+    check_values(seed, random_graph(seed, "segmentation", 2))
 
 
 @pytest.mark.parametrize("seed", asked_for(MOVES))
 def test_networks_of_moves(seed: int) -> None:
-    check_values(seed, random_moves(seed, 1 + seed % 4 // 3))
+    check_values(seed, random_graph(seed, "moves", 1 + seed % 4 // 3))

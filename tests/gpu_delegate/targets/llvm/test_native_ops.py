@@ -1,4 +1,4 @@
-"""The original delegate's own test vectors as this CPU's code, and rows of whole numbers, look-ups and contractions."""
+"""The original delegate's own test vectors as this CPU's code."""
 
 from functools import cache
 from types import MappingProxyType
@@ -7,18 +7,10 @@ import pytest
 
 from tests.helpers.engine import on_cpu, worst
 from tests.helpers.native import native_networks
-from tests.tables.contraction_cases import contractions
-from tests.tables.integer_cases import integer_cases
-from tests.tables.lookup_cases import lookup_cases
 from tests.tables.op_vectors import REFUSED_THERE, VECTORS, assert_expected, values_of, vector_graph, vector_model
-from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.targets.llvm.native_runtime import CheckedNetwork
 
 RUN = MappingProxyType({case["id"]: case for case in (*VECTORS, *REFUSED_THERE)})
-ROWS = MappingProxyType(
-    {case.name: case for case in contractions() if not case.refused}
-    | {case.name: case for case in (*integer_cases(), *lookup_cases())}
-)
 
 
 @cache
@@ -36,17 +28,3 @@ def test_the_original_delegates_vectors(name: str) -> None:
         assert worst(outputs, on_cpu(vector_model(case), inputs)) <= 1e-6
     else:
         assert_expected(case, outputs)
-
-
-@cache
-def row_networks() -> dict[str, CheckedNetwork]:
-    """Of a row of each other op."""
-    return native_networks({op: read_model(case.model()) for op, case in ROWS.items()})
-
-
-@pytest.mark.parametrize("op", ROWS)
-def test_other_ops(op: str) -> None:
-    network, case = row_networks()[op], ROWS[op]
-    given = zip(case.inputs(network.input_shapes), network.input_dtypes, strict=True)
-    inputs = [values.astype(dtype) for values, dtype in given]
-    assert worst(network.run(inputs), on_cpu(case.model(), inputs)) <= case.tolerance

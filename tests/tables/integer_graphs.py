@@ -1,15 +1,15 @@
-"""Rows of the table of op cases for ops on int32, of which many make one model: results are exact."""
+"""Graphs of ops on int32 that a model makes of floats, many in each: results are exact."""
 
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from tests.model_files.sketch import OpCase, Shape, Sketch
+from tests.model_files.sketch import GraphCase, Shape, Sketch
 
 BOTH_SIGNS = 60.0  # of random inputs, which become integers
 
 
-def integer_cases() -> Iterator[OpCase]:
+def integer_graphs() -> Iterator[GraphCase]:
     """All of them."""
     for shape in ((1, 3, 7, 1), (3, 2, 5, 5)):
         yield _row("FLOOR_DIV", f"int32 {_text(shape)}: quotients", _quotients, shape)
@@ -23,8 +23,8 @@ def integer_cases() -> Iterator[OpCase]:
     yield _row("CAST", "uint8 and int8 without a scale", _bytes, (1, 3, 5, 3))
 
 
-def _row(op: str, what: str, draw: Any, shape: Shape) -> OpCase:
-    return OpCase(op, what, lambda m: draw(m, shape), tolerance=0.0, low=-BOTH_SIGNS, high=BOTH_SIGNS)
+def _row(op: str, what: str, draw: Any, shape: Shape) -> GraphCase:
+    return GraphCase(op, what, lambda m: draw(m, shape), tolerance=0.0, low=-BOTH_SIGNS, high=BOTH_SIGNS)
 
 
 def _text(shape: Shape) -> str:

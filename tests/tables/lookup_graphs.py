@@ -1,13 +1,13 @@
-"""Rows of the table of op cases for ops that look values up: by constants, and by integers that are computed."""
+"""Graphs of ops that look values up: by constants, and by integers that are computed."""
 
 from collections.abc import Iterator
 from typing import Any
 
-from tests.model_files.sketch import OpCase, Shape, Sketch
-from tests.tables.integer_cases import integers, whole
+from tests.model_files.sketch import GraphCase, Shape, Sketch
+from tests.tables.integer_graphs import integers, whole
 
 
-def lookup_cases() -> Iterator[OpCase]:
+def lookup_graphs() -> Iterator[GraphCase]:
     """All of them."""
     yield _row("GATHER", "indices of several dimensions", _gathered)
     yield _row("GATHER", "with maps of a batch", _gathered_of_batch)
@@ -22,8 +22,8 @@ def lookup_cases() -> Iterator[OpCase]:
     yield _row("SELECT", "for each map of a batch", _chosen)
 
 
-def _row(op: str, what: str, draw: Any) -> OpCase:
-    return OpCase(op, what, draw, tolerance=1e-6, low=-10.0, high=10.0)
+def _row(op: str, what: str, draw: Any) -> GraphCase:
+    return GraphCase(op, what, draw, tolerance=1e-6, low=-10.0, high=10.0)
 
 
 def _places(m: Sketch, size: int, *shape: int) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""A graph that grows goes in, with another op it comes back: one step for each op, a line in STEPS.
+"""Steps that add any op to a random graph, of tensors of any type and rank: one step for each op, a line in STEPS.
 
 Ops that compute value by value come from their records: those with one operand and those with two need no line.
 A step gives the number of the tensor that it has made, or None where nothing in the graph fits it.
@@ -11,24 +11,22 @@ from typing import Any
 import numpy as np
 import tflite
 
+from tests.generators.map_steps import RESIZES, convolved, depthwise_step, window
+from tests.generators.move_steps import MOVE_STEPS
 from tests.generators.random_graphs import (
-    CHANNELS,
-    LARGEST,
-    MOST_INTEGER,
-    MOST_OPS,
+    FUSED,
     NOT_CONTINUOUS,
-    SIDES,
+    MapStep,
     RandomGraph,
     Step,
 )
-from tests.generators.random_move_steps import MOVE_STEPS
-from tests.model_files.sketch import slid
-from tests.tables.move_cases import ints
+from tests.model_files.moves import ints
 from texelflow.gpu_delegate.ops.registry import OPS, SUPPORTED_OPS
 
-FUSED = ("NONE", "NONE", "NONE", "RELU", "RELU6", "RELU_N1_TO_1")
+MOST_OPS = 30
+MOST_INTEGER = 1 << 20
+LARGEST = 20.0
 MOST_FACTORS = 1000.0  # of a product whose size is estimated: no float holds 1.5 to the power of 2000
-KERNELS = ((1, 1), (1, 1), (2, 2), (3, 3), (1, 3), (3, 2))
 EXACT_UNARY = ("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "ABS", "NEG", "SIGN", "CEIL", "FLOOR", "ROUND")
 OF_POSITIVE = ("LOG", "SQRT", "RSQRT")
 LIMITS: Mapping[str, float] = MappingProxyType({"EXP": 2.0, "SQUARE": 4.0, "LOGISTIC": 1e9, "TANH": 1e9})
@@ -39,19 +37,39 @@ DISPUTED = frozenset({"LOCAL_RESPONSE_NORMALIZATION", "ELU"})  # whose reference
 NOT_FUSED = frozenset({"MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE", "POW", "ATAN2", "PRELU", "FLOOR_DIV", "FLOOR_MOD"})
 
 
-def random_graph(seed: int, continuous: bool = False) -> RandomGraph:
-    """A graph of two to thirty ops, of all kinds or without those that are not continuous."""
-    graph = RandomGraph(seed)
+def grow(graph: RandomGraph) -> None:
+    """By two to thirty ops of all kinds, or of few, so that ops meet themselves again, too."""
+    graph.batch = graph.pick((1, 1, 1, 2, 3))
+    left_out = OUTSIDE | (NOT_CONTINUOUS | DISPUTED if graph.profile.continuous else frozenset())
     kinds = [
         (name, STEPS.get(name) or _by_record(name))
         for name in SUPPORTED_OPS
-        if name not in OUTSIDE
-        and hasattr(tflite.BuiltinOperator, name)
-        and not (continuous and name in NOT_CONTINUOUS | DISPUTED)
+        if name not in left_out and hasattr(tflite.BuiltinOperator, name)
     ]
-    few = [graph.pick(kinds) for _ in range(graph.pick((3, 6, 12)))]  # so that ops meet themselves again, too
-    graph.grow(few if graph.chance(0.5) else kinds, 2 + int(graph.rng.integers(0, graph.pick((4, 12, MOST_OPS - 5)))))
-    return graph
+    few = [graph.pick(kinds) for _ in range(graph.pick((3, 6, 12)))]
+    kinds = few if graph.chance(0.5) else kinds
+    count = 2 + int(graph.rng.integers(0, graph.pick((4, 12, MOST_OPS - 5))))
+    for _ in range(graph.pick((1, 1, 2, 3))):
+        graph.fresh("float32", graph.pick((1, 2, 3, 4, 4, 4, 4)))
+    tries = 0
+    while len(graph.ops) < count and tries < 4 * count:
+        tries += 1
+        name, step = graph.pick(kinds)
+        found = step(graph) if step else graph.from_table(name)
+        if found is not None:
+            graph.keep(found)
+    if not graph.ops:
+        graph.keep(graph.unary("TANH", graph.value()))
+    _name_outputs(graph)
+
+
+def _name_outputs(graph: RandomGraph) -> None:
+    """What nothing reads, and sometimes others."""
+    read = {tensor for op in graph.ops for tensor in op.inputs}
+    written = [tensor for op in graph.ops for tensor in op.outputs if tensor in graph.made]
+    ends = [tensor for tensor in written if tensor not in read]
+    others = [graph.pick(written) for _ in range(graph.pick((0, 0, 1, 2)))]
+    graph.output(*dict.fromkeys([*(ends or written[-1:]), *others]))
 
 
 def _by_record(name: str) -> Step | None:
@@ -220,41 +238,25 @@ def _normalized(name: str, **options: Any) -> Step:
 # Windows and contractions ---------------------------------------------------------------------------------------------
 
 
-def _window(graph: RandomGraph, x: int, dilated: bool) -> dict[str, Any]:
-    options: dict[str, Any] = {"kernel": graph.pick(KERNELS)}
-    if dilated and graph.chance(0.2):
-        options["dilation"] = graph.pick(((2, 2), (1, 2)))
-    fits = min(slid(graph.shape(x)[1:3], padding="VALID", **options)) > 0
-    stride = tuple(
-        min(pair) for pair in zip(graph.pick(((1, 1), (1, 1), (2, 2), (2, 1))), options["kernel"], strict=True)
-    )
-    if "dilation" in options:
-        stride = (1, 1)
-    return options | {"stride": stride, "padding": "VALID" if fits and graph.chance(0.4) else "SAME"}
+def _windowed(step: MapStep) -> Step:
+    """A layer of map_steps.py."""
 
+    def made(graph: RandomGraph) -> int:
+        x = graph.value(ranks=(4,), most=LARGEST)
+        return graph.note(step(graph, x), 2 * graph.about(x) + 1)
 
-def _convolved(graph: RandomGraph) -> int:
-    x = graph.value(ranks=(4,), most=LARGEST)
-    out = graph.conv(x, graph.pick(CHANNELS), activation=graph.pick(FUSED), **_window(graph, x, True))
-    return graph.note(out, 2 * graph.about(x) + 1)
-
-
-def _depthwise(graph: RandomGraph) -> int:
-    x = graph.value(ranks=(4,), most=LARGEST)
-    multiplier = graph.pick((1, 1, 2)) if graph.shape(x)[3] < 10 else 1
-    out = graph.depthwise(x, multiplier=multiplier, activation=graph.pick(FUSED), **_window(graph, x, True))
-    return graph.note(out, 2 * graph.about(x) + 1)
+    return made
 
 
 def _deconvolved(graph: RandomGraph) -> int:
     x = graph.value(ranks=(4,), most=LARGEST)
     kernel, stride = graph.pick((((2, 2), (2, 2)), ((3, 3), (2, 2)), ((3, 3), (1, 1)), ((2, 3), (2, 1))))
-    out = graph.transpose(x, graph.pick(CHANNELS[:6]), kernel, stride, graph.pick(("SAME", "VALID")))
+    out = graph.transpose(x, graph.pick(graph.profile.channels[:6]), kernel, stride, graph.pick(("SAME", "VALID")))
     return graph.note(out, 3 * graph.about(x) + 1)
 
 
 def _connected(graph: RandomGraph) -> int:
-    x, outputs = graph.value(ranks=(2, 3, 4), most=LARGEST), graph.pick(CHANNELS)
+    x, outputs = graph.value(ranks=(2, 3, 4), most=LARGEST), graph.pick(graph.profile.channels)
     depth = graph.shape(x)[-1]
     inputs = [x, graph.random(outputs, depth), graph.random(outputs)]
     shape = (*graph.shape(x)[:-1], outputs)
@@ -269,7 +271,7 @@ def _multiplied(graph: RandomGraph) -> int:
     if graph.chance(0.4):
         out = graph.op("BATCH_MATMUL", [x, x], (*outer, rows, rows), table="BatchMatMulOptions", adj_y=True)
         return graph.note(out, depth * graph.about(x) ** 2)
-    columns = graph.pick(CHANNELS)
+    columns = graph.pick(graph.profile.channels)
     by = graph.constant(graph.rng.uniform(-1, 1, (*[1] * len(outer), depth, columns)) / depth**0.5)
     out = graph.op("BATCH_MATMUL", [x, by], (*outer, rows, columns), table="BatchMatMulOptions")
     return graph.note(out, graph.about(x) * depth**0.5)
@@ -278,7 +280,7 @@ def _multiplied(graph: RandomGraph) -> int:
 def _pooled(name: str) -> Step:
     def step(graph: RandomGraph) -> int:
         x = graph.value(ranks=(4,), most=LARGEST)
-        out = graph.pool(name, x, table="Pool2DOptions", **_window(graph, x, False))
+        out = graph.pool(name, x, table="Pool2DOptions", **window(graph, x, dilated=False))
         return graph.note(out, graph.about(x), name == "MAX_POOL_2D" and x in graph.exact)
 
     return step
@@ -287,10 +289,13 @@ def _pooled(name: str) -> Step:
 def _resized(name: str) -> Step:
     def step(graph: RandomGraph) -> int:
         x = graph.value(ranks=(4,), most=LARGEST)
-        kinds: tuple[dict[str, bool], ...] = ({}, {"align_corners": True}, {"half_pixel_centers": True})
         height, width = graph.shape(x)[1:3]
-        size = (2 * height, 2 * width) if graph.chance(0.4) else (graph.pick(SIDES), graph.pick(SIDES))
-        out = graph.resize(x, size, name, **graph.pick(kinds))
+        size = (
+            (2 * height, 2 * width)
+            if graph.chance(0.4)
+            else (graph.pick(graph.profile.sides), graph.pick(graph.profile.sides))
+        )
+        out = graph.resize(x, size, name, **graph.pick(RESIZES))
         return graph.note(out, graph.about(x), name != "RESIZE_BILINEAR" and x in graph.exact)
 
     return step
@@ -311,8 +316,8 @@ STEPS: Mapping[str, Step] = MappingProxyType(
         "LOCAL_RESPONSE_NORMALIZATION": _normalized(
             "LOCAL_RESPONSE_NORMALIZATION", radius=2, bias=1.0, alpha=0.5, beta=0.5
         ),
-        "CONV_2D": _convolved,
-        "DEPTHWISE_CONV_2D": _depthwise,
+        "CONV_2D": _windowed(convolved),
+        "DEPTHWISE_CONV_2D": _windowed(depthwise_step),
         "TRANSPOSE_CONV": _deconvolved,
         "FULLY_CONNECTED": _connected,
         "BATCH_MATMUL": _multiplied,

@@ -1,4 +1,4 @@
-"""Every row of the table of op cases, and the original delegate's own test vectors, on the GPU against the CPU."""
+"""Small models of several ops, on the GPU in several ways and as this CPU's code, against TensorFlow Lite."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,25 +10,22 @@ import pytest
 from tests.gpu_compilers.glslang import complaints_of_kernels
 from tests.gpu_delegate.plan.test_fusion import check_kernels
 from tests.helpers.engine import DEVICES, on_cpu, on_gpu, worst
+from tests.helpers.native import native_networks
 from tests.helpers.portable import needs_validator
-from tests.model_files.sketch import OpCase
-from tests.op_table.__main__ import is_custom
-from tests.tables.op_cases import CASES, UNFUSED, devices_for
+from tests.model_files.sketch import GraphCase
+from tests.tables.graph_cases import CASES, REFUSED, RUN, UNFUSED, devices_for
 from texelflow.gpu_delegate.base.errors import UnsupportedError
-from texelflow.gpu_delegate.cases.table import cases_of
 from texelflow.gpu_delegate.plan.compile_options import CompileOptions
-from texelflow.gpu_delegate.reading.reader import SUPPORTED_OPS, read_model
+from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.targets.gl.context import Context
 from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph, compile_graph
-
-RUN = [case for case in CASES if not case.refused]
-REFUSED = [case for case in CASES if case.refused]
+from texelflow.gpu_delegate.targets.llvm.native_runtime import CheckedNetwork
 
 
 @cache  # three tests look at them
-def compiled_graphs(case: OpCase) -> Mapping[str, CompiledGraph]:
+def compiled_graphs(case: GraphCase) -> Mapping[str, CompiledGraph]:
     """The programs that a case's model has on different devices, each program once."""
-    graph, devices = read_model(case.model()), devices_for(case)
+    graph, devices = case.graph(), devices_for(case)
     found = {name: compile_graph(graph, DEVICES[name]) for name in devices if name != UNFUSED}
     if UNFUSED in devices:
         found[UNFUSED] = compile_graph(graph, DEVICES["software"], CompileOptions(fuse=False))
@@ -37,17 +34,17 @@ def compiled_graphs(case: OpCase) -> Mapping[str, CompiledGraph]:
 
 
 @pytest.mark.parametrize("case", RUN, ids=lambda case: case.name)
-def test_gpu_agrees_with_tensorflow_lite(context: Context, case: OpCase) -> None:
+def test_gpu_agrees_with_tensorflow_lite(context: Context, case: GraphCase) -> None:
     model = case.model()
     graph = read_model(model)
-    inputs = case.inputs([graph.tensors[tensor].shape for tensor in graph.inputs])
+    inputs = case.inputs(graph)
     wanted = on_cpu(model, inputs)
     errors = {name: worst(on_gpu(context, plan, inputs), wanted) for name, plan in compiled_graphs(case).items()}
     assert {name: error for name, error in errors.items() if not error <= case.tolerance} == {}
 
 
 @pytest.mark.parametrize("case", RUN, ids=lambda case: case.name)
-def test_their_kernels_compute_each_node_once(case: OpCase) -> None:
+def test_their_kernels_compute_each_node_once(case: GraphCase) -> None:
     for plan in compiled_graphs(case).values():
         check_kernels(plan)
 
@@ -56,23 +53,29 @@ def test_their_kernels_compute_each_node_once(case: OpCase) -> None:
 def test_their_kernels_are_valid_glsl(tmp_path: Path) -> None:
     """Drivers accept more than the language allows; the reference compiler does not."""
     kernels = [kernel for case in RUN for plan in compiled_graphs(case).values() for kernel in plan.kernels]
-    assert len({kernel.source for kernel in kernels}) > 300
+    assert len({kernel.source for kernel in kernels}) > 250
     assert complaints_of_kernels(kernels, tmp_path) == []
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.name)
 @pytest.mark.parametrize("fuse", [True, False], ids=["fused", "unfused"])
-def test_what_has_no_kernel_is_refused_by_name(case: OpCase, fuse: bool) -> None:
+def test_what_has_no_kernel_is_refused_by_name(case: GraphCase, fuse: bool) -> None:
     with pytest.raises(UnsupportedError) as caught:
         compile_graph(read_model(case.model()), DEVICES["software"], CompileOptions(fuse=fuse))
     assert str(caught.value).startswith(case.refused)
     assert "\n" not in str(caught.value)
 
 
-def test_every_op_that_the_reader_takes_is_in_the_table() -> None:
-    """In this one, or in that of the program, of which the example of an op's record alone is no row."""
-    in_models = {node.op for case in CASES for node in read_model(case.model()).nodes}
-    assert {op for op in SUPPORTED_OPS if op not in in_models and len(cases_of(op)) < 2 and not is_custom(op)} == set()
+@cache
+def native() -> dict[str, CheckedNetwork]:
+    """Of all of them, by their names."""
+    return native_networks({case.name: case.graph() for case in RUN})
+
+
+@pytest.mark.parametrize("case", RUN, ids=lambda case: case.name)
+def test_the_cpus_own_code_agrees_too(case: GraphCase) -> None:
+    inputs = case.inputs(case.graph())
+    assert worst(native()[case.name].run(inputs), on_cpu(case.model(), inputs)) <= case.tolerance
 
 
 def test_names_of_cases_are_unique() -> None:
@@ -83,6 +86,6 @@ def test_the_comparison_can_fail(context: Context) -> None:
     case = replace(RUN[0])
     model, other = case.model(seed=0), case.model(seed=1)
     graph = read_model(model)
-    inputs = case.inputs([graph.tensors[tensor].shape for tensor in graph.inputs])
+    inputs = case.inputs(graph)
     found = on_gpu(context, compile_graph(graph, DEVICES["software"]), inputs)
     assert worst(found, on_cpu(other, inputs)) > 0.1

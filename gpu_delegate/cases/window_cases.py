@@ -197,7 +197,7 @@ def _transposed(op: str) -> Iterator[OpCase]:
         squares = ((2, 2), (3, 2), (4, 4), (3, 3))
         sizes = [(outputs, (taps, taps), (step, step)) for outputs in (1, 5) for taps, step in squares]
         rows += [((1, 4, 5, 5), *size) for size in [*sizes, (40, (2, 2), (2, 2))]]
-    yield from (_transpose(op, shape, outputs, _Window(*window)) for shape, outputs, *window in rows)
+    yield from (_transpose(op, shape, outputs, _Window(kernel, stride)) for shape, outputs, kernel, stride in rows)
     if op == "TRANSPOSE_CONV":
         yield _computed(_transpose(op, (1, 4, 5, 1), 13, _Window((3, 3), (2, 2))))
         yield _computed(_transpose(op, (1, 4, 5, 3), 5, _Window((2, 2), (2, 2), valid=True)))
@@ -234,13 +234,16 @@ def _connected(op: str) -> Iterator[OpCase]:
         yield case_of(op, f"{size_text(shape)}->4", [shape], out, Activated("RELU"), [(4, shape[-1]), (4,)])
     for depth, outputs in ((1, 5), (13, 3), (300, 1100), (3, 5000), (5000, 3)):
         constants = [(outputs, depth), (outputs,)]
-        more = {"tolerance": 1e-4} if depth == 5000 else {}
-        yield case_of(op, f"1x{depth}->{outputs}", [(1, depth)], (1, outputs), Activated(), constants, **more)
+        limit = 1e-4 if depth == 5000 else 1e-5
+        what = f"1x{depth}->{outputs}"
+        yield case_of(op, what, [(1, depth)], (1, outputs), Activated(), constants, tolerance=limit)
     yield case_of(op, "1x5->3 RELU", [(1, 5)], (1, 3), Activated("RELU"), [(3, 5), (3,)])
     ranks: tuple[Shape, ...] = ((3,), (2, 3), (3, 2, 4), (2, 1, 3, 2))
-    for shape in ranks:
+    for before in ranks:
         constants = [(13, 5), (13,)]
-        yield case_of(op, f"{size_text(shape)}x5->13 RELU", [(*shape, 5)], (*shape, 13), Activated("RELU"), constants)
+        yield case_of(
+            op, f"{size_text(before)}x5->13 RELU", [(*before, 5)], (*before, 13), Activated("RELU"), constants
+        )
     computed: tuple[tuple[list[Shape], Shape, str, list[Shape]], ...] = (
         ([(3, 2, 6), (5, 6), (5,)], (6, 5), "RELU", []), ([(3, 2, 6), (5, 6), (5,)], (3, 2, 5), "RELU6", []),
         ([(3, 2, 6), (4, 12)], (3, 4), "NONE", []), ([(3, 2, 6), (4, 12)], (3, 4), "RELU", [(4,)]),

@@ -3,15 +3,19 @@
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.gpu_compilers.glslang import complaints_of_kernels
+from tests.gpu_delegate.plan.test_fusion import check_kernels
 from tests.helpers.engine import DEVICES, run
 from tests.helpers.native import native_networks
+from tests.helpers.portable import needs_validator
 from tests.op_table.__main__ import GL_WAYS, chosen, is_custom, on_own_kernels, ops_on_gpu
 from texelflow.gpu_delegate.cases.case_group import CaseGroup
 from texelflow.gpu_delegate.cases.op_case import BATCHES, CHANNELS, CaseArray, OpCase, joined_graph
@@ -25,7 +29,7 @@ from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.reading.writer import write_model
 from texelflow.gpu_delegate.targets.gl.context import Context
 from texelflow.gpu_delegate.targets.gl.runtime import Program
-from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph, compile_graph
 
 SEEDS = st.integers(0, 2**31)
 WAYS = (*GL_WAYS, "native")
@@ -49,16 +53,33 @@ def in_turn(way: str) -> Iterator[OpCase]:
                 yield case
 
 
-@pytest.mark.parametrize("way", WAYS)
+@cache
+def compiled(way: str) -> list[tuple[CaseGroup, CompiledGraph]]:
+    """What OpenGL gets in one of the ways."""
+    device, fuse = GL_WAYS[way]
+    options = CompileOptions(fuse=fuse)
+    return [(group, compile_graph(group.graph, DEVICES[device], options)) for group in groups(in_turn(way))]
+
+
+@pytest.mark.parametrize("way", GL_WAYS)
 def test_every_way_computes_what_tensorflow_lite_does(context: Context, way: str) -> None:
-    for group in groups(in_turn(way)):
-        reference = on_own_kernels(group)
-        if way == "native":
-            check_seeds(group, reference, native_networks({0: group.graph})[0].run)
-            continue
-        device, fuse = GL_WAYS[way]
-        with Program(context, compile_graph(group.graph, DEVICES[device], CompileOptions(fuse=fuse))) as program:
-            check_seeds(group, reference, partial(run, program))
+    for group, plan in compiled(way):
+        check_kernels(plan)
+        with Program(context, plan) as program:
+            check_seeds(group, on_own_kernels(group), partial(run, program))
+
+
+def test_the_cpus_own_code_does_too() -> None:
+    for group in groups(in_turn("native")):
+        check_seeds(group, on_own_kernels(group), native_networks({0: group.graph})[0].run)
+
+
+@needs_validator
+def test_kernels_of_every_op_are_valid_glsl(tmp_path: Path) -> None:
+    """Drivers accept more than the language allows; the reference compiler does not."""
+    kernels = [kernel for way in GL_WAYS for _, plan in compiled(way) for kernel in plan.kernels]
+    assert len({kernel.source for kernel in kernels}) > 800
+    assert complaints_of_kernels(kernels, tmp_path) == []
 
 
 def check_seeds(

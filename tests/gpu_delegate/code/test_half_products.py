@@ -103,7 +103,7 @@ def test_kernels_are_valid_with_an_extension(extension: str, fetch: str, tmp_pat
 def test_kernels_run_on_opengl_es() -> None:
     """Weights are halves, and are read as such; the renderer computes with float32."""
     graph = read_model(GATED.model())
-    inputs = GATED.inputs([graph.tensors[graph.inputs[0]].shape])
+    inputs = GATED.inputs(graph)
     device = HARDWARE.with_limits(half_arithmetic="mediump").with_tuning(weights_fetch="storage")
     with open_context(api="gles") as context:
         exact = on_gpu(context, compile_graph(graph, HARDWARE), inputs)[0]
@@ -125,7 +125,7 @@ def test_every_operation_may_round(context: Context, monkeypatch: pytest.MonkeyP
     instead = {"half_arithmetic.glsl": ROUNDED.splitlines()}
     monkeypatch.setattr(bindings, "lines_of", lambda name: instead.get(name) or lines_of(name))
     graph = read_model(GATED.model())
-    inputs = GATED.inputs([graph.tensors[graph.inputs[0]].shape])
+    inputs = GATED.inputs(graph)
     exact = on_gpu(context, compile_graph(graph, HARDWARE), inputs)[0]
     stored = on_gpu(context, compile_graph(graph, HARDWARE, CompileOptions(precision="fp16")), inputs)[0]
     device = HARDWARE.with_limits(half_arithmetic="in place of it")

@@ -1,7 +1,7 @@
 """Each graph pass on a miniature: what the graph is before and after, where the pass holds back and why.
 
 That a pass does not change what is computed is judged by the CPU on models that it rewrites
-(tests/gpu_delegate/ops/test_ops.py) and, for the passes that the table cannot reach alone, here.
+(tests/gpu_delegate/cases) and, for the passes that the table cannot reach alone, here.
 """
 
 from collections.abc import Callable

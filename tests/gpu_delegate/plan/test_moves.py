@@ -11,6 +11,7 @@ from tests.model_files.moves import ints, mirrored, reshaped, sliced, transposed
 from tests.model_files.sketch import GraphCase, Sketch
 from tests.op_table.__main__ import chosen
 from tests.tables.move_graphs import MOVE_GRAPHS
+from texelflow.gpu_delegate.cases.case_group import Case
 from texelflow.gpu_delegate.device.device import HARDWARE, SOFTWARE
 from texelflow.gpu_delegate.model.layout import Precision
 from texelflow.gpu_delegate.ops.registry import OPS, SUPPORTED_OPS
@@ -86,8 +87,9 @@ def hidden_names(source: str) -> set[str]:
 @pytest.mark.parametrize("fuse", [True, False], ids=["fused", "unfused"])
 def test_no_name_hides_another(fuse: bool) -> None:
     chains = (("of mirrors", chain(mirror, 3)), ("of folds", chain(fold, 5)))
-    moves = (case for op in SUPPORTED_OPS if OPS[op].role == "movement" for case in chosen(op))
-    for case in (*moves, *MOVE_GRAPHS, *(GraphCase("chain", *each) for each in chains)):
+    cases: list[Case] = [case for op in SUPPORTED_OPS if OPS[op].role == "movement" for case in chosen(op)]
+    cases += [*MOVE_GRAPHS, *(GraphCase("chain", *each) for each in chains)]
+    for case in cases:
         graph = case.graph()
         for device in DEVICES.values():
             for kernel in compile_graph(graph, device, CompileOptions(fuse=fuse)).kernels:

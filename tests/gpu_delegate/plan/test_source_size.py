@@ -8,6 +8,7 @@ from tests.helpers.engine import on_cpu, on_gpu, worst
 from tests.model_files.model_builder import SELFIE, selfie_like
 from tests.model_files.sketch import Sketch
 from tests.tables.graph_cases import RUN
+from texelflow.gpu_delegate.cases.case_group import Case
 from texelflow.gpu_delegate.cases.table import cases_of
 from texelflow.gpu_delegate.device.device import HARDWARE, SOFTWARE, Device
 from texelflow.gpu_delegate.device.tile import Tile
@@ -54,9 +55,10 @@ def bodies_of(graph: Graph, device: Device) -> tuple[Body, ...]:
 def test_estimates_are_near_the_real_length(device: Device) -> None:
     models = (selfie_like(0, SELFIE), selfie_like(0), bottlenecks(48), bottlenecks(144, 5))
     of_floats = (op for op in SUPPORTED_OPS if OPS[op].example.dtype == OPS[op].example.out_dtype == "float32")
-    cases = [case for op in of_floats for case in cases_of(op)][::60]
+    table = [case for op in of_floats for case in cases_of(op)]
+    cases: list[Case] = [*table[::60], *RUN[::9]]
     checked = 0
-    for graph in (*map(read_model, models), *(case.graph() for case in (*cases, *RUN[::9]))):
+    for graph in (*map(read_model, models), *(case.graph() for case in cases)):
         for body in bodies_of(graph, device):
             storages = dict.fromkeys(body.graph.tensors, PHWC4)
             for tile in dict.fromkeys(tiles_of(body)):

@@ -83,6 +83,12 @@ def test_random_networks(seed: int) -> None:
     check_same_bits(data, in_xnnpack=not steps_over_pixels(read_model(data)))
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_random_graphs_of_any_ops(seed: int) -> None:
+    graph = random_graph(seed)
+    check_same_bits(graph.build(), graph.values(0), in_xnnpack=False)
+
+
 @pytest.mark.parametrize("name", ["selfie", "selfie-landscape"])
 def test_models_of_the_catalogue(name: str, request: pytest.FixtureRequest) -> None:
     file: Path = request.getfixturevalue(f"{name.replace('-', '_')}_model")

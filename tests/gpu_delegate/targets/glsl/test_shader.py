@@ -187,7 +187,7 @@ def variants(name: str) -> list[str]:
 
 @needs_validator
 def test_generated_kernels_are_valid_glsl(tmp_path: Path, snapshots: Mapping[str, CompiledGraph]) -> None:
-    """Those of whole networks; tests/gpu_delegate/ops/test_ops.py has every op's."""
+    """Those of whole networks; tests/gpu_delegate/cases/test_op_table.py has every op's."""
     plans = [*snapshots.values()]
     plans += [
         compile_graph(read_model(selfie_like(0)), device, CompileOptions(precision="fp16"))

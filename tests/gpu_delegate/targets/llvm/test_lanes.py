@@ -1,7 +1,7 @@
 """Kernels for vectors of 4, 8 and 16 lanes: op cases at odd sizes against TensorFlow Lite, and what their loops are."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -11,6 +11,7 @@ from tests.helpers.engine import worst
 from tests.helpers.native import native_networks
 from tests.model_files.sketch import GraphCase
 from tests.tables.graph_cases import RUN
+from texelflow.gpu_delegate.cases.case_group import Case
 from texelflow.gpu_delegate.cases.op_case import CaseArray
 from texelflow.gpu_delegate.cases.table import cases_of
 from texelflow.gpu_delegate.cpu.reference import Reference
@@ -31,11 +32,13 @@ ENDS = (  # 16 lanes and then 8 for the rest, of a map or of each row
     GraphCase("DEPTHWISE_CONV_2D", "11x21x6 3x3", lambda m: m.depthwise(m.image(11, 21, 6), (3, 3))),
     GraphCase("DEPTHWISE_CONV_2D", "20x20x5 3x3 s2", lambda m: m.depthwise(m.image(20, 20, 5), (3, 3), stride=(2, 2))),
 )
-OF_OPS = [case for op in SUPPORTED_OPS for case in cases_of(op)]
-MOVED = [case for case in RUN if case.op == "moved"][::6]
-CHOSEN = {case.name: case for case in (*OF_OPS, *RUN) if case.name in NAMES} | {
-    case.name: case for case in (*ENDS, *MOVED, *(case for kind in KINDS for case in cases_of(kind)[::10]))
-}
+OF_OPS: list[Case] = [case for op in SUPPORTED_OPS for case in cases_of(op)]
+BY_NAME: dict[str, Case] = {case.name: case for case in (*OF_OPS, *RUN)}
+KINDS_AND_MOVES: list[Case] = [
+    *(case for kind in KINDS for case in cases_of(kind)[::10]),
+    *[case for case in RUN if case.op == "moved"][::6],
+]
+CHOSEN = {name: BY_NAME[name] for name in NAMES} | {case.name: case for case in (*ENDS, *KINDS_AND_MOVES)}
 
 
 @cache
@@ -53,7 +56,7 @@ def test_odd_sizes(name: str, lanes: int) -> None:
 
 
 @cache
-def expected(name: str) -> list[CaseArray]:
+def expected(name: str) -> Sequence[CaseArray]:
     graph = CHOSEN[name].graph()
     return Reference(graph, keep_all_tensors=True).run(CHOSEN[name].inputs(graph))
 

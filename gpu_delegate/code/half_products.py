@@ -5,21 +5,20 @@ and the result to the float32 sum: rounding errors do not grow with the number o
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from .vocabulary import (
     ZEROS,
     AddTo,
     Declare,
-    ForEach,
     Halves,
     Name,
     Operand,
     Operation,
     Statement,
-    When,
     Widened,
+    blocks_in,
     values_in,
+    with_blocks,
 )
 
 MOST_PRODUCTS = 32  # that are added as halves before they are added to a sum
@@ -34,9 +33,9 @@ def in_halves(statements: Iterable[Statement]) -> tuple[Statement, ...]:
         done.extend(AddTo(name, Widened(open_sums.pop(name)[0])) for name in names)
 
     for number, statement in enumerate(statements):
-        if isinstance(statement, ForEach | When):
+        if blocks_in(statement):
             close(list(open_sums))
-            done.append(replace(statement, body=in_halves(statement.body)))
+            done.append(with_blocks(statement, in_halves))
         elif isinstance(statement, AddTo) and _is_sum(statement.value):
             done.append(AddTo(statement.name, Widened(Halves(statement.value))))
         elif isinstance(statement, AddTo) and _is_product(statement.value):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ..device.tile import Tile
-from .vocabulary import Declare, ForEach, Lane, LoadFrom, Name, Statement, Tap, Weight, When, values_in
+from .vocabulary import Declare, ForEach, Lane, LoadFrom, Name, Statement, Tap, Weight, values_in, with_blocks
 
 
 def scheduled(statements: tuple[Statement, ...], tile: Tile) -> tuple[Statement, ...]:
@@ -34,7 +34,7 @@ def loads_at_use(statements: Iterable[Statement]) -> tuple[Statement, ...]:
             waiting[statement.name] = statement
         else:
             done += _needed(statement, waiting)
-            done.append(_inside(statement))
+            done.append(with_blocks(statement, loads_at_use))
     return (*done, *waiting.values())
 
 
@@ -44,9 +44,8 @@ def rolled(statements: Iterable[Statement]) -> tuple[Statement, ...]:
 
 
 def _rolled(statement: Statement) -> Statement:
-    if isinstance(statement, ForEach):
-        return ForEach(statement.over, rolled(statement.body), may_unroll=False)
-    return replace(statement, body=rolled(statement.body)) if isinstance(statement, When) else statement
+    inner = with_blocks(statement, rolled)
+    return replace(inner, may_unroll=False) if isinstance(inner, ForEach) else inner
 
 
 def _may_move(statement: Declare) -> bool:
@@ -69,7 +68,3 @@ def _needed(statement: Statement, waiting: dict[Name, Declare]) -> Sequence[Decl
 
 def _without_branch(load: Declare) -> Declare:
     return replace(load, value=replace(load.value, branches=False)) if isinstance(load.value, Tap) else load
-
-
-def _inside(statement: Statement) -> Statement:
-    return replace(statement, body=loads_at_use(statement.body)) if isinstance(statement, ForEach | When) else statement

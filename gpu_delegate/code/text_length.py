@@ -20,8 +20,10 @@ SIGNS: Mapping[str, tuple[str, int]] = MappingProxyType(  # signs between two op
         "at most": ("<=", 4),
         "equal": ("==", 4),
         "both": ("&&", 3),
+        "either": ("||", 2),
     }
 )
+JOINS = ("&&", "||")  # which need no brackets in a row
 FUNCTIONS: Mapping[str, str] = MappingProxyType(
     {"minimum": "min", "maximum": "max", "clamp": "clamp", "floor": "floor", "fraction": "fract"}
     | {"int": "int", "float": "float"}
@@ -42,7 +44,7 @@ def text_length(value: Operand) -> int:
         return len(FUNCTIONS[value.operation]) + 2 * len(value.operands) + sum(map(text_length, value.operands))
     sign, binding = SIGNS[value.operation]
     left, right = value.operands
-    return length_within(left, binding) + len(sign) + 2 + length_within(right, binding + (sign != "&&"))
+    return length_within(left, binding) + len(sign) + 2 + length_within(right, binding + (sign not in JOINS))
 
 
 def length_within(value: Operand, binding: int = WHOLE) -> int:

@@ -5,8 +5,8 @@ operators, an Emitter (emit.py) collects statements, and print_glsl.py is the on
 Nodes are equal when they say the same, so that what is needed twice is found again by the node itself.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, TypeVar, get_args
 
 from ..model.graph import Attributes
@@ -14,7 +14,7 @@ from ..model.graph import Attributes
 ValueType = Literal["bool", "int", "float", "vec2", "vec4", "half4"]
 _WIDTH: tuple[ValueType, ...] = ("bool", "int", "float", "vec2", "vec4")
 
-Comparison = Literal["less", "at least", "at most", "equal", "both"]
+Comparison = Literal["less", "at least", "at most", "equal", "both", "either"]
 Arithmetic = Literal[
     "add", "subtract", "multiply", "divide", "remainder", "minimum", "maximum", "clamp", "floor", "fraction"
 ]
@@ -29,11 +29,17 @@ class Value:
     def __add__(self, other: "Operand") -> "Operation":
         return Operation("add", (self, other))
 
+    def __radd__(self, other: int | float) -> "Operation":
+        return Operation("add", (other, self))
+
     def __sub__(self, other: "Operand") -> "Operation":
         return Operation("subtract", (self, other))
 
     def __mul__(self, other: "Operand") -> "Operation":
         return Operation("multiply", (self, other))
+
+    def __rmul__(self, other: int | float) -> "Operation":
+        return Operation("multiply", (other, self))
 
     def __truediv__(self, other: "Operand") -> "Operation":
         return Operation("divide", (self, other))
@@ -75,9 +81,26 @@ class Operation(Value):
     def type(self) -> ValueType:  # type: ignore[override]
         if self.operation in ("int", "float"):
             return self.operation
-        if self.operation in ("less", "at least", "at most", "equal", "both"):
+        if self.operation in get_args(Comparison):
             return "bool"
         return max((type_of(operand) for operand in self.operands), key=_WIDTH.index)
+
+
+@dataclass(frozen=True)
+class Not(Value):
+    """Whether a condition does not hold."""
+
+    condition: Value
+    type: ValueType = "bool"
+
+
+@dataclass(frozen=True)
+class GridIndex(Value):
+    """The number along an axis of a thread or of its work-group in the grid, or of the thread in its work-group."""
+
+    of: Literal["thread", "group", "thread in group"]
+    axis: Literal["x", "y", "z"]
+    type: ValueType = "int"
 
 
 @dataclass(frozen=True)
@@ -336,11 +359,24 @@ class ForEach:
 
 
 @dataclass(frozen=True)
+class ForRange:
+    """Statements for start, start + step, ... below a limit; both may be other numbers in each thread."""
+
+    name: Name
+    start: Operand
+    limit: Operand
+    step: int
+    body: "tuple[Statement, ...]"
+
+
+@dataclass(frozen=True)
 class When:
-    """Statements for threads for which a condition holds. What is declared inside is known only there."""
+    """Statements for threads for which a condition holds, and for the others. What is declared inside is known only
+    there."""
 
     condition: Value
     body: "tuple[Statement, ...]"
+    otherwise: "tuple[Statement, ...]" = ()
 
 
 @dataclass(frozen=True)
@@ -365,7 +401,7 @@ class Leave:
 
 
 Statement = (
-    Declare | Reserve | Assign | AddTo | StoreTo | ForEach | When | StoreShared | Synchronize | Leave
+    Declare | Reserve | Assign | AddTo | StoreTo | ForEach | ForRange | When | StoreShared | Synchronize | Leave
 )  # fmt: skip
 
 
@@ -397,6 +433,20 @@ _NODES = (Value, *get_args(Statement))
 _LEAVES = (int, str, float)
 
 
+def blocks_in(statement: Statement) -> tuple[tuple[Statement, ...], ...]:
+    """The blocks that stand inside a statement."""
+    if isinstance(statement, When):
+        return statement.body, statement.otherwise
+    return (statement.body,) if isinstance(statement, ForEach | ForRange) else ()
+
+
+def with_blocks(statement: Statement, change: "Callable[[tuple[Statement, ...]], tuple[Statement, ...]]") -> Statement:
+    """A statement with other statements in place of those of each block inside it."""
+    if isinstance(statement, When):
+        return replace(statement, body=change(statement.body), otherwise=change(statement.otherwise))
+    return replace(statement, body=change(statement.body)) if isinstance(statement, ForEach | ForRange) else statement
+
+
 # Longer words ---------------------------------------------------------------------------------------------------------
 
 
@@ -407,6 +457,13 @@ def combined(operation: Arithmetic | Comparison, values: Sequence[T]) -> T | Ope
     for other in others:
         found = Operation(operation, (found, other))
     return found
+
+
+def by_threads(name: Name, count: int, threads: int, body: Sequence[Statement]) -> Statement:
+    """Statements for each number from 0 on: of so many threads, thread n takes n, n + threads, ..."""
+    if count <= threads:
+        return When(Operation("less", (THREAD, count)), (Declare(name, THREAD), *body))
+    return ForRange(name, THREAD, count, threads, tuple(body))
 
 
 def clamp(value: Operand, low: int, high: int) -> Operation:

@@ -27,6 +27,7 @@ from ..code.vocabulary import (
     Leave,
     LoadFrom,
     Name,
+    Not,
     Operand,
     Operation,
     Repeated,
@@ -42,7 +43,6 @@ from ..code.vocabulary import (
     Weight,
     When,
     combined,
-    to_int,
     type_of,
     values_in,
 )
@@ -416,7 +416,7 @@ class Emitter:
         if not self.sums.are_left:
             self.add(Leave(condition))
             return
-        self._remaining.append(Operation("less", (to_int(condition), 1)))
+        self._remaining.append(Not(condition))
         self._scopes.append(Scope())
 
     def _phase(self, phase: Phase) -> None:

@@ -1,4 +1,4 @@
-"""GLSL of partial sums: a body, its tile and what it leaves go in, lines that add up a work-group's values come out.
+"""Partial sums: a body, its tile and what it leaves go in, statements that add up a work-group's values come out.
 
 Every thread puts what it stores into shared memory, and the group adds that in two steps: as many threads for a slice
 as each of them has values to add, then one of them. Pixels that a thread computes only because the map ends count in
@@ -6,20 +6,47 @@ the one thread that they belong to.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ..code.expressions import Slice
-from ..code.vocabulary import PIXEL, THREAD, Choose, Name, Operand, Splat, Statement, StoreShared, Value, combined
+from ..code.indices import Validity, both
+from ..code.vocabulary import (
+    PART,
+    PAST,
+    PIXEL,
+    THREAD,
+    X0,
+    Y0,
+    Z0,
+    Choose,
+    Declare,
+    ForRange,
+    GridIndex,
+    Name,
+    Not,
+    Operand,
+    Operation,
+    Shared,
+    Splat,
+    Statement,
+    StoreShared,
+    StoreTo,
+    Synchronize,
+    Value,
+    When,
+    by_threads,
+    combined,
+)
 from ..device.tile import Tile
 from ..model.layout import shape_of
 from ..plan.body import Body
 from ..plan.partial_sums import PartialSum, slots_of
-from ..targets.glsl.print_glsl import lines
-from .reduction import fold_into
+
+_SLOT, _AT, _TURN = (Name(name, "int") for name in ("t", "at", "k"))
 
 
 class GroupSums:
-    """Lines for the head of main(), for each value that is stored, and for the end of the kernel."""
+    """Statements for the head of a kernel, for each value that is stored, and for the end."""
 
     def __init__(self, body: Body, tile: Tile, sums: Sequence[PartialSum], first_output: int) -> None:
         """The kernel's outputs from `first_output` on are the sums' tensors."""
@@ -42,22 +69,23 @@ class GroupSums:
         """Arrays in shared memory, and how many texels each has."""
         return {self._names[each]: self._slots[each] * self._threads for each in self._sums}
 
-    def _own(self, row: int) -> str:
-        """Whether pixel `row` of a thread is no other thread's; "" for always."""
+    def _own(self, row: int) -> Validity:
+        """Whether pixel `row` of a thread is no other thread's."""
         tile, domain = self._tile, self._body.domain
         width, height = tile.area(domain)
-        conditions = []
         if tile.leaves:
-            return "!past" if tile.shares_pixels else ""  # which may store before threads past the edges leave
+            return Not(PAST) if tile.shares_pixels else True  # which may store before threads past the edges leave
+        conditions: list[Value] = []
         if width % tile.local[0]:
-            conditions.append("gl_GlobalInvocationID.x < WIDTH")
+            conditions.append(Operation("less", (GridIndex("thread", "x"), width)))
         if height % (tile.local[1] * tile.down):
-            conditions.append(f"y0 + {0 if tile.across else row} >= int(gl_GlobalInvocationID.y) * ROWS")
+            first = GridIndex("thread", "y") * tile.down
+            conditions.append(Operation("at least", (Y0 + (0 if tile.across else row), first)))
         if tile.across and (row + 1) * width > domain.width:
-            conditions.append(f"x0 + {row * width} < {domain.width}")
+            conditions.append(Operation("less", (X0 + row * width, domain.width)))
         if tile.flat and (row + 1) * width > domain.pixels:
-            conditions.append(f"(y0 + {row}) * WIDTH + x0 < {domain.pixels}")
-        return " && ".join(conditions)
+            conditions.append(Operation("less", ((Y0 + row) * width + X0, domain.pixels)))
+        return both(conditions)
 
     def collect(self, tensor: int, at: Slice, values: Sequence[Value]) -> list[Statement]:
         """What keeps slice `at` of a value, one for each of the thread's pixels, if it is to be summed."""
@@ -65,7 +93,7 @@ class GroupSums:
 
     def _kept(self, sums: PartialSum, at: Slice, values: Sequence[Value]) -> Statement:
         own = [
-            Choose(Name(f"own{row}", "bool"), value, Splat(sums.fold.neutral)) if self._own(row) else value
+            value if self._own(row) is True else Choose(_own_name(row), value, Splat(sums.fold.neutral))
             for row, value in enumerate(values)
         ]
         slot = at.at if at.index is None and at.place is None else at.register
@@ -76,68 +104,66 @@ class GroupSums:
         thread = PIXEL if self._tile.parts > 1 else THREAD
         return thread + slot * self._threads
 
-    def around(self, text: Sequence[str], past: str) -> list[str]:
-        """The kernel's lines, which threads without a pixel pass by (`past` says which), and the sums at the end."""
-        conditions = (self._own(row) for row in range(self._tile.rows))
-        own = [f"    bool own{row} = {text};" for row, text in enumerate(conditions) if text]
-        return [*own, *(self._passing(text, past) if past else text), *self._end()]
+    def around(self, statements: tuple[Statement, ...], past: Value | None) -> tuple[Statement, ...]:
+        """The kernel's statements, which threads without a pixel (`past`) pass by, and the sums at the end."""
+        conditions = ((row, self._own(row)) for row in range(self._tile.rows))
+        own = [Declare(_own_name(row), each) for row, each in conditions if each is not True]
+        return (*own, *(statements if past is None else self._passing(statements, past)), *self._end())
 
-    def _passing(self, text: Sequence[str], past: str) -> list[str]:
+    def _passing(self, statements: tuple[Statement, ...], past: Value) -> tuple[Statement, ...]:
         """Threads past the edges keep values that change no sum; of several parts, the first keeps them."""
-        kept = [
+        kept = tuple(
             StoreShared(self._names[each], self._place(slot), Splat(each.fold.neutral))
             for each in self._sums
             for slot in range(self._slots[each])
-        ]
+        )
         if self._tile.parts > 1:
-            return [f"    if ({past} && part == 0) {{", *lines(kept, 2), "    }", *text]
-        return [f"    if ({past}) {{", *lines(kept, 2), "    } else {", *text, "    }"]
+            return (When(combined("both", [past, Operation("equal", (PART, 0))]), kept), *statements)
+        return (When(past, kept, otherwise=statements),)
 
-    def _end(self) -> list[str]:
+    def _end(self) -> list[Statement]:
         """Add up what all threads have kept, and store it."""
-        steps = (line for step in (self._first_step, self._last_step) for line in ("SYNC();", *self._of_all(step)))
-        return ["    " + line for line in steps]
+        first = [self._first_step(each) for each in self._sums if self._parts > 1]
+        return [Synchronize(), *first, Synchronize(), *map(self._last_step, self._sums)]
 
-    def _of_all(self, step: Callable[[PartialSum], list[str]]) -> list[str]:
-        return [line for each in self._sums for line in step(each)]
-
-    def _first_step(self, sums: PartialSum) -> list[str]:
+    def _first_step(self, sums: PartialSum) -> Statement:
         name, fold, threads, parts = self._names[sums], sums.fold, self._threads, self._parts
-        if parts == 1:
-            return []
-        turns, rest = divmod(threads, parts)
-        text = [
-            f"int at = t / {parts} * {threads} + t % {parts};",
-            f"vec4 {fold.name} = {name}[at];",
-            f"for (int k = 1; k < {turns}; ++k) {fold_into(fold, f'{name}[at + k * {parts}]')}",
+        total, (turns, rest) = Name(fold.name, "vec4"), divmod(threads, parts)
+        others = fold.into(total, Shared(name, _AT + _TURN * parts))
+        text: list[Statement] = [
+            Declare(_AT, _SLOT / parts * threads + _SLOT % parts),
+            Declare(total, Shared(name, _AT)),
+            ForRange(_TURN, 1, turns, 1, (others,)),
         ]
         if rest:
-            text.append(f"if (t % {parts} < {rest}) {fold_into(fold, f'{name}[at + {turns * parts}]')}")
-        return self._each(self._slots[sums] * parts, [*text, f"{name}[at] = {fold.name};"])
+            last = fold.into(total, Shared(name, _AT + turns * parts))
+            text.append(When(Operation("less", (_SLOT % parts, rest)), (last,)))
+        return self._each(self._slots[sums] * parts, [*text, StoreShared(name, _AT, total)])
 
-    def _last_step(self, sums: PartialSum) -> list[str]:
-        name, fold, slots, threads = self._names[sums], sums.fold, self._slots[sums], self._threads
+    def _last_step(self, sums: PartialSum) -> Statement:
+        name, fold, threads = self._names[sums], sums.fold, self._threads
         columns, rows = self._tile.groups(self._body.domain)
-        group = f"int(gl_WorkGroupID.y) * {columns} + int(gl_WorkGroupID.x)"
-        scale = f" * {sums.scale!r}" if sums.scale != 1.0 else ""
+        total, first = Name(fold.name, "vec4"), _SLOT * threads
+        at = (Z0 + _SLOT if self._tile.z_slices else _SLOT) * (columns * rows)
+        stored = StoreTo(self._outputs[sums], _AT, total if sums.scale == 1.0 else total * sums.scale)
         text = [
-            f"vec4 {fold.name} = {name}[t * {threads}];",
-            f"for (int k = 1; k < {self._parts}; ++k) {fold_into(fold, f'{name}[t * {threads} + k]')}",
-            f"int at = ({'z0 + t' if self._tile.z_slices else 't'}) * {columns * rows} + {group};",
-            f"{self._where_it_is(sums)}WRITE({self._outputs[sums]}, at, {fold.name}{scale});",
+            Declare(total, Shared(name, first)),
+            ForRange(_TURN, 1, self._parts, 1, (fold.into(total, Shared(name, first + _TURN)),)),
+            Declare(_AT, at + GridIndex("group", "y") * columns + GridIndex("group", "x")),
+            self._where_it_is(sums, stored),
         ]
-        return self._each(slots, text)
+        return self._each(self._slots[sums], text)
 
-    def _where_it_is(self, sums: PartialSum) -> str:
-        """A condition in front of the store of slot t, whose slice may be past the last one."""
+    def _where_it_is(self, sums: PartialSum, stored: Statement) -> Statement:
+        """The store of a slot, whose slice may be past the last one."""
         all_slices = shape_of(self._body.graph.tensors[sums.source]).slices
         sure = not self._tile.z_slices or self._tile.sure_slices(all_slices) == self._tile.z_slices
-        return "" if sure else f"if (z0 + t < {all_slices}) "
+        return stored if sure else When(Operation("less", (Z0 + _SLOT, all_slices)), (stored,))
 
-    def _each(self, count: int, text: Sequence[str]) -> list[str]:
-        """Lines for t from 0 on, shared by the threads."""
-        if count <= self._tile.threads:
-            head = [f"if (thread < {count}) {{", "    int t = thread;"]
-        else:
-            head = [f"for (int t = thread; t < {count}; t += {self._tile.threads}) {{"]
-        return [*head, *(f"    {line}" for line in text), "}"]
+    def _each(self, count: int, statements: Sequence[Statement]) -> Statement:
+        """Statements for t from 0 on, shared by the threads."""
+        return by_threads(_SLOT, count, self._tile.threads, statements)
+
+
+def _own_name(row: int) -> Name:
+    return Name(f"own{row}", "bool")

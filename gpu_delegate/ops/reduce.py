@@ -2,7 +2,7 @@
 
 One over channels is a loop over slices, so what it reduces is computed on the way, and what reads it follows in the
 same kernel. One over rows, columns or a batch is a loop over pixels in memory; where it leaves one pixel of all, as in
-squeeze and excite, gpu_delegate/kernels/reduction.py has a work-group share the loop.
+squeeze and excite, gpu_delegate/kernels/vector_emitter.py has a work-group share the loop.
 """
 
 import math
@@ -86,12 +86,16 @@ def fold_of(node: Node) -> Reducer:
     return _FOLDS[node.op]
 
 
-def scaled(graph: Graph, node: Node, total: Value) -> Value:
-    """What a reduction makes of its fold in the end: a mean divides by the number of values."""
-    if node.op != "MEAN":
-        return total
+def factor_of(graph: Graph, node: Node) -> float:
+    """What a reduction multiplies its fold by in the end: a mean divides by the number of values."""
     sizes = [math.prod(graph.tensors[i].shape) for i in (node.inputs[0], node.outputs[0])]
-    return total * (1.0 / (sizes[0] // sizes[1]))
+    return 1.0 / (sizes[0] // sizes[1]) if node.op == "MEAN" else 1.0
+
+
+def scaled(graph: Graph, node: Node, total: Value) -> Value:
+    """What a reduction makes of its fold in the end."""
+    factor = factor_of(graph, node)
+    return total if factor == 1.0 else total * factor
 
 
 def is_spatial_mean(graph: Graph, node: Node) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from ..code.vocabulary import Z0, GridIndex, Operation
 from ..device.device import Device, Tuning
 from ..device.limits import Limits
 from ..device.tile import Tile
@@ -129,15 +130,14 @@ def needed_slices(body: Body, tile: Tile) -> tuple[Range, frozenset[int]]:
     """The slices that a work-group of a body computes, and the inputs of which it needs others, too."""
     slices = shape_of(body.graph.tensors[body.outputs[0]]).slices
     if not tile.z_slices:
-        return Range("0", slices), frozenset(body.inputs)
+        return Range(0, slices), frozenset(body.inputs)
     whole = frozenset(tensor for tensor in body.inputs if not _is_read_slice_by_slice(body, tensor, slices))
     if tile.deep:
         each = tile.local[0] * tile.z_slices
-        first = f"min(int(gl_WorkGroupID.x) * {each}, {slices - each})" if each < slices else "0"
-        return Range(first, min(each, slices)), whole
+        group = Operation("minimum", (GridIndex("group", "x") * each, slices - each))
+        return Range(group if each < slices else 0, min(each, slices)), whole
     is_sure = tile.sure_slices(slices) == tile.z_slices
-    first = "z0" if is_sure else f"min(z0, {slices - tile.z_slices})"
-    return Range(first, tile.z_slices), whole
+    return Range(Z0 if is_sure else Operation("minimum", (Z0, slices - tile.z_slices)), tile.z_slices), whole
 
 
 def _is_read_slice_by_slice(body: Body, tensor: int, slices: int) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from ..code.vocabulary import Operand
 from ..model.graph import Graph, Node
 from ..model.layout import TEXEL_BYTES, MapShape, Storage, Storages, ceil_div, shape_of
 from ..ops.nodes import has_role, has_weights, is_constant_vector, is_elementwise, record_of
@@ -19,9 +20,9 @@ MOST_PARTS = 16  # threads that share one slice of a matrix's output: one of the
 
 @dataclass(frozen=True)
 class Range:
-    """The slices that a work-group needs of some vectors: from the one that an expression of GLSL says."""
+    """The slices that a work-group needs of some vectors, by the first one and how many."""
 
-    first: str
+    first: Operand
     count: int
 
 
@@ -34,7 +35,7 @@ class VectorWork:
     threads: int  # of a work-group
     is_shared: bool = False  # whether the threads share the sums of matrices, too
     narrow: frozenset[int] = frozenset()  # outputs of which a group needs only ...
-    range: Range = Range("0", 0)  # ... these slices
+    range: Range = Range(0, 0)  # ... these slices
 
     def shape(self, tensor: int) -> MapShape:
         return shape_of(self.graph.tensors[tensor])

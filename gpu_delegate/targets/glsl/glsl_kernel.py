@@ -6,15 +6,16 @@ from dataclasses import dataclass, field, replace
 
 from ...code.half_products import in_halves
 from ...code.schedule import scheduled
+from ...code.vocabulary import Leave, Statement
 from ...device.device import Device
 from ...device.limits import Limits
 from ...device.tile import Tile
 from ...kernels.emit import Emitter
 from ...kernels.epilogue_reduction import GroupSums
-from ...kernels.reduction import ReductionEmitter
-from ...kernels.shared_reduction import SharedReductionEmitter
+from ...kernels.thread_places import threads_begin
+from ...kernels.vector_emitter import VectorEmitter
 from ...model.graph import Graph, Node
-from ...model.layout import PHWC4, PHWC4_HALVES, Fetch, MapShape, Storage, Storages, ceil_div, shape_of
+from ...model.layout import PHWC4, PHWC4_HALVES, Fetch, Storage, Storages, ceil_div, shape_of
 from ...model.packing import Blob, Float32Array
 from ...ops.depth_to_space import plain_lanes
 from ...ops.nodes import function_files, record_of
@@ -169,19 +170,13 @@ def pixel_kernel(
     }
     targets = {tensor: _target(body, tensor, storages[tensor]) for tensor in body.outputs}
     targets |= {each.tensor: KernelOutput(storages[each.tensor]) for each in left}
-    nodes, text = (*prologue.nodes, *body.nodes), list(lines(statements))
-    place, past = (None, "")
-    if tile.deep:
-        place, past = _place_in_slices(tile, slices)
-    elif tile.leaves or tile.turned:
-        place, past = _place(tile, domain, slices)
+    place, past = threads_begin(tile, domain, slices) if tile.deep or tile.leaves or tile.turned else (None, None)
     if left:
-        text = sums.around(text, past)
-    elif past and tile.parts == 1:
-        text = [f"    if ({past}) return;", *text]
-    shared = [shared_array(name, texels) for name, texels in (*emitter.shared.items(), *sums.shared.items())]
-    grid = grid_of(body, tile)
-    kernel = outline.kernel(nodes, grid, targets, _Main(defines, text, place, shared))
+        statements = sums.around(statements, past)
+    elif past is not None and tile.parts == 1:
+        statements = (Leave(past), *statements)
+    main = _Main(defines, statements, place, {**emitter.shared, **sums.shared})
+    kernel = outline.kernel((*prologue.nodes, *body.nodes), grid_of(body, tile), targets, main)
     busy = width * ceil_div(height, tile.down) * tile.blocks(slices) * tile.parts
     again = repetition_of(body, tile, prologue, storages, kernel.weights_storage)
     return replace(
@@ -194,59 +189,9 @@ def reduction_kernel(
 ) -> Kernel:
     """GLSL for vector nodes alone: the one work-group of a tile, whose results are stored."""
     outline = _Outline((), work, tile, limits, storages)
-    stores = []
-    for k, tensor in enumerate(outputs):
-        shape = work.shape(tensor)
-        stores += [
-            f"    for (int o = thread; o < {shape.slices}; o += {work.threads})",
-            f"        WRITE(out{k}, o, keep({outline.vectors.arrays[tensor]}[o], {shape.channels} - 4 * o));",
-        ]
+    outline.vectors.store(outputs)
     targets = {tensor: KernelOutput(storages[tensor]) for tensor in outputs}
-    return outline.kernel(work.nodes, (1, 1, 1), targets, _Main({"WIDTH": work.threads, "HEIGHT": 1}, stores))
-
-
-def _place(tile: Tile, domain: MapShape, slices: int) -> tuple[list[str], str]:
-    """Where a thread's pixels and slices begin, and the condition under which it has none; "" if all have some."""
-    (width, height), (columns, rows), (x, y, parts) = tile.area(domain), tile.sides, tile.local
-    along_x, along_y = ("y", "x") if tile.turned else ("x", "y")
-    place = [
-        f"    int x0 = int(gl_GlobalInvocationID.{along_x});",
-        f"    int y0 = int(gl_GlobalInvocationID.{along_y}){f' * {tile.down}' if tile.down > 1 else ''};",
-    ]
-    if tile.z_slices:
-        place.append(f"    int z0 = int(gl_WorkGroupID.z){f' * {tile.z_slices}' if tile.z_slices > 1 else ''};")
-    past = [f"x0 >= {width}"] if width % columns else []
-    past += [f"y0 >= {height}"] if height % (rows * tile.down) else []
-    if parts == 1 and tile.leaves:
-        return place, " || ".join(past)
-    last = [f"    x0 = min(x0, {width - 1});", f"    y0 = min(y0, {height - tile.down});"]
-    if not tile.leaves:
-        return [*place, *last, *([f"    z0 = min(z0, {slices - tile.z_slices});"] if tile.z_slices else [])], ""
-    return [*place, *_parts(x * y, " || ".join(past)), *last], "past"
-
-
-def _place_in_slices(tile: Tile, slices: int) -> tuple[list[str], str]:
-    """The same for threads over the slices of one pixel."""
-    count, (x, y, parts) = tile.blocks(slices), tile.local
-    last = f"{(count - 1) * tile.z_slices if tile.leaves else slices - tile.z_slices}"
-    place = [
-        "    int x0 = 0;",
-        "    int y0 = 0;",
-        f"    int z0 = int(gl_GlobalInvocationID.x){f' * {tile.z_slices}' if tile.z_slices > 1 else ''};",
-    ]
-    past = f"z0 > {last}" if count % x and tile.leaves else ""
-    if parts > 1:
-        return [*place, *_parts(x * y, past), f"    z0 = min(z0, {last});"], "past"
-    return [*place, *([] if tile.leaves else [f"    z0 = min(z0, {last});"])], past
-
-
-def _parts(pixels: int, past: str) -> list[str]:
-    """Which part of a pixel's work a thread has."""
-    return [
-        "    int part = int(gl_LocalInvocationID.z);",
-        f"    int pixel = thread % {pixels};  // of the group",
-        f"    bool past = {past or 'false'};  // such a thread repeats work until all threads have met",
-    ]
+    return outline.kernel(work.nodes, (1, 1, 1), targets, _Main({"WIDTH": work.threads, "HEIGHT": 1}))
 
 
 @dataclass(frozen=True)
@@ -254,9 +199,9 @@ class _Main:
     """What is a kernel's own in kernel.comp."""
 
     defines: Mapping[str, int]
-    lines: list[str]
-    place: list[str] | None = None  # where a thread's pixels begin, if threads leave
-    shared: list[str] = field(default_factory=list)  # declarations of arrays
+    statements: Sequence[Statement] = ()
+    place: Sequence[Statement] | None = None  # where a thread's pixels begin, if not as in kernel.comp
+    shared: Mapping[str, int] = field(default_factory=dict)  # arrays in shared memory and their texels
 
 
 class _Outline:
@@ -270,7 +215,7 @@ class _Outline:
         self._limits = limits
         self.inputs = input_names(body_inputs, work)
         self.blob = Blob()
-        self.vectors = (SharedReductionEmitter if work.is_shared else ReductionEmitter)(work, self.inputs, self.blob)
+        self.vectors = VectorEmitter(work, self.inputs, self.blob)
         self.vectors.emit()
         self._sources = [
             KernelInput(storages[tensor], work.shape(tensor).texels, tile.inputs_fetch) for tensor in self.inputs
@@ -302,10 +247,11 @@ class _Outline:
             restricts,
             HalfFunctions(self._limits.packs_halves, bool(self._limits.half_arithmetic)),
         )
+        shared = [shared_array(*each) for each in (*self.vectors.shared.items(), *main.shared.items())]
         sections = {
-            "bindings": [*bindings.lines, *called, *self.vectors.shared, *main.shared],
-            "place": main.place,
-            "body": lows + self.vectors.lines + main.lines,
+            "bindings": [*bindings.lines, *called, *shared],
+            "place": None if main.place is None else list(lines(main.place)),
+            "body": [*lows, *lines((*self.vectors.statements, *main.statements))],
         }
         return Kernel(
             name="+".join(record_of(node).kernel_name for node in nodes),

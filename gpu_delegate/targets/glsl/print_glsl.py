@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...code.expressions import Slice
-from ...code.text_length import FUNCTIONS, SIGNS, WHOLE
+from ...code.text_length import FUNCTIONS, JOINS, SIGNS, WHOLE
 from ...code.vocabulary import (
     AcrossLanes,
     AddTo,
@@ -22,6 +22,8 @@ from ...code.vocabulary import (
     Element,
     Elementwise,
     ForEach,
+    ForRange,
+    GridIndex,
     Halves,
     Inside,
     Keep,
@@ -29,6 +31,7 @@ from ...code.vocabulary import (
     Leave,
     LoadFrom,
     Name,
+    Not,
     OnGrid,
     Operand,
     Operation,
@@ -54,6 +57,9 @@ from ...code.vocabulary import (
 ONE = "int(gl_NumWorkGroups.x > 0u)"  # which no compiler can know
 _LANES = "xyzw"
 _LOOSE: Mapping[type, int] = MappingProxyType({Inside: 4, OnGrid: 3, Elementwise: 0, Texel: 5, Element: 5})
+_GRID: Mapping[str, str] = MappingProxyType(
+    {"thread": "gl_GlobalInvocationID", "group": "gl_WorkGroupID", "thread in group": "gl_LocalInvocationID"}
+)
 _LANE_COMPARISONS: Mapping[str, str] = MappingProxyType(
     {"less": "lessThan", "at least": "greaterThanEqual", "at most": "lessThanEqual", "equal": "equal"}
 )
@@ -64,7 +70,7 @@ def glsl(value: Operand) -> str:
     return _WORDS[type(value)](value)
 
 
-_BLOCKS = (ForEach, When)
+_BLOCKS = (ForEach, ForRange, When)
 
 
 def lines(statements: Iterable[Statement], depth: int = 1) -> Iterator[str]:
@@ -74,14 +80,21 @@ def lines(statements: Iterable[Statement], depth: int = 1) -> Iterator[str]:
         if isinstance(statement, _BLOCKS):
             yield f"{space}{_head(statement)}{{"
             yield from lines(statement.body, depth + 1)
+            if isinstance(statement, When) and statement.otherwise:
+                yield f"{space}}} else {{"
+                yield from lines(statement.otherwise, depth + 1)
             yield f"{space}}}"
         else:
             yield space + _line(statement)
 
 
-def _head(statement: ForEach | When) -> str:
+def _head(statement: ForEach | ForRange | When) -> str:
     if isinstance(statement, When):
         return f"if ({glsl(statement.condition)}) "
+    if isinstance(statement, ForRange):
+        name, limit, step = statement.name.name, glsl(statement.limit), statement.step
+        following = f"++{name}" if step == 1 else f"{name} += {step}"
+        return f"for (int {name} = {glsl(statement.start)}; {name} < {limit}; {following}) "
     rolled = "" if statement.may_unroll else f" * {ONE}"
     loops = ((name.name, f"{count}{rolled}") for name, count in statement.over)
     return "".join(f"for (int {name} = 0; {name} < {limit}; ++{name}) " for name, limit in loops)
@@ -144,7 +157,7 @@ def _operation(value: Operation) -> str:
         return f"{FUNCTIONS[value.operation]}({', '.join(map(glsl, value.operands))})"
     sign, binding = SIGNS[value.operation]
     left, right = value.operands
-    return f"{_within(left, binding)} {sign} {_within(right, binding + (sign != '&&'))}"
+    return f"{_within(left, binding)} {sign} {_within(right, binding + (sign not in JOINS))}"
 
 
 def _sum(value: Sum) -> str:
@@ -212,12 +225,15 @@ def _texel(value: Texel) -> str:
 
 _WORDS: Mapping[type, Callable[[Any], str]] = MappingProxyType(
     {
+        bool: lambda value: str(value).lower(),
         int: str,
         float: _number,
         Name: lambda value: value.name,
         Slice: lambda value: _atom(value.at),
         Operation: _operation,
         Sum: _sum,
+        Not: lambda value: f"!{_atom(value.condition)}",
+        GridIndex: lambda value: f"int({_GRID[value.of]}.{value.axis})",
         Inside: lambda value: f"uint({glsl(value.value)}) < {value.size}u",
         OnGrid: _on_grid,
         Lane: _lane,

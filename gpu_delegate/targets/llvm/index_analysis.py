@@ -21,7 +21,6 @@ from ...code.vocabulary import (
     AddTo,
     Choose,
     Declare,
-    ForEach,
     Inside,
     LoadFrom,
     Name,
@@ -33,7 +32,7 @@ from ...code.vocabulary import (
     Tap,
     Value,
     Weight,
-    When,
+    blocks_in,
     values_in,
 )
 
@@ -185,7 +184,8 @@ def _only_reads(statement: Statement) -> bool:
 def _simple(statements: Iterable[Statement]) -> Iterator[Statement]:
     """Those of all blocks."""
     for statement in statements:
-        if isinstance(statement, ForEach | When):
-            yield from _simple(statement.body)
-        else:
+        blocks = blocks_in(statement)
+        for block in blocks:
+            yield from _simple(block)
+        if not blocks:
             yield statement

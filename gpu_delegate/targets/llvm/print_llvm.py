@@ -35,6 +35,7 @@ from ...code.vocabulary import (
     Vector,
     Weight,
     When,
+    blocks_in,
     type_of,
     values_in,
 )
@@ -166,6 +167,8 @@ class LanePrinter(PositionPrinter):
         self._set(carried, following)
 
     def _when(self, statement: When) -> None:
+        if statement.otherwise:
+            raise UnsupportedError("a branch with two sides has no code for the CPU")
         condition = self._condition(statement.condition)
         if isinstance(condition, bool):
             self._all(statement.body if condition else ())
@@ -396,8 +399,8 @@ def _changed(statements: Iterable[Statement]) -> Iterator[str]:
     for statement in statements:
         if isinstance(statement, AddTo | Assign):
             yield statement.name.name
-        elif isinstance(statement, ForEach | When):
-            yield from _changed(statement.body)
+        for block in blocks_in(statement):
+            yield from _changed(block)
 
 
 _WORDS: Mapping[type, Callable[[LanePrinter, Any], Texels]] = MappingProxyType(

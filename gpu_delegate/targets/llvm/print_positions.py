@@ -41,7 +41,6 @@ FLOAT_CONDITIONS = MappingProxyType({"less": "olt", "at least": "oge", "at most"
 _INT_INSTRUCTIONS = MappingProxyType(
     {"multiply": "mul", "divide": "sdiv", "remainder": "srem", "minimum": "smin", "maximum": "smax"}
 )
-_FLOAT_INSTRUCTIONS = MappingProxyType({"add": "fadd", "subtract": "fsub", "multiply": "fmul", "divide": "fdiv"})
 _FARTHEST = MARGIN_FLOATS - LONGEST_STEP * LINE_FLOATS  # that a place outside of a map may be read
 
 
@@ -317,15 +316,7 @@ class PositionPrinter(ABC):
         )
         math = self.lanes.scalar_math if shared else self.lanes.math
         parts = [self.lanes.one_float(each) if shared else self.lanes.floats(each) for each in operands]
-        if operation in _FLOAT_INSTRUCTIONS:
-            return self.f.binary(_FLOAT_INSTRUCTIONS[operation], *parts)
-        if operation == "floor":
-            return math.call("floor", *parts)
-        if operation == "fraction":
-            return math.sub(parts[0], math.call("floor", parts[0]))
-        if operation == "clamp":
-            return math.smaller(parts[2], math.larger(parts[1], parts[0]))
-        return (math.larger if operation == "maximum" else math.smaller)(parts[1], parts[0])
+        return math.arithmetic(operation, *parts)
 
 
 def _stretched(columns: Known, where: Known) -> Known | None:

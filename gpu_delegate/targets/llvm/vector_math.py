@@ -6,6 +6,7 @@ multiply-adds, and for erf that of Abramowitz and Stegun. Where results would be
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from types import MappingProxyType
 
 from .ir import FLOAT, I32, I64, Function, Register, filled, integer, lanes_of, number, suffix, vector
 
@@ -24,6 +25,7 @@ ERF = (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592)
 LARGEST_EXP, LEAST_EXP = 88.72283, -87.33654  # whose exponential is a normal number
 HALF_PI, PI = 1.5707963268, 3.1415926536
 
+_INSTRUCTIONS = MappingProxyType({"add": "fadd", "subtract": "fsub", "multiply": "fmul", "divide": "fdiv"})
 Number = Register | float
 OwnNumbers = Callable[[float, str], Register]  # a number and its type to where it was loaded
 
@@ -121,6 +123,19 @@ class FloatMath:
 
     def clamp(self, value: Number, low: Number, high: Number) -> Register:
         return self.smaller(high, self.larger(low, value))
+
+    def arithmetic(self, operation: str, *operands: Register) -> Register:
+        """Arithmetic of the kernels' vocabulary."""
+        if operation in _INSTRUCTIONS:
+            return self.f.binary(_INSTRUCTIONS[operation], *operands)
+        first, *others = operands
+        if operation == "floor":
+            return self.call("floor", first)
+        if operation == "fraction":
+            return self.sub(first, self.call("floor", first))
+        if operation == "clamp":
+            return self.smaller(others[1], self.larger(others[0], first))
+        return (self.larger if operation == "maximum" else self.smaller)(others[0], first)
 
     def truth(self, condition: Register) -> Register:
         """1.0 where a condition holds, else 0.0."""

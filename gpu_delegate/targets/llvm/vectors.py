@@ -1,8 +1,8 @@
 """Nodes on 1x1xC tensors and reductions over pixels go in, a function of LLVM's language for them comes out.
 
-What reduction.py says in GLSL: squeeze-and-excite blocks, a mean over a map, matrices, their activations, and the ends
-of classifiers, which reduce channels. Lanes are channels, but in reductions over pixels, whose lanes are pixels. A
-function of one node takes a range of its parts, so that threads can share it; one of several does all of them.
+What they compute is said by kernels/vector_steps.py, and here how a CPU does it. Lanes are channels, but in reductions
+over pixels, whose lanes are pixels. A function of one node takes a range of its parts, so that threads can share it;
+one of several does all of them.
 """
 
 import math
@@ -12,16 +12,17 @@ import numpy as np
 
 from ...code.vocabulary import Arithmetic
 from ...device.tile import Tile
+from ...kernels.vector_steps import EachValue, Folded, Product, vector_steps
 from ...model.graph import Node
-from ...model.layout import ceil_div, plane_floats, shape_of
+from ...model.layout import ceil_div, plane_floats
 from ...model.packing import Float32Array
 from ...model.rewrite import float_data
-from ...ops.nodes import has_role, is_channel_reduction, is_constant_vector, is_elementwise, record_of
-from ...ops.reduce import fold_of
+from ...ops.nodes import is_constant_vector, record_of
 from ...plan.vector_work import VectorWork, input_names
 from .ir import FLOAT, I64, POINTER, Function, Module, Register, constants, filled, integer, lanes_of, number, vector
 from .native_elementwise import elementwise_vectors
 from .native_kernel import LlvmKernel
+from .vector_math import math_of
 
 HEAVY_FLOATS = 1 << 14  # that a node reads: from so many on, threads may share its work
 CHAINS = 8  # sums that are independent of each other: a multiply-add takes four cycles, two begin in each
@@ -99,15 +100,18 @@ class _Writer:
 
     def write(self) -> None:
         """The whole function."""
-        for node in self.work.nodes:
-            if is_channel_reduction(self.graph, node):
-                self._channels(node)
-            elif has_role(node, "reduction"):
-                self._pixels(node)
-            elif is_elementwise(node):
-                self._elementwise(node)
+        for step in vector_steps(self.work):
+            out = self._pointer(step.out)
+            if isinstance(step, EachValue):
+                self._each_value(step, out)
+                continue
+            source = self._pointer(step.sources[0])
+            if isinstance(step, Product):
+                self._product(step, source, out)
+            elif isinstance(step, Folded):
+                (self._channels if step.over_channels else self._pixels)(step, source, out)
             else:
-                self._matrix(node)
+                self._copy(source, out, self._channels_of(step.out))
         self.f.give_back()
 
     # Memory -----------------------------------------------------------------------------------------------------------
@@ -178,50 +182,42 @@ class _Writer:
 
     # Nodes ------------------------------------------------------------------------------------------------------------
 
-    def _elementwise(self, node: Node) -> None:
-        out = self._pointer(node.outputs[0])
-        channels = self._channels_of(node.outputs[0])
-        sources = [(self._pointer(i), channels > 1 == self._channels_of(i)) for i in node.inputs]
+    def _each_value(self, step: EachValue, out: Register) -> None:
+        channels = self._channels_of(step.out)
+        sources = [*zip(map(self._pointer, step.sources), step.repeated, strict=True)]
 
         def block(offset: Register | int, count: int) -> None:
             operands = [
                 self.f.splat(self.f.load(FLOAT, pointer), self.lanes) if repeats else self._load(pointer, offset)
                 for pointer, repeats in sources
             ]
-            self._store(out, offset, elementwise_vectors(self.f, node, operands), count)
+            self._store(out, offset, elementwise_vectors(self.f, step.node, operands), count)
 
         full, rest = divmod(channels, self.lanes)
         self._each(full, lambda index: block(self._scaled(index, self.lanes), self.lanes))
         if rest:
             block(full * self.lanes, rest)
 
-    def _matrix(self, node: Node) -> None:
-        """A 1x1 convolution: vectors of outputs, each a sum over inputs; blocks of them share what they read."""
-        source, out = self._pointer(node.inputs[0]), self._pointer(node.outputs[0])
-        weights = float_data(self.graph.tensors[node.inputs[1]])
-        outputs = weights.shape[0]
-        matrix = weights.reshape(outputs, -1)
+    def _product(self, step: Product, source: Register, out: Register) -> None:
+        """Vectors of outputs, each a sum over inputs; blocks of them share what they read."""
+        matrix, bias = step.matrix, step.bias
+        outputs, inputs = matrix.shape
         vectors = min(CHAINS, ceil_div(outputs, self.lanes))
         width = vectors * self.lanes
         full, rest = divmod(outputs, width)
-        bias = self._bias(node, outputs)
         packed = self._constant(_packed(matrix, bias, width)[:full])
 
         def block(index: Register) -> None:
             offset = self._scaled(index, width)
-            place = self.f.at(packed, self._scaled(index, (matrix.shape[1] + 1) * width))
-            self._products(place, source, self.f.at(out, offset), matrix.shape[1], width)
+            place = self.f.at(packed, self._scaled(index, (inputs + 1) * width))
+            self._products(place, source, self.f.at(out, offset), inputs, width)
 
         def last() -> None:
             tail = self.lanes * ceil_div(rest, self.lanes)
             place = self._constant(_packed(matrix[full * width :], bias[full * width :], tail))
-            self._products(place, source, self.f.at(out, full * width), matrix.shape[1], rest)
+            self._products(place, source, self.f.at(out, full * width), inputs, rest)
 
         self._each_part(full, block, last if rest else None)
-
-    def _bias(self, node: Node, outputs: int) -> Float32Array:
-        tensor = self.graph.tensors.get(node.inputs[2]) if len(node.inputs) > 2 else None
-        return np.zeros(outputs, np.float32) if tensor is None else float_data(tensor).reshape(-1)
 
     def _products(self, place: Register, source: Register, out: Register, inputs: int, outputs: int) -> None:
         """One block of outputs: its bias, then a row of weights for each input, several of them side by side."""
@@ -256,10 +252,7 @@ class _Writer:
 
     def _fold(self, operation: Arithmetic, left: Register, right: Register) -> Register:
         """Two values as one."""
-        if operation in ("add", "multiply"):
-            return self.f.binary("fadd" if operation == "add" else "fmul", left, right)
-        how = "fcmp olt" if operation == "maximum" else "fcmp ogt"
-        return self.f.choose(self.f.compare(how, left, right), right, left)
+        return math_of(self.f, [left]).arithmetic(operation, left, right)
 
     def _joined(self, values: Sequence[Register], operation: Arithmetic) -> Register:
         """All values as one, two by two."""
@@ -295,37 +288,28 @@ class _Writer:
     ) -> Register:
         return self._fold(operation, self.f.shuffle(left, right, low), self.f.shuffle(left, right, high))
 
-    def _factor(self, node: Node) -> float:
-        """What a fold is multiplied by in the end: a mean divides by the number of values."""
-        sizes = [math.prod(self.graph.tensors[i].shape) for i in (node.inputs[0], node.outputs[0])]
-        return 1.0 / (sizes[0] // sizes[1]) if node.op == "MEAN" else 1.0
-
     def _times(self, value: Register, factor: float) -> Register:
         if factor == 1.0:
             return value
         lanes = lanes_of(value.type)
         return self.f.binary("fmul", value, filled(number(factor), lanes))
 
-    def _pixels(self, node: Node) -> None:
+    def _pixels(self, step: Folded, source: Register, out: Register) -> None:
         """A reduction over pixels, four planes at once: their lanes are pixels until the end."""
-        shape = shape_of(self.graph.tensors[node.inputs[0]])
-        source, out = self._pointer(node.inputs[0]), self._pointer(node.outputs[0])
-        if shape.is_vector:  # one pixel
-            self._copy(source, out, shape.channels)
-            return
+        shape = self.work.shape(step.sources[0])
         full, rest = divmod(shape.channels, SLICE)
         stride = plane_floats(shape)
 
         def slice_of(index: Register, count: int = SLICE) -> None:
             place = self.f.at(source, self._scaled(index, SLICE * stride))
-            total = self._folded_planes(node, [self.f.at(place, k * stride) for k in range(count)], shape.pixels)
+            total = self._folded_planes(step, [self.f.at(place, k * stride) for k in range(count)], shape.pixels)
             self.f.store(total, self.f.at(out, self._scaled(index, SLICE)))
 
         self._each_part(full, slice_of, (lambda: slice_of(integer(full, I64), rest)) if rest else None)
 
-    def _folded_planes(self, node: Node, planes: Sequence[Register], pixels: int) -> Register:
+    def _folded_planes(self, folded: Folded, planes: Sequence[Register], pixels: int) -> Register:
         """A vector of four floats: each plane's pixels folded, zeros where there is no plane."""
-        fold = fold_of(node)
+        fold = folded.fold
         neutral = filled(number(fold.neutral), self.lanes)
         totals = [[self.f.reserve(self.kind) for _ in planes] for _ in range(CHAINS // SLICE)]
         for variable in (each for row in totals for each in row):
@@ -352,9 +336,7 @@ class _Writer:
         loaded = [[self.f.load(self.kind, each, 64) for each in row] for row in totals]
         joined = [self._joined(column, fold.operation) for column in zip(*loaded, strict=True)]
         zeros = filled(number(0.0), self.lanes)
-        return self._times(
-            self._across([*joined, *[zeros] * (SLICE - len(joined))], fold.operation), self._factor(node)
-        )
+        return self._times(self._across([*joined, *[zeros] * (SLICE - len(joined))], fold.operation), folded.factor)
 
     def _copy(self, source: Register, out: Register, channels: int) -> None:
         full, rest = divmod(channels, self.lanes)
@@ -366,10 +348,9 @@ class _Writer:
         if rest:
             block(full * self.lanes, rest)
 
-    def _channels(self, node: Node) -> None:
+    def _channels(self, step: Folded, source: Register, out: Register) -> None:
         """A reduction of a vector's channels to one."""
-        source, out = self._pointer(node.inputs[0]), self._pointer(node.outputs[0])
-        fold, (full, rest) = fold_of(node), divmod(self._channels_of(node.inputs[0]), self.lanes)
+        fold, (full, rest) = step.fold, divmod(self._channels_of(step.sources[0]), self.lanes)
         total = self.f.reserve(self.kind)
         self.f.store(filled(number(fold.neutral), self.lanes), total, 64)
 
@@ -379,7 +360,7 @@ class _Writer:
         self._each(full, lambda index: into(self._load(source, self._scaled(index, self.lanes))))
         if rest:
             into(self._kept(self._load(source, full * self.lanes), rest, number(fold.neutral)))
-        one = self._times(self._across([self.f.load(self.kind, total, 64)], fold.operation), self._factor(node))
+        one = self._times(self._across([self.f.load(self.kind, total, 64)], fold.operation), step.factor)
         zeros = filled(number(0.0), SLICE)
         self.f.store(self.f.shuffle(one, zeros, [0, SLICE, SLICE, SLICE]), out)
 

@@ -146,7 +146,7 @@ class GroupSums:
         total, first = Name(fold.name, "vec4"), _SLOT * threads
         at = (Z0 + _SLOT if self._tile.z_slices else _SLOT) * (columns * rows)
         stored = StoreTo(self._outputs[sums], _AT, total if sums.scale == 1.0 else total * sums.scale)
-        text = [
+        text: list[Statement] = [
             Declare(total, Shared(name, first)),
             ForRange(_TURN, 1, self._parts, 1, (fold.into(total, Shared(name, first + _TURN)),)),
             Declare(_AT, at + GridIndex("group", "y") * columns + GridIndex("group", "x")),

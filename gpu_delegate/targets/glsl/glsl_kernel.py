@@ -2,21 +2,15 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from ...code.half_products import in_halves
-from ...code.schedule import scheduled
-from ...code.vocabulary import Leave, Statement
 from ...device.device import Device
 from ...device.limits import Limits
 from ...device.tile import Tile
-from ...kernels.emit import Emitter
-from ...kernels.epilogue_reduction import GroupSums
-from ...kernels.thread_places import threads_begin
-from ...kernels.vector_emitter import VectorEmitter
+from ...kernels.kernel_code import KernelCode, pixel_code, vector_code
 from ...model.graph import Graph, Node
 from ...model.layout import PHWC4, PHWC4_HALVES, Fetch, Storage, Storages, ceil_div, shape_of
-from ...model.packing import Blob, Float32Array
+from ...model.packing import Float32Array
 from ...ops.depth_to_space import plain_lanes
 from ...ops.nodes import function_files, record_of
 from ...plan.body import Body
@@ -28,7 +22,6 @@ from ...plan.lower import lower
 from ...plan.partial_sums import PartialSum
 from ...plan.repetition import repetition_of
 from ...plan.source_size import KERNEL, VECTOR_NODE, source_size
-from ...plan.static_model import grid_of
 from ...plan.tiling import reduction_tile
 from ...plan.vector_work import VectorWork, input_names
 from .bindings import Bindings, HalfFunctions, KernelInput, KernelOutput, settle_fetches, with_lows
@@ -153,12 +146,7 @@ def pixel_kernel(
 ) -> Kernel:
     """GLSL for a body under a tile, with vector nodes computed first by every work-group, and sums left at the end."""
     graph, domain = body.graph, body.domain
-    outline = _Outline(body.inputs, prologue, tile, limits, storages)
-    sums = GroupSums(body, tile, left, first_output=len(body.outputs))
-    emitter = Emitter(body, tile, outline.inputs, outline.vectors.arrays, outline.blob, storages, sums)
-    emitter.emit()
-    statements = scheduled((*emitter.preamble, *emitter.statements), tile)
-    statements = in_halves(statements) if limits.half_arithmetic else statements
+    code = pixel_code(body, prologue, tile, left, storages, bool(limits.half_arithmetic))
     slices = shape_of(graph.tensors[body.outputs[0]]).slices
     width, height = tile.area(domain)
     defines = {
@@ -170,13 +158,7 @@ def pixel_kernel(
     }
     targets = {tensor: _target(body, tensor, storages[tensor]) for tensor in body.outputs}
     targets |= {each.tensor: KernelOutput(storages[each.tensor]) for each in left}
-    place, past = threads_begin(tile, domain, slices) if tile.deep or tile.leaves or tile.turned else (None, None)
-    if left:
-        statements = sums.around(statements, past)
-    elif past is not None and tile.parts == 1:
-        statements = (Leave(past), *statements)
-    main = _Main(defines, statements, place, {**emitter.shared, **sums.shared})
-    kernel = outline.kernel((*prologue.nodes, *body.nodes), grid_of(body, tile), targets, main)
+    kernel = _printed(code, prologue, tile, limits, storages, targets, defines)
     busy = width * ceil_div(height, tile.down) * tile.blocks(slices) * tile.parts
     again = repetition_of(body, tile, prologue, storages, kernel.weights_storage)
     return replace(
@@ -188,87 +170,69 @@ def reduction_kernel(
     work: VectorWork, outputs: Sequence[int], tile: Tile, limits: Limits, storages: Storages
 ) -> Kernel:
     """GLSL for vector nodes alone: the one work-group of a tile, whose results are stored."""
-    outline = _Outline((), work, tile, limits, storages)
-    outline.vectors.store(outputs)
     targets = {tensor: KernelOutput(storages[tensor]) for tensor in outputs}
-    return outline.kernel(work.nodes, (1, 1, 1), targets, _Main({"WIDTH": work.threads, "HEIGHT": 1}))
+    defines = {"WIDTH": work.threads, "HEIGHT": 1}
+    return _printed(vector_code(work, outputs), work, tile, limits, storages, targets, defines)
 
 
-@dataclass(frozen=True)
-class _Main:
-    """What is a kernel's own in kernel.comp."""
+def _printed(
+    code: KernelCode,
+    work: VectorWork,
+    tile: Tile,
+    limits: Limits,
+    storages: Storages,
+    targets: Mapping[int, KernelOutput],
+    defines: Mapping[str, int],
+) -> Kernel:
+    """The kernel that does what the code says."""
+    blob, written, lows = code.blob, list(targets.values()), list[str]()
+    sources = [KernelInput(storages[tensor], work.shape(tensor).texels, tile.inputs_fetch) for tensor in code.inputs]
+    if len(blob.data()) and not tile.has_literals:
+        sources, written, lows = with_lows(sources, written, blob)
+    weights, storage = blob.data(), PHWC4_HALVES if limits.half_arithmetic else PHWC4
+    wanted = KernelInput(storage, len(weights), tile.weights_fetch if len(weights) else "texture")
+    read, *sources = settle_fetches([wanted, *sources], len(targets), limits)
+    is_declared = len(weights) or (tile.weights_fetch == "texture" and limits.texture_buffer_texels)
+    bindings = Bindings(
+        tuple(sources),
+        tuple(written),
+        read if is_declared else None,
+        "storage" in (tile.weights_fetch, tile.inputs_fetch),
+        HalfFunctions(limits.packs_halves, bool(limits.half_arithmetic)),
+    )
+    return Kernel(
+        name="+".join(record_of(node).kernel_name for node in code.nodes),
+        nodes=code.nodes,
+        source=_source(code, tile, bindings, lows, defines, limits),
+        grid=code.grid,
+        local=tile.local,
+        inputs=tuple(code.inputs),
+        outputs=tuple(targets),
+        bindings=bindings,
+        weights_fetch=read.fetch,
+        weights=weights,
+        weights_storage=storage,
+        macs=sum(record_of(node).macs(work.graph, node) for node in code.nodes),
+    )
 
-    defines: Mapping[str, int]
-    statements: Sequence[Statement] = ()
-    place: Sequence[Statement] | None = None  # where a thread's pixels begin, if not as in kernel.comp
-    shared: Mapping[str, int] = field(default_factory=dict)  # arrays in shared memory and their texels
 
-
-class _Outline:
-    """A kernel under construction: its inputs by name, its weights so far, and the reductions with which it begins."""
-
-    def __init__(
-        self, body_inputs: Sequence[int], work: VectorWork, tile: Tile, limits: Limits, storages: Storages
-    ) -> None:
-        self._graph = work.graph
-        self._tile = tile
-        self._limits = limits
-        self.inputs = input_names(body_inputs, work)
-        self.blob = Blob()
-        self.vectors = VectorEmitter(work, self.inputs, self.blob)
-        self.vectors.emit()
-        self._sources = [
-            KernelInput(storages[tensor], work.shape(tensor).texels, tile.inputs_fetch) for tensor in self.inputs
-        ]
-
-    def kernel(
-        self,
-        nodes: tuple[Node, ...],
-        grid: Sides,
-        targets: Mapping[int, KernelOutput],
-        main: _Main,
-    ) -> Kernel:
-        """The kernel whose main() continues so after the reductions."""
-        sizes = zip(("LOCAL_X", "LOCAL_Y", "LOCAL_Z"), self._tile.local, strict=True)
-        called, sources, lows = _called_functions(nodes), self._sources, list[str]()
-        written = list(targets.values())
-        if len(self.blob.data()) and not self._tile.has_literals:
-            sources, written, lows = with_lows(sources, written, self.blob)
-        weights = self.blob.data()
-        storage = PHWC4_HALVES if self._limits.half_arithmetic else PHWC4
-        wanted = KernelInput(storage, len(weights), self._tile.weights_fetch if len(weights) else "texture")
-        read, *sources = settle_fetches([wanted, *sources], len(targets), self._limits)
-        restricts = "storage" in (self._tile.weights_fetch, self._tile.inputs_fetch)
-        is_declared = len(weights) or (self._tile.weights_fetch == "texture" and self._limits.texture_buffer_texels)
-        bindings = Bindings(
-            tuple(sources),
-            tuple(written),
-            read if is_declared else None,
-            restricts,
-            HalfFunctions(self._limits.packs_halves, bool(self._limits.half_arithmetic)),
-        )
-        shared = [shared_array(*each) for each in (*self.vectors.shared.items(), *main.shared.items())]
-        sections = {
-            "bindings": [*bindings.lines, *called, *shared],
-            "place": None if main.place is None else list(lines(main.place)),
-            "body": [*lows, *lines((*self.vectors.statements, *main.statements))],
-        }
-        return Kernel(
-            name="+".join(record_of(node).kernel_name for node in nodes),
-            nodes=nodes,
-            source=with_extension(
-                fill(load("kernel.comp", {**main.defines, **dict(sizes)}), sections), self._limits.half_arithmetic
-            ),
-            grid=grid,
-            local=self._tile.local,
-            inputs=tuple(self.inputs),
-            outputs=tuple(targets),
-            bindings=bindings,
-            weights_fetch=read.fetch,
-            weights=weights,
-            weights_storage=storage,
-            macs=sum(record_of(node).macs(self._graph, node) for node in nodes),
-        )
+def _source(
+    code: KernelCode,
+    tile: Tile,
+    bindings: Bindings,
+    lows: Sequence[str],
+    defines: Mapping[str, int],
+    limits: Limits,
+) -> str:
+    """The text of kernel.comp with what is a kernel's own; where its threads begin is there, but for some tiles."""
+    sizes = zip(("LOCAL_X", "LOCAL_Y", "LOCAL_Z"), tile.local, strict=True)
+    shared = [shared_array(*each) for each in code.shared.items()]
+    sections = {
+        "bindings": [*bindings.lines, *_called_functions(code.nodes), *shared],
+        "place": list(lines(code.place)) if tile.deep or tile.leaves or tile.turned else None,
+        "body": [*lows, *lines(code.statements)],
+    }
+    return with_extension(fill(load("kernel.comp", {**defines, **dict(sizes)}), sections), limits.half_arithmetic)
 
 
 def _target(body: Body, tensor: int, storage: Storage) -> KernelOutput:

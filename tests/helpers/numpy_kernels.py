@@ -1,11 +1,15 @@
 """A second reading, in NumPy, of the code of kernels (gpu_delegate/code/vocabulary.py): what it computes.
 
 All threads run at once: an int or a float is an array with a value for each thread, a vec4 has four in its last axis.
-Statements run one by one, so that what a thread stores is seen by no other.
+Statements run one by one. What a thread stores in an output is seen by no other; what it stores in its work-group's
+shared memory others may touch only after they have waited for each other: else the order of threads would matter.
 """
 
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import reduce
 from itertools import product
 from typing import Any
@@ -24,19 +28,27 @@ from texelflow.gpu_delegate.code.vocabulary import (
     Element,
     Elementwise,
     ForEach,
+    ForRange,
+    GridIndex,
     Inside,
     Keep,
     Lane,
+    Leave,
     LoadFrom,
     Name,
+    Not,
     OnGrid,
     Operand,
     Operation,
     Repeated,
+    Reserve,
+    Shared,
     Splat,
     Statement,
+    StoreShared,
     StoreTo,
     Sum,
+    Synchronize,
     Tap,
     Texel,
     Vector,
@@ -46,6 +58,7 @@ from texelflow.gpu_delegate.code.vocabulary import (
 )
 
 Values = npt.NDArray[Any]
+NOBODY, MANY = -1, 1 << 30  # below and above all threads
 
 OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "add": operator.add,
@@ -60,7 +73,9 @@ OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "less": operator.lt,
     "at least": operator.ge,
     "at most": operator.le,
+    "equal": operator.eq,
     "both": np.logical_and,
+    "either": np.logical_or,
     "float": np.float32,
     "int": np.int64,
 }
@@ -68,19 +83,98 @@ ELEMENTWISE: Mapping[str, Callable[..., Values]] = {
     "RELU": lambda v: np.maximum(v, 0),
     "HARD_SWISH": lambda v: v * np.clip(v / 6 + 0.5, 0, 1),
     "LOGISTIC": lambda v: 1 / (1 + np.exp(-v)),
+    "TANH": np.tanh,
+    "EXP": np.exp,
     "ADD": operator.add,
+    "SUB": operator.sub,
+    "DIV": operator.truediv,
     "MUL": operator.mul,
 }
+
+
+@dataclass(frozen=True)
+class Grid:
+    """All threads of a kernel, group by group: the number of each one's group, and its places by GridIndex."""
+
+    group: Values
+    places: Mapping[tuple[str, str], Values]
+
+    @property
+    def names(self) -> dict[str, Values]:
+        """Variables that every kernel has."""
+        return {"thread": self.places["thread in group", "index"]}
+
+
+def grid_of_threads(groups: Sequence[int], local: Sequence[int]) -> Grid:
+    """Threads of so many work-groups, each of so many threads, along (x, y, z)."""
+    z, y, x, c, b, a = (axis.ravel() for axis in np.indices((*groups[::-1], *local[::-1])))
+    places = {("thread in group", "index"): (c * local[1] + b) * local[0] + a}
+    for axis, group, own, side in zip("xyz", (x, y, z), (a, b, c), local, strict=True):
+        places |= {("group", axis): group, ("thread in group", axis): own, ("thread", axis): group * side + own}
+    return Grid((z * groups[1] + y) * groups[0] + x, places)
+
+
+class RaceError(Exception):
+    """What a kernel computes depends on the order of its threads."""
+
+
+class SharedArray:
+    """An array of vec4s of each work-group, and which threads have touched each of them since they last waited."""
+
+    def __init__(self, groups: int, texels: int) -> None:
+        self.values = np.full((groups, texels, 4), np.nan, np.float32)
+        self.synchronize()
+
+    def synchronize(self) -> None:
+        shape = self.values.shape[:2]
+        self._writer = np.full(shape, NOBODY)
+        self._least_reader, self._greatest_reader = np.full(shape, MANY), np.full(shape, NOBODY)
+
+    def read(self, group: Values, at: Values, thread: Values) -> Values:
+        """Raises RaceError if another thread has written there since threads last waited."""
+        writer = self._writer[group, at]
+        if ((writer != NOBODY) & (writer != thread)).any():
+            raise RaceError("a thread reads what another one may not have written")
+        np.minimum.at(self._least_reader, (group, at), thread)
+        np.maximum.at(self._greatest_reader, (group, at), thread)
+        found: Values = self.values[group, at]
+        return found
+
+    def write(self, group: Values, at: Values, thread: Values, values: Values) -> None:
+        """Raises RaceError if another thread has read or written there since threads last waited, or writes, too."""
+        writer, least, greatest = (
+            each[group, at] for each in (self._writer, self._least_reader, self._greatest_reader)
+        )
+        is_read = (least < thread) | (greatest > thread)
+        if (is_read | ((writer != NOBODY) & (writer != thread))).any():
+            raise RaceError("a thread writes where others read or write")
+        if len(np.unique(group * self.values.shape[1] + at)) < len(at):
+            raise RaceError("two threads write to one place")
+        self._writer[group, at] = thread
+        self.values[group, at] = values
 
 
 class Threads:
     """The threads of one kernel: their variables, and the memory that they share; texels are (N, 4)."""
 
-    def __init__(self, names: Mapping[str, Values], inputs: Mapping[str, Values], weights: Values) -> None:
-        self.names = dict(names)
+    def __init__(
+        self,
+        names: Mapping[str, Values],
+        inputs: Mapping[str, Values],
+        weights: Values,
+        grid: Grid | None = None,
+        shared: Mapping[str, int] | None = None,
+    ) -> None:
+        """`names` are variables that threads begin with; kernels that ask where threads are in the grid need that."""
+        self.names = ChainMap({**(grid.names if grid else {}), **names})
         self.inputs = inputs
         self.weights = weights
-        self.active: Values = np.asarray(True)  # whether a thread's stores count: what else it does, no other sees
+        self.count = len(grid.group) if grid else max((np.size(each) for each in names.values()), default=1)
+        self.grid = grid or Grid(np.zeros(self.count, np.int64), {})
+        groups = int(self.grid.group.max()) + 1
+        self.shared = {name: SharedArray(groups, texels) for name, texels in (shared or {}).items()}
+        self.active: Values = np.ones(self.count, bool)  # whether what a thread does counts
+        self.left: Values = np.zeros(self.count, bool)  # whether it has ended
         self.stored: dict[str, dict[int, Values]] = {}
 
     def run(self, statements: Iterable[Statement]) -> None:
@@ -88,24 +182,95 @@ class Threads:
             if isinstance(statement, ForEach):
                 names = [name.name for name, _ in statement.over]
                 for numbers in product(*(range(count) for _, count in statement.over)):
-                    self.names |= dict(zip(names, map(np.asarray, numbers), strict=True))
-                    self.run(statement.body)
+                    with self._block(self.active):
+                        self.names |= dict(zip(names, map(np.asarray, numbers), strict=True))
+                        self.run(statement.body)
+            elif isinstance(statement, ForRange):
+                self._range(statement)
             elif isinstance(statement, When):
-                before, self.active = self.active, self.active & self.value(statement.condition)
-                self.run(statement.body)
-                self.active = before
-            elif isinstance(statement, Declare | Assign):
+                holds = self._each(statement.condition)
+                for condition, body in ((holds, statement.body), (~holds, statement.otherwise)):
+                    with self._block(self.active & condition):
+                        self.run(body)
+            elif isinstance(statement, Declare):
                 self.names[statement.name.name] = self.value(statement.value)
+            elif isinstance(statement, Reserve):
+                self.names |= {name.name: np.full((self.count, 4), np.nan, np.float32) for name in statement.names}
+            elif isinstance(statement, Assign):
+                self._assign(statement.name, self.value(statement.value))
             elif isinstance(statement, AddTo):
-                self.names[statement.name.name] = self.names[statement.name.name] + self.value(statement.value)
+                self._assign(statement.name, self.names[statement.name.name] + self.value(statement.value))
             elif isinstance(statement, StoreTo):
                 self._store(statement)
+            elif isinstance(statement, StoreShared):
+                self._store_shared(statement)
+            elif isinstance(statement, Synchronize):
+                assert self.active.all(), "threads wait for others that pass by"
+                for array in self.shared.values():
+                    array.synchronize()
+            else:
+                assert isinstance(statement, Leave)
+                self.left = self.left | (self.active & self.value(statement.condition))
+                self.active = self.active & ~self.left
+
+    @contextmanager
+    def _block(self, active: Values) -> Iterator[None]:
+        """Braces: for some threads, and what is declared inside is known only there."""
+        before, self.active = self.active, active & ~self.left
+        self.names = self.names.new_child()
+        yield
+        self.names = self.names.parents
+        self.active = before & ~self.left
+
+    def _range(self, statement: ForRange) -> None:
+        number = self._each(statement.start)
+        while (going := self.active & (number < self.value(statement.limit))).any():
+            with self._block(going):
+                self.names[statement.name.name] = number
+                self.run(statement.body)
+            number = number + statement.step
+
+    def _each(self, code: Operand) -> Values:
+        """A number or condition of every thread."""
+        return np.broadcast_to(self.value(code), (self.count,))
+
+    def _assign(self, name: Name, value: Any) -> None:
+        """Another value in the threads that do it."""
+        scope = next(each for each in self.names.maps if name.name in each)
+        active = self.active[:, None] if name.type == "vec4" else self.active
+        scope[name.name] = np.where(active, value, scope[name.name])
 
     def _store(self, statement: StoreTo) -> None:
-        places, target = self.value(statement.at), self.stored.setdefault(statement.target, {})
+        target = self.stored.setdefault(statement.target, {})
+        places = self._each(statement.at)
+        width = 4 if type_of(statement.value) == "vec4" else 1
         values = np.asarray(self.value(statement.value), np.float32)
-        for thread in np.flatnonzero(np.broadcast_to(self.active, places.shape)):
+        values = np.broadcast_to(values.reshape(-1, width), (self.count, width))
+        for thread in np.flatnonzero(self.active):
             target[int(places[thread])] = values[thread]
+
+    def _store_shared(self, statement: StoreShared) -> None:
+        active = self.active
+        at = self._each(statement.at)
+        values = np.broadcast_to(self.value(statement.value), (self.count, 4))
+        thread = self.names["thread"]
+        self.shared[statement.array].write(self.grid.group[active], at[active], thread[active], values[active])
+
+    def read(self, texels: Values, at: Operand) -> Values:
+        """Texels by number; what threads would read that do not count is any."""
+        places = self._each(at)
+        inside = (places >= 0) & (places < len(texels))
+        assert (inside | ~self.active).all(), "a thread reads outside of memory"
+        found: Values = texels[np.where(inside, places, 0)]
+        return found
+
+    def read_shared(self, code: Shared) -> Values:
+        """The same of shared memory, where only what counts is read."""
+        found = np.full((self.count, 4), np.nan, np.float32)
+        active, at = self.active, self._each(code.at)
+        assert (at[active] >= 0).all(), "a thread reads outside of shared memory"
+        found[active] = self.shared[code.array].read(self.grid.group[active], at[active], self.names["thread"][active])
+        return found
 
     def value(self, code: Operand) -> Any:
         """What a value is for each thread."""
@@ -189,6 +354,9 @@ _MEANINGS: Mapping[type, Callable[[Threads, Any], Any]] = {
     Elementwise: lambda threads, code: ELEMENTWISE[code.op](*map(threads.value, code.operands)),
     Texel: lambda threads, code: threads.value(code.at) * code.pixels + threads.value(code.pixel),
     Element: _element,
-    LoadFrom: lambda threads, code: threads.inputs[code.source][threads.value(code.at)],
-    Weight: lambda threads, code: threads.weights[threads.value(code.at)],
+    LoadFrom: lambda threads, code: threads.read(threads.inputs[code.source], code.at),
+    Weight: lambda threads, code: threads.read(threads.weights, code.at),
+    Shared: lambda threads, code: threads.read_shared(code),
+    Not: lambda threads, code: np.logical_not(threads.value(code.condition)),
+    GridIndex: lambda threads, code: threads.grid.places[code.of, code.axis],
 }

@@ -102,14 +102,18 @@ void main() {
         int t = thread;
         int at = t / 4 * 48 + t % 4;
         vec4 sum = sums0[at];
-        for (int k = 1; k < 12; ++k) sum += sums0[at + k * 4];
+        for (int k = 1; k < 12; ++k) {
+            sum += sums0[at + k * 4];
+        }
         sums0[at] = sum;
     }
     SYNC();
     if (thread < 1) {
         int t = thread;
         vec4 sum = sums0[t * 48];
-        for (int k = 1; k < 4; ++k) sum += sums0[t * 48 + k];
+        for (int k = 1; k < 4; ++k) {
+            sum += sums0[t * 48 + k];
+        }
         int at = (z0 + t) * 1 + int(gl_WorkGroupID.y) * 1 + int(gl_WorkGroupID.x);
         WRITE(out1, at, sum * 0.020833333333333332);
     }
@@ -142,7 +146,8 @@ void main() {
     }
     SYNC();
     if (thread < 3) {
-        int o = thread % 1, part = thread / 1;
+        int o = thread % 1;
+        int part = thread / 1;
         vec4 sum = vec4(0.0);
         for (int k = 0; k < 1; ++k) {
             vec4 v = g0[k * 3 + part];
@@ -154,7 +159,9 @@ void main() {
     if (thread < 1) {
         int o = thread;
         vec4 sum = WEIGHT(12 + o);
-        for (int part = 0; part < 3; ++part) sum += partial_sums[part * 1 + o];
+        for (int part = 0; part < 3; ++part) {
+            sum += partial_sums[part * 1 + o];
+        }
         g1[o] = sum;
     }
     if (thread < 1) {
@@ -164,11 +171,10 @@ void main() {
     SYNC();
     if (thread < 3) {
         int o = thread;
-        int part = 0;
         vec4 sum = WEIGHT(25 + o);
         for (int k = 0; k < 1; ++k) {
-            vec4 v = g2[k * 1 + part];
-            sum += v.x * WEIGHT(13 + (4 * k * 1 + part) * 3 + o + 0) + v.y * WEIGHT(13 + (4 * k * 1 + part) * 3 + o + 3) + v.z * WEIGHT(13 + (4 * k * 1 + part) * 3 + o + 6) + v.w * WEIGHT(13 + (4 * k * 1 + part) * 3 + o + 9);
+            vec4 v = g2[k];
+            sum += v.x * WEIGHT(13 + 4 * k * 3 + o + 0) + v.y * WEIGHT(13 + 4 * k * 3 + o + 3) + v.z * WEIGHT(13 + 4 * k * 3 + o + 6) + v.w * WEIGHT(13 + 4 * k * 3 + o + 9);
         }
         g3[o] = sum;
     }

@@ -9,16 +9,27 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar, get_args
 
-from ..model.graph import Attributes
-
 ValueType = Literal["bool", "int", "float", "vec2", "vec4", "half4"]
 _WIDTH: tuple[ValueType, ...] = ("bool", "int", "float", "vec2", "vec4")
 
 Comparison = Literal["less", "at least", "at most", "equal", "both", "either"]
+LaneComparison = Literal["less", "greater", "at least", "at most", "equal", "not equal"]
 Arithmetic = Literal[
     "add", "subtract", "multiply", "divide", "remainder", "minimum", "maximum", "clamp", "floor", "fraction"
 ]
 Conversion = Literal["int", "float"]  # of an int, a float or a truth value; to int: towards zero
+Function = Literal[  # of vec4s, lane by lane; each target knows each of them (a test compares their tables)
+    "negate", "absolute", "sign", "ceiling", "truncate", "round even", "square root", "inverse square root",
+    "multiply add",  # of a and b, and c: a * b + c, rounded once or twice, as is quicker
+    "exponential", "exponential less one", "logarithm", "power", "sine", "cosine",
+    "angle",  # of y and x, as atan2() of C
+    "hyperbolic tangent", "error function", "logistic", "hard swish",
+    "floor quotient", "floor remainder",  # with the sign of the divisor
+    # of whole numbers, a divisor of 0 counting as one:
+    "whole quotient", "whole floor quotient", "whole floor remainder",
+    # of 8-bit ops (gpu_delegate/ops/requantize.py):
+    "requantize", "requantize narrow", "requantize once", "round to steps", "add steps", "hard swish steps",
+]  # fmt: skip
 
 
 class Value:
@@ -47,8 +58,15 @@ class Value:
     def __mod__(self, other: "Operand") -> "Operation":
         return Operation("remainder", (self, other))
 
+    def __rsub__(self, other: int | float) -> "Operation":
+        return Operation("subtract", (other, self))
+
+    def __neg__(self) -> "Operation":
+        return Operation("negate", (self,))
+
 
 Operand = Value | int | float
+TexelNumbers = tuple[float, float, float, float]
 T = TypeVar("T", bound=Operand)
 
 
@@ -72,9 +90,9 @@ class Name(Value):
 
 @dataclass(frozen=True)
 class Operation(Value):
-    """Arithmetic on numbers and vectors, lane by lane; a comparison; a conversion."""
+    """Arithmetic on numbers and vectors, lane by lane; a comparison; a conversion; a function."""
 
-    operation: Arithmetic | Comparison | Conversion
+    operation: Arithmetic | Comparison | Conversion | Function
     operands: tuple[Operand, ...]
 
     @property
@@ -204,11 +222,21 @@ class Choose(Value):
 class ChooseLanes(Value):
     """A vec4 with lanes of `value` where those of `left` and `right` compare so, and lanes of `other` elsewhere."""
 
-    comparison: Comparison
+    comparison: LaneComparison
     left: Value
     right: Value
     value: Value
     other: Value
+    type: ValueType = "vec4"
+
+
+@dataclass(frozen=True)
+class Compared(Value):
+    """A vec4 with 1.0 in lanes where those of `left` and `right` compare so, and 0.0 elsewhere."""
+
+    comparison: LaneComparison
+    left: Value
+    right: Value
     type: ValueType = "vec4"
 
 
@@ -227,14 +255,21 @@ class Tap(Value):
 
 
 @dataclass(frozen=True)
-class Elementwise(Value):
-    """An elementwise op on vec4 operands. A printer knows ops by their names; GLSL's text is in the ops' records."""
+class Argument(Value):
+    """An operand of an elementwise op, by its number, in what the op's record says that it makes of them."""
 
-    op: str
-    attributes: Attributes
-    glsl: str  # with {0}, {1}, ... for the operands, then the constants
+    number: int
+    type: ValueType = "vec4"
+
+
+@dataclass(frozen=True)
+class Elementwise(Value):
+    """What an elementwise op makes of vec4s. Each word of its arithmetic rounds its result."""
+
+    arithmetic: Value  # of arguments: the operands, then the constants
     operands: tuple[Operand, ...]
-    constants: tuple[Value, ...] = ()  # texels with numbers of the attributes, for printers that do not write those
+    constants: tuple[Value, ...] = ()  # texels with numbers of the op's attributes
+    numbers: tuple[TexelNumbers, ...] = ()  # what is in those, for printers that do not read them
     type: ValueType = "vec4"
 
 
@@ -479,3 +514,13 @@ def to_float(value: Operand) -> Operation:
 def to_int(value: Operand) -> Operation:
     """A float, or a truth value, as an int."""
     return Operation("int", (value,))
+
+
+def larger(value: Operand, other: Operand) -> Operation:
+    """The larger of two."""
+    return Operation("maximum", (value, other))
+
+
+def smaller(value: Operand, other: Operand) -> Operation:
+    """The smaller of two."""
+    return Operation("minimum", (value, other))

@@ -1,9 +1,10 @@
-"""CAST: how files say it, and its GLSL. Integers and truth values are floats in kernels."""
+"""CAST: how files say it, and what it computes. Integers and truth values are floats in kernels."""
 
 from dataclasses import dataclass
 
 import tflite
 
+from ..code.vocabulary import ZEROS, Compared, Operation, Value
 from ..model.graph import Attributes, Graph, Node
 from ..model.operators import EncodedOperator, Operator, attributes_of
 from .elementwise import elementwise
@@ -40,11 +41,10 @@ def write_cast(graph: Graph, node: Node) -> EncodedOperator:
     return EncodedOperator(node.inputs, "CastOptions", {"InDataType": source, "OutDataType": target})
 
 
-def _converted(node: Node) -> str:
-    cast = attributes_of(node, Cast)
+def _converted(cast: Cast, x: Value) -> Value:
     if cast.target == "bool":
-        return "vec4(notEqual({0}, vec4(0.0)))"
-    return "trunc({0})" if cast.cuts_off else "{0}"
+        return Compared("not equal", x, ZEROS)
+    return Operation("truncate", (x,)) if cast.cuts_off else x
 
 
 RECORDS = (

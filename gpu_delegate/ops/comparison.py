@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
+from ..code.vocabulary import ZEROS, ChooseLanes, Compared, LaneComparison, Value
 from ..model.graph import Attributes
 from ..model.operators import Operator
-from .elementwise import NUMBERS, elementwise, read_broadcasting, read_plain, write_plain
+from .elementwise import NUMBERS, calls, elementwise, read_broadcasting, read_plain, write_plain
 from .record import ONE_SCALE, ByteRules, Example, FileForm, OpRecord
 
 
@@ -42,14 +43,17 @@ _EQUALITY = replace(_COMPARISON, dtypes=(*NUMBERS, "bool"))
 _LOGIC = replace(_COMPARISON, dtypes=("bool",))
 
 
-def _comparison(name: str, function: str, form: FileForm = _COMPARISON) -> OpRecord:
+def _comparison(name: str, comparison: LaneComparison, form: FileForm = _COMPARISON) -> OpRecord:
     rules = ByteRules(most_scale=1.0)  # by which reference kernels shift to the right
-    return elementwise(name, f"vec4({function}({{0}}, {{1}}))", form, _TO_BOOL, quantized=rules)
+    return elementwise(name, lambda _, x, y: Compared(comparison, x, y), form, _TO_BOOL, quantized=rules)
+
+
+def _chosen(_: Attributes, condition: Value, value: Value, other: Value) -> Value:
+    return ChooseLanes("not equal", condition, ZEROS, value, other)
 
 
 def _choice(name: str, file: FileForm) -> OpRecord:
-    chosen = "mix({2}, {1}, notEqual({0}, vec4(0.0)))"
-    return elementwise(name, chosen, file, Example(shapes=(_EIGHT, _EIGHT, _EIGHT)), quantized=ONE_SCALE)
+    return elementwise(name, _chosen, file, Example(shapes=(_EIGHT, _EIGHT, _EIGHT)), quantized=ONE_SCALE)
 
 
 _ANY = (*NUMBERS, "bool")
@@ -57,16 +61,16 @@ _SELECT = FileForm(read_select, write_plain, (0, 1, 2), (3, 3), dtypes=_ANY, fir
 
 RECORDS = (
     _comparison("EQUAL", "equal", _EQUALITY),
-    _comparison("NOT_EQUAL", "notEqual", _EQUALITY),
-    _comparison("GREATER", "greaterThan"),
-    _comparison("GREATER_EQUAL", "greaterThanEqual"),
-    _comparison("LESS", "lessThan"),
-    _comparison("LESS_EQUAL", "lessThanEqual"),
-    elementwise("LOGICAL_AND", "{0} * {1}", _LOGIC, replace(_TO_BOOL, dtype="bool")),
-    elementwise("LOGICAL_OR", "max({0}, {1})", _LOGIC, replace(_TO_BOOL, dtype="bool")),
+    _comparison("NOT_EQUAL", "not equal", _EQUALITY),
+    _comparison("GREATER", "greater"),
+    _comparison("GREATER_EQUAL", "at least"),
+    _comparison("LESS", "less"),
+    _comparison("LESS_EQUAL", "at most"),
+    elementwise("LOGICAL_AND", lambda _, x, y: x * y, _LOGIC, replace(_TO_BOOL, dtype="bool")),
+    elementwise("LOGICAL_OR", calls("maximum"), _LOGIC, replace(_TO_BOOL, dtype="bool")),
     elementwise(
         "LOGICAL_NOT",
-        "1.0 - {0}",
+        lambda _, x: 1.0 - x,
         FileForm(read_plain, write_plain, dtypes=("bool",), out_dtypes=("bool",)),
         Example(dtype="bool", out_dtype="bool"),
     ),

@@ -1,15 +1,15 @@
-"""DIV, FLOOR_DIV and FLOOR_MOD: options of an operator go in, its GLSL on vec4 operands comes out.
+"""DIV, FLOOR_DIV and FLOOR_MOD: how files say them, and what they compute.
 
 Integers are divided by the GPU's integers, since its floats may divide inexactly. A divisor of zero, at which
 TensorFlow Lite stops, counts as one there.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ..model.graph import Activated, Attributes, Node
+from ..code.vocabulary import Value
+from ..model.graph import Activated, Attributes
 from ..model.operators import Operator
-from .elementwise import ARITHMETIC, BROADCAST, PAIR, elementwise, read_arithmetic, read_broadcasting
+from .elementwise import ARITHMETIC, BROADCAST, PAIR, Arithmetic, calls, elementwise, read_arithmetic, read_broadcasting
 from .record import FileForm, OpRecord
 
 
@@ -35,21 +35,16 @@ def read_division(operator: Operator) -> Attributes:
     return Division(activation, dtype != "float32")
 
 
-def _either(floats: str, integers: str) -> Callable[[Node], str]:
-    return lambda node: integers if divides_integers(node.attributes) else floats
+def _division(name: str, of_floats: Arithmetic, of_integers: Arithmetic, form: FileForm) -> OpRecord:
+    def arithmetic(attributes: Attributes, x: Value, y: Value) -> Value:
+        return (of_integers if divides_integers(attributes) else of_floats)(attributes, x, y)
 
-
-# The sign of a whole divisor is that of what lies half above it: zero counts as one.
-_TOWARDS_ZERO = "vec4(uvec4(abs({0})) / max(uvec4(abs({1})), 1u)) * sign({0}) * sign({1} + 0.5)"
-
-
-def _division(name: str, arithmetic: Callable[[Node], str], form: FileForm, functions: str = "") -> OpRecord:
     example = replace(PAIR, attributes=Division())
-    return elementwise(name, arithmetic, replace(form, parse=read_division), example, functions=functions, finite=False)
+    return elementwise(name, arithmetic, replace(form, parse=read_division), example, finite=False)
 
 
 RECORDS = (
-    _division("DIV", _either("{0} / {1}", _TOWARDS_ZERO), ARITHMETIC),
-    _division("FLOOR_DIV", _either("floor_div({0}, {1})", "whole_floor_div({0}, {1})"), BROADCAST, "floor_mod.glsl"),
-    _division("FLOOR_MOD", _either("floor_mod({0}, {1})", "whole_floor_mod({0}, {1})"), BROADCAST, "floor_mod.glsl"),
+    _division("DIV", calls("divide"), calls("whole quotient"), ARITHMETIC),
+    _division("FLOOR_DIV", calls("floor quotient"), calls("whole floor quotient"), BROADCAST),
+    _division("FLOOR_MOD", calls("floor remainder"), calls("whole floor remainder"), BROADCAST),
 )

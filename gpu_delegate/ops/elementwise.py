@@ -1,7 +1,7 @@
-"""Elementwise ops: options and constants of an operator go in, its GLSL on vec4 operands comes out; a row for each op.
+"""Elementwise ops: a row for each, with what it computes in the words of gpu_delegate/code/vocabulary.py.
 
-The GLSL functions they call are in shaders/elementwise.glsl, or in the file that the row names. To add an op: a row
-here, a function there if no built-in fits, and a row in tests/tables/arithmetic_cases.py.
+That is all that is said of an op's values: GLSL, the CPU's code, constants that are computed before a run, ranges of
+whole numbers, and costs are read from it.
 """
 
 import math
@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..code.vocabulary import ZEROS, ChooseLanes, Function, Operation, Value, combined, larger, smaller
+from ..code.vocabulary import Arithmetic as ArithmeticWord
 from ..model.graph import Activated, Alpha, Attributes, Graph, Node, Shape
 from ..model.layout import aligned_channels, shape_of
 from ..model.operators import ACTIVATION_CODES, MAX_OPERANDS, EncodedOperator, Operator, attributes_of
@@ -47,8 +49,8 @@ def write_leaky_relu(graph: Graph, node: Node) -> EncodedOperator:
     return EncodedOperator(node.inputs, "LeakyReluOptions", {"Alpha": attributes_of(node, Alpha).alpha})
 
 
-def _leaky_relu(node: Node) -> str:
-    return f"max({{0}}, 0.0) + {attributes_of(node, Alpha).alpha!r} * min({{0}}, 0.0)"
+def _leaky_relu(attributes: Alpha, x: Value) -> Value:
+    return Operation("multiply add", (attributes.alpha, smaller(x, 0.0), larger(x, 0.0)))
 
 
 @dataclass(frozen=True)
@@ -67,8 +69,13 @@ def write_gelu(graph: Graph, node: Node) -> EncodedOperator:
     return EncodedOperator(node.inputs, "GeluOptions", {"Approximate": attributes_of(node, Gelu).approximate})
 
 
-def _gelu(node: Node) -> str:
-    return "gelu_tanh({0})" if attributes_of(node, Gelu).approximate else "gelu({0})"
+def _gelu(attributes: Gelu, x: Value) -> Value:
+    if attributes.approximate:
+        probability = Operation("hyperbolic tangent", ((x + x * 0.044715 * x * x) * 0.7978845608,))
+    else:
+        probability = Operation("error function", (x * 0.7071067812,))
+    half = x * 0.5
+    return Operation("multiply add", (half, probability, half))
 
 
 def broadcast_shape(operator: Operator) -> Shape:
@@ -118,10 +125,6 @@ def read_alike(operator: Operator) -> Attributes:
     return read_plain(operator)
 
 
-def _sum(node: Node) -> str:
-    return " + ".join(f"{{{i}}}" for i in range(len(node.inputs)))
-
-
 def read_arithmetic(operator: Operator) -> Attributes:
     operator.expect(broadcast_shape(operator))
     return Activated(operator.activation(operator.options(f"{operator.op.capitalize()}Options")))
@@ -153,13 +156,15 @@ _ONE = Example()
 PAIR = Example(shapes=((1, 8, 8, 8), (1, 8, 8, 8)))
 
 
+Arithmetic = Callable[..., Value]  # of an op's attributes and operands
+
+
 def elementwise(
     name: str,
-    arithmetic: str | Callable[[Node], str],
+    arithmetic: Arithmetic,
     file: FileForm | None = _PLAIN,
     example: Example = _ONE,
     short_name: str = "",
-    functions: str = "",
     finite: bool = True,
     quantized: ByteRules = NO_RULES,
     constants: Callable[[Node], ConstantTexels] = no_texels,
@@ -167,70 +172,93 @@ def elementwise(
     """The record of an elementwise op."""
     return OpRecord(
         name, "elementwise", file, example, short_name=short_name, arithmetic=arithmetic, constants=constants,
-        functions=functions, finite=finite, weight_bytes=operand_bytes, quantized=quantized,
+        finite=finite, weight_bytes=operand_bytes, quantized=quantized,
     )  # fmt: skip
 
 
-def _binary(
-    name: str, arithmetic: str, form: FileForm = BROADCAST, functions: str = "", finite: bool = True
-) -> OpRecord:
-    return elementwise(name, arithmetic, form, PAIR, functions=functions, finite=finite)
+def calls(function: Function | ArithmeticWord) -> Arithmetic:
+    """The arithmetic of an op that is one word of the vocabulary."""
+    return lambda _, *operands: Operation(function, operands)
 
 
-def _activated(name: str, arithmetic: str, finite: bool = True) -> OpRecord:
+def same(_: Attributes, x: Value) -> Value:
+    """The arithmetic of an op that changes nothing."""
+    return x
+
+
+def _limited(low: float, high: float) -> Arithmetic:
+    return lambda _, x: Operation("clamp", (x, low, high))
+
+
+def _prelu(_: Attributes, x: Value, slope: Value) -> Value:
+    return ChooseLanes("at least", x, ZEROS, x, slope * x)
+
+
+def _elu(_: Attributes, x: Value) -> Value:
+    return ChooseLanes("at least", x, ZEROS, x, Operation("exponential less one", (x,)))
+
+
+def _binary(name: str, arithmetic: Arithmetic, form: FileForm = BROADCAST, finite: bool = True) -> OpRecord:
+    return elementwise(name, arithmetic, form, PAIR, finite=finite)
+
+
+def _activated(name: str, arithmetic: Arithmetic, finite: bool = True) -> OpRecord:
     return elementwise(name, arithmetic, ARITHMETIC, replace(PAIR, attributes=Activated()), finite=finite)
 
 
 # Of an op that is not `finite`, values in padding lanes may become infinite or NaN, and a weight of zero would not
 # remove that; so they are set to zero.
 RECORDS = (
-    elementwise("RELU", "max({0}, 0.0)"),
-    elementwise("RELU6", "clamp({0}, 0.0, 6.0)"),
-    elementwise("RELU_N1_TO_1", "clamp({0}, -1.0, 1.0)"),
-    elementwise("RELU_0_TO_1", "clamp({0}, 0.0, 1.0)"),
+    elementwise("RELU", lambda _, x: larger(x, 0.0)),
+    elementwise("RELU6", _limited(0.0, 6.0)),
+    elementwise("RELU_N1_TO_1", _limited(-1.0, 1.0)),
+    elementwise("RELU_0_TO_1", _limited(0.0, 1.0)),
     elementwise("LEAKY_RELU", _leaky_relu, FileForm(read_leaky_relu, write_leaky_relu), Example(attributes=Alpha(0.5))),
     elementwise(
         "PRELU",
-        "mix({1} * {0}, {0}, greaterThanEqual({0}, vec4(0.0)))",
+        _prelu,
         FileForm(read_prelu, write_prelu, (0, 1), (2, 2)),
         Example(constants=((1, 1, 8),)),
         finite=False,
     ),
-    elementwise("ELU", "mix(exp({0}) - 1.0, {0}, greaterThanEqual({0}, vec4(0.0)))"),
-    elementwise("GELU", _gelu, FileForm(read_gelu, write_gelu), Example(attributes=Gelu()), functions="gelu.glsl"),
-    elementwise("HARD_SWISH", "hard_swish({0})", short_name="hswish"),
-    elementwise("LOGISTIC", "logistic({0})", short_name="sigmoid", quantized=ByteRules(output=(1 / 256, -128))),
-    elementwise("TANH", "tanh_exact({0})", quantized=ByteRules(output=(1 / 128, 0))),
-    elementwise("ABS", "abs({0})", _NUMERIC),
-    elementwise("NEG", "-{0}", _NUMERIC),
-    elementwise("SIGN", "sign({0})", _NUMERIC),
-    elementwise("CEIL", "ceil({0})"),
-    elementwise("FLOOR", "floor({0})"),
-    elementwise("ROUND", "roundEven({0})"),
-    elementwise("SIN", "sin({0})"),
-    elementwise("COS", "cos({0})"),
-    elementwise("EXP", "exp({0})", finite=False),
-    elementwise("LOG", "log({0})", finite=False),
-    elementwise("SQRT", "sqrt({0})", finite=False),
-    elementwise("RSQRT", "inversesqrt({0})", finite=False),
-    elementwise("SQUARE", "{0} * {0}", finite=False),
-    _activated("ADD", "{0} + {1}"),
-    _activated("SUB", "{0} - {1}"),
-    _activated("MUL", "{0} * {1}", finite=False),
-    elementwise("ADD_N", _sum, with_integers(FileForm(read_alike, write_plain, None, (2, MAX_OPERANDS))), PAIR),
-    elementwise("MAXIMUM", "max({0}, {1})", BROADCAST, PAIR, quantized=ONE_SCALE),
-    elementwise("MINIMUM", "min({0}, {1})", BROADCAST, PAIR, quantized=ONE_SCALE),
-    _binary("SQUARED_DIFFERENCE", "({0} - {1}) * ({0} - {1})", finite=False),
-    _binary("POW", "power({0}, {1})", _FLOATS, "power.glsl", finite=False),
+    elementwise("ELU", _elu),
+    elementwise("GELU", _gelu, FileForm(read_gelu, write_gelu), Example(attributes=Gelu())),
+    elementwise("HARD_SWISH", calls("hard swish"), short_name="hswish"),
+    elementwise("LOGISTIC", calls("logistic"), short_name="sigmoid", quantized=ByteRules(output=(1 / 256, -128))),
+    elementwise("TANH", calls("hyperbolic tangent"), quantized=ByteRules(output=(1 / 128, 0))),
+    elementwise("ABS", calls("absolute"), _NUMERIC),
+    elementwise("NEG", lambda _, x: -x, _NUMERIC),
+    elementwise("SIGN", calls("sign"), _NUMERIC),
+    elementwise("CEIL", calls("ceiling")),
+    elementwise("FLOOR", calls("floor")),
+    elementwise("ROUND", calls("round even")),
+    elementwise("SIN", calls("sine")),
+    elementwise("COS", calls("cosine")),
+    elementwise("EXP", calls("exponential"), finite=False),
+    elementwise("LOG", calls("logarithm"), finite=False),
+    elementwise("SQRT", calls("square root"), finite=False),
+    elementwise("RSQRT", calls("inverse square root"), finite=False),
+    elementwise("SQUARE", lambda _, x: x * x, finite=False),
+    _activated("ADD", lambda _, x, y: x + y),
+    _activated("SUB", lambda _, x, y: x - y),
+    _activated("MUL", lambda _, x, y: x * y, finite=False),
     elementwise(
-        "ATAN2", "atan2({0}, {1})", FileForm(read_alike, write_plain, (0, 1), (2, 2)), PAIR, functions="atan2.glsl"
+        "ADD_N",
+        lambda _, *terms: combined("add", terms),
+        with_integers(FileForm(read_alike, write_plain, None, (2, MAX_OPERANDS))),
+        PAIR,
     ),
+    elementwise("MAXIMUM", calls("maximum"), BROADCAST, PAIR, quantized=ONE_SCALE),
+    elementwise("MINIMUM", calls("minimum"), BROADCAST, PAIR, quantized=ONE_SCALE),
+    _binary("SQUARED_DIFFERENCE", lambda _, x, y: (x - y) * (x - y), finite=False),
+    _binary("POW", calls("power"), _FLOATS, finite=False),
+    elementwise("ATAN2", calls("angle"), FileForm(read_alike, write_plain, (0, 1), (2, 2)), PAIR),
     OpRecord(  # of bytes, which a pass makes a product
         "QUANTIZE",
         "elementwise",
         FileForm(read_plain, write_plain),
         Example(out_dtype="int8"),
-        arithmetic="{0}",
+        arithmetic=same,
         quantized=ByteRules(one_type=False),
     ),
     OpRecord(  # of halves that are constant, which a pass folds; of bytes as QUANTIZE
@@ -238,13 +266,13 @@ RECORDS = (
         "elementwise",
         FileForm(read_plain, write_plain, dtypes=("float16",), version=3),
         Example(shapes=(), constants=((1, 8, 8, 8),), dtype="float16"),
-        arithmetic="{0}",
+        arithmetic=same,
     ),
     OpRecord(  # the same
         "DENSIFY",
         "elementwise",
         FileForm(read_densify, write_plain, dtypes=(), out_dtypes=()),
         Example(shapes=(), constants=((1, 8, 8, 8),)),
-        arithmetic="{0}",
+        arithmetic=same,
     ),
 )

@@ -1,4 +1,4 @@
-"""FAKE_QUANT: a range of floats and a number of bits go in, its GLSL comes out: floats, rounded to as many values.
+"""FAKE_QUANT: floats of a range, rounded to as many values as a number of bits has.
 
 The range is moved so that zero is one of the values, as TensorFlow Lite's kernel and arXiv 1712.05877 (3.1) do it.
 """
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..code.vocabulary import Operation, Value
 from ..model.graph import Attributes, Graph, Node
 from ..model.operators import EncodedOperator, Operator, attributes_of
 from .elementwise import elementwise
@@ -55,10 +56,11 @@ def write_fake_quant(graph: Graph, node: Node) -> EncodedOperator:
     return EncodedOperator(node.inputs, "FakeQuantOptions", options)
 
 
-def _rounded(node: Node) -> str:
-    low, high, step = attributes_of(node, FakeQuant).levels
+def _rounded(attributes: FakeQuant, x: Value) -> Value:
+    low, high, step = attributes.levels
     inverse = float(np.float32(1) / np.float32(step))
-    return f"floor((clamp({{0}}, {low!r}, {high!r}) - {low!r}) * {inverse!r} + 0.5) * {step!r} + {low!r}"
+    levels = (Operation("clamp", (x, low, high)) - low) * inverse
+    return Operation("floor", (levels + 0.5,)) * step + low
 
 
 RECORDS = (

@@ -1,12 +1,13 @@
 """A node goes in; what its op's record says of it comes out: questions by role instead of lists of names."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-from ..code.vocabulary import Elementwise, Operand, Value
-from ..model.graph import Graph, Node
+from ..code.vocabulary import Argument, Elementwise, Operand, Value
+from ..model.graph import Attributes, Graph, Node
 from ..model.layout import shape_of
 from .record import Emission, OpRecord, Role
 from .registry import OPS
@@ -26,7 +27,7 @@ def has_role(node: Node, role: Role) -> bool:
 def has_kernel(graph: Graph, node: Node) -> bool:
     """Whether a pixel kernel can compute the node; others are computed as vectors, or passes turn them into such."""
     record = record_of(node)
-    return bool(record.arithmetic) or (record.emission != Emission() and record.fits(graph, node))
+    return record.arithmetic is not None or (record.emission != Emission() and record.fits(graph, node))
 
 
 def reads_memory(graph: Graph, node: Node) -> bool:
@@ -66,21 +67,26 @@ def is_elementwise(node: Node) -> bool:
     return has_role(node, "elementwise")
 
 
+@lru_cache(maxsize=4096)  # asked for each slice of each plan
+def _of_arguments(arithmetic: Callable[..., Value], attributes: Attributes, count: int) -> Value:
+    return arithmetic(attributes, *map(Argument, range(count)))
+
+
+def arithmetic_of(node: Node) -> Value:
+    """What an elementwise node computes, of arguments: its operands, then the texels of its constants."""
+    record = record_of(node)
+    assert record.arithmetic is not None, f"{node.op} is no elementwise op"
+    return _of_arguments(record.arithmetic, node.attributes, len(node.inputs) + len(record.constants(node)))
+
+
 def elementwise_value(node: Node, operands: Sequence[Operand], constants: Sequence[Value] = ()) -> Elementwise:
     """What an elementwise node makes of vec4 operands, with the texels of its constants."""
-    arithmetic = record_of(node).arithmetic
-    glsl = arithmetic if isinstance(arithmetic, str) else arithmetic(node)
-    return Elementwise(node.op, node.attributes, glsl, tuple(operands), tuple(constants))
+    return Elementwise(arithmetic_of(node), tuple(operands), tuple(constants), record_of(node).constants(node))
 
 
 def constants_of(node: Node) -> npt.NDArray[np.float32]:
     """Numbers of an elementwise node's attributes as texels (N, 4): kernels with others have the same source."""
     return np.array(record_of(node).constants(node), np.float32).reshape(-1, 4)
-
-
-def expression(node: Node, operands: list[str]) -> str:
-    """The GLSL expression of an elementwise node on vec4 operands, the texels of its constants among them."""
-    return elementwise_value(node, []).glsl.format(*operands)
 
 
 def needs_mask(node: Node) -> bool:
@@ -116,11 +122,6 @@ def is_pixelwise_contraction(graph: Graph, node: Node) -> bool:
 def reads_window(graph: Graph, node: Node) -> bool:
     """Whether the node reads other pixels of its first input than the one that it writes."""
     return has_role(node, "window") or (is_contraction(node) and not OPS[node.op].pixelwise(graph, node))
-
-
-def function_files(nodes: Iterable[Node]) -> list[str]:
-    """Files in shaders/ with the functions that nodes call, as their records name them, each once."""
-    return list(dict.fromkeys(file for node in nodes if (file := record_of(node).functions)))
 
 
 def place_in_file(graph: Graph, node: Node) -> str:

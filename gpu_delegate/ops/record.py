@@ -13,7 +13,7 @@ from typing import Literal
 from ..code.expressions import Slice
 from ..code.indices import Index, Validity
 from ..code.kernel_writer import KernelWriter
-from ..code.vocabulary import Value
+from ..code.vocabulary import TexelNumbers, Value
 from ..model.graph import Attributes, Graph, Node, Shape
 from ..model.operators import EncodedOperator, Operator
 
@@ -133,7 +133,7 @@ def nothing(graph: Graph, node: Node) -> int:
     return 0
 
 
-ConstantTexels = tuple[tuple[float, float, float, float], ...]
+ConstantTexels = tuple[TexelNumbers, ...]
 
 
 def no_texels(node: Node) -> ConstantTexels:
@@ -166,11 +166,10 @@ class OpRecord:
     example: Example = Example()
     short_name: str = ""  # in the names of kernels; the name in lower case where there is none
     emission: Emission = Emission()
-    arithmetic: str | Callable[[Node], str] = ""  # of an elementwise op: GLSL on the vec4 operands {0}, {1}, ...
+    arithmetic: Callable[..., Value] | None = None  # of an elementwise op: of its attributes and operands, a vec4 each
     constants: Callable[[Node], ConstantTexels] = (
         no_texels  # numbers of its attributes, which kernels read as operands behind
     )
-    functions: str = ""  # the file of shaders/ with functions that it calls, if elementwise.glsl lacks them
     finite: bool = True  # whether the arithmetic gives finite values in padding lanes; else they are set to zero
     movement: Movement | None = None
     fits: Callable[[Graph, Node], bool] = always  # whether its emission can do this node

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from ..code.vocabulary import Operation, Value
 from ..model.graph import Attributes, Node, Steps
 from ..model.operators import attributes_of
-from .elementwise import elementwise
+from .elementwise import calls, elementwise
 from .record import ConstantTexels, Example
 
 MULTIPLIER_BITS, LOW_BITS = 31, 16
@@ -103,10 +104,10 @@ def is_narrow(limits: Steps, most: int, least_power: float, greatest_power: floa
     return is_cut and greatest_power <= 1.0
 
 
-def _requantized(node: Node) -> str:
-    attributes = attributes_of(node, Requantize)
-    function = "_once" if attributes.is_once else "_narrow" if attributes.is_narrow else ""
-    return f"requantize{function}({{0}}, {{1}}, {{2}}, {{3}}, {{4}})"
+def _requantized(attributes: Requantize, *operands: Value) -> Value:
+    if attributes.is_once:
+        return Operation("requantize once", operands)
+    return Operation("requantize narrow" if attributes.is_narrow else "requantize", operands)
 
 
 def _limits(node: Node) -> ConstantTexels:
@@ -115,10 +116,10 @@ def _limits(node: Node) -> ConstantTexels:
     return ((float(limits.low), float(limits.high), 0.0, 0.0),)
 
 
-def _added(node: Node) -> str:
+def _added(attributes: AddSteps, a: Value, b: Value, *factors: Value) -> Value:
     """The input whose scale is the greater one comes first: it is but shifted."""
-    first, _ = attributes_of(node, AddSteps).of_inputs
-    return "add_steps({0}, {1}, {2}, {3}, {4})" if first == HALF else "add_steps({1}, {0}, {2}, {3}, {4})"
+    first, _ = attributes.of_inputs
+    return Operation("add steps", (a, b, *factors) if first == HALF else (b, a, *factors))
 
 
 def _factors(node: Node) -> ConstantTexels:
@@ -151,15 +152,13 @@ RECORDS = (
         _requantized,
         None,
         Example(constants=((8,), (8,), (8,)), attributes=Requantize()),
-        functions="requantize.glsl",
         constants=_limits,
     ),
     elementwise(
         "ROUND_TO_STEPS",
-        "round_to_steps({0}, {1}, {2})",
+        calls("round to steps"),
         None,
         Example(constants=((8,),), attributes=RoundToSteps()),
-        functions="requantize.glsl",
         constants=_limits,
     ),
     elementwise(
@@ -167,15 +166,13 @@ RECORDS = (
         _added,
         None,
         Example(shapes=((1, 8, 8, 8), (1, 8, 8, 8)), attributes=AddSteps()),
-        functions="requantize.glsl",
         constants=_factors,
     ),
     elementwise(
         "HARD_SWISH_STEPS",
-        "hard_swish_steps({0}, {1}, {2})",
+        calls("hard swish steps"),
         None,
         Example(attributes=HardSwishSteps()),
-        functions="requantize.glsl",
         constants=_swish_factors,
     ),
 )

@@ -9,24 +9,26 @@ however often a loop repeats it; all else is counted in these. The numbers are a
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 
+from ..code.vocabulary import Argument, Operation, Splat, Value, values_in
 from ..device.tile import Tile
 from ..model.graph import Conv2D, DepthwiseConv2D, Node, Pool2D
 from ..model.layout import ceil_div, shape_of
 from ..ops.nodes import (
+    arithmetic_of,
     computed_weights,
-    function_files,
     has_role,
     has_weights,
     is_contraction,
+    is_elementwise,
     is_pixelwise_contraction,
     is_scatter,
     multiplies_rows,
     reads_memory,
     record_of,
 )
-from ..ops.requantize import Requantize
 from ..ops.sliding import is_long
 from .body import Accumulate, Body, Hold, Phase, tensor_of
 from .moves import length_of_read
@@ -45,29 +47,39 @@ STORE = 10
 MOVE_CHARACTERS = 12  # of a move's conditions and places, which are one operation
 SCATTERED = 4  # of each channel that is stored elsewhere
 VECTOR_NODE = 40  # of a reduction kernel or prologue
-_ELEMENTWISE: Mapping[str, int] = MappingProxyType(  # 1 where nothing is said
+_COSTS: Mapping[str, int] = MappingProxyType(  # of words that are more than an instruction
     {
-        "TANH": 14,
-        "LOGISTIC": 6,
-        "EXP": 5,
-        "ELU": 9,
-        "GELU": 20,
-        "LOG": 12,
-        "POW": 36,
-        "SIN": 15,
-        "COS": 15,
-        "ATAN2": 23,
-        "FLOOR_DIV": 120,
-        "FLOOR_MOD": 110,
-        "HARD_SWISH": 4,
-        "FAKE_QUANT": 3,
-        "REQUANTIZE": 13,
-        "ROUND_TO_STEPS": 5,
-        "ADD_STEPS": 19,
-        "HARD_SWISH_STEPS": 21,
+        "hyperbolic tangent": 14,
+        "error function": 19,
+        "logistic": 6,
+        "exponential": 5,
+        "exponential less one": 9,
+        "logarithm": 12,
+        "power": 36,
+        "sine": 15,
+        "cosine": 15,
+        "angle": 23,
+        "floor quotient": 120,
+        "whole floor quotient": 120,
+        "floor remainder": 110,
+        "whole floor remainder": 110,
+        "hard swish": 4,
+        "requantize": 13,
+        "requantize once": 13,
+        "requantize narrow": 4,
+        "round to steps": 5,
+        "add steps": 19,
+        "hard swish steps": 21,
     }
 )
-_NARROW = 4  # of a REQUANTIZE that is narrow
+_WORDS = 2  # of others for each operation: most are half of a product and sum
+_LIBRARIES: tuple[tuple[str, ...], ...] = (  # functions of which a kernel has all if it calls any
+    ("error function",),
+    ("power",),
+    ("angle",),
+    ("floor quotient", "floor remainder", "whole floor quotient", "whole floor remainder"),
+    ("requantize", "requantize narrow", "requantize once", "round to steps", "add steps", "hard swish steps"),
+)
 
 
 @dataclass(frozen=True)
@@ -86,7 +98,7 @@ class SourceSize:
 
 def source_size(body: Body, tile: Tile) -> SourceSize:
     """An estimate for one pixel kernel, without the vectors that it may compute first."""
-    total = SourceSize(FRAME + FUNCTIONS * len(function_files(body.nodes)), KERNEL)
+    total = SourceSize(FRAME + FUNCTIONS * called_libraries(body.nodes), KERNEL)
     for phase in body.phases:
         times = _times(body, tile, phase)
         total += _phase(body, tile, phase) * times + SourceSize(0, LOOP if 1 == times < phase.slices else 0)
@@ -162,8 +174,26 @@ def _streamed(body: Body, tile: Tile, node: Node, is_known: bool) -> SourceSize:
 
 def elementwise_operations(node: Node) -> int:
     """Operations of an elementwise op on one vec4."""
-    is_narrow = isinstance(node.attributes, Requantize) and node.attributes.is_narrow
-    return _NARROW if is_narrow else _ELEMENTWISE.get(node.op, 1)
+    return _operations(arithmetic_of(node))
+
+
+@lru_cache(maxsize=4096)  # of few ops, asked for in every plan
+def _operations(arithmetic: Value) -> int:
+    words = {v for v in values_in(arithmetic) if not isinstance(v, Argument | Splat)}
+    functions = [_COSTS[v.operation] for v in words if isinstance(v, Operation) and v.operation in _COSTS]
+    return max(1, sum(functions) + (len(words) - len(functions)) // _WORDS)
+
+
+def called_libraries(nodes: Sequence[Node]) -> int:
+    """How many of these elementwise nodes call."""
+    words = {word for node in nodes if is_elementwise(node) for word in _called(arithmetic_of(node))}
+    return sum(not words.isdisjoint(names) for names in _LIBRARIES) if words else 0
+
+
+@lru_cache(maxsize=4096)
+def _called(arithmetic: Value) -> frozenset[str]:
+    called = (v.operation for v in values_in(arithmetic) if isinstance(v, Operation))
+    return frozenset(called) & _COSTS.keys()
 
 
 def _accumulated(body: Body, tile: Tile, node: Node) -> SourceSize:

@@ -22,8 +22,8 @@ from ..device.work_group_shapes import (
 from ..model.graph import ABSENT
 from ..model.layout import MapShape, ceil_div, shape_of
 from ..ops.nodes import (
+    arithmetic_of,
     computed_weights,
-    elementwise_value,
     groups_of_channels,
     has_role,
     has_weights,
@@ -97,7 +97,7 @@ def _words(body: Body) -> object:
     """What of a body, its numbers apart, becomes text: ops with their attributes, and the shapes of their tensors."""
     nodes = (*body.through.values(), *body.nodes)
     shapes = tuple(body.graph.tensors[i].shape for node in nodes for i in (*node.inputs, *node.outputs) if i != ABSENT)
-    values = (elementwise_value(node, ()).glsl if is_elementwise(node) else node.attributes for node in nodes)
+    values = (arithmetic_of(node) if is_elementwise(node) else node.attributes for node in nodes)
     return tuple(node.op for node in nodes), tuple(values), shapes
 
 

@@ -21,6 +21,7 @@ from texelflow.gpu_delegate.code.expressions import Slice
 from texelflow.gpu_delegate.code.vocabulary import (
     AcrossLanes,
     AddTo,
+    Argument,
     Assign,
     Choose,
     ChooseLanes,
@@ -78,17 +79,10 @@ OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "either": np.logical_or,
     "float": np.float32,
     "int": np.int64,
-}
-ELEMENTWISE: Mapping[str, Callable[..., Values]] = {
-    "RELU": lambda v: np.maximum(v, 0),
-    "HARD_SWISH": lambda v: v * np.clip(v / 6 + 0.5, 0, 1),
-    "LOGISTIC": lambda v: 1 / (1 + np.exp(-v)),
-    "TANH": np.tanh,
-    "EXP": np.exp,
-    "ADD": operator.add,
-    "SUB": operator.sub,
-    "DIV": operator.truediv,
-    "MUL": operator.mul,
+    "hard swish": lambda v: v * np.clip(v / 6 + 0.5, 0, 1),
+    "logistic": lambda v: 1 / (1 + np.exp(-v)),
+    "hyperbolic tangent": np.tanh,
+    "exponential": np.exp,
 }
 
 
@@ -176,6 +170,7 @@ class Threads:
         self.active: Values = np.ones(self.count, bool)  # whether what a thread does counts
         self.left: Values = np.zeros(self.count, bool)  # whether it has ended
         self.stored: dict[str, dict[int, Values]] = {}
+        self.arguments: list[Any] = []  # of the elementwise op that is read
 
     def run(self, statements: Iterable[Statement]) -> None:
         for statement in statements:
@@ -316,6 +311,12 @@ def _chosen_lanes(threads: Threads, code: ChooseLanes) -> Any:
     return np.where(OPERATIONS[code.comparison](left, right), value, other)
 
 
+def _elementwise(threads: Threads, code: Elementwise) -> Any:
+    before, threads.arguments = threads.arguments, [*map(threads.value, (*code.operands, *code.constants))]
+    found, threads.arguments = threads.value(code.arithmetic), before
+    return found
+
+
 def _on_grid(threads: Threads, code: OnGrid) -> Any:
     value = threads.value(code.value)
     return (value >= 0) & (value % code.stride == 0) & (value < code.stride * code.size)
@@ -351,7 +352,8 @@ _MEANINGS: Mapping[type, Callable[[Threads, Any], Any]] = {
     Choose: lambda threads, code: _chosen(threads, code.condition, code.value, code.other),
     ChooseLanes: _chosen_lanes,
     Tap: lambda threads, code: _chosen(threads, code.valid, code.value, code.outside),
-    Elementwise: lambda threads, code: ELEMENTWISE[code.op](*map(threads.value, code.operands)),
+    Argument: lambda threads, code: threads.arguments[code.number],
+    Elementwise: _elementwise,
     Texel: lambda threads, code: threads.value(code.at) * code.pixels + threads.value(code.pixel),
     Element: _element,
     LoadFrom: lambda threads, code: threads.read(threads.inputs[code.source], code.at),

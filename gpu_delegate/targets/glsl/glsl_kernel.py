@@ -12,7 +12,7 @@ from ...model.graph import Graph, Node
 from ...model.layout import PHWC4, PHWC4_HALVES, Fetch, Storage, Storages, ceil_div, shape_of
 from ...model.packing import Float32Array
 from ...ops.depth_to_space import plain_lanes
-from ...ops.nodes import function_files, record_of
+from ...ops.nodes import arithmetic_of, is_elementwise, record_of
 from ...plan.body import Body
 from ...plan.bounds import check_source, is_short
 from ...plan.compile_options import COMPILE_DEFAULTS, CompileOptions
@@ -25,7 +25,7 @@ from ...plan.source_size import KERNEL, VECTOR_NODE, source_size
 from ...plan.tiling import reduction_tile
 from ...plan.vector_work import VectorWork, input_names
 from .bindings import Bindings, HalfFunctions, KernelInput, KernelOutput, settle_fetches, with_lows
-from .print_glsl import lines, shared_array
+from .print_glsl import libraries_of, lines, shared_array
 from .shader import fill, lines_of, load, with_extension
 
 Sides = tuple[int, int, int]  # (x, y, z)
@@ -235,15 +235,16 @@ def _source(
     return with_extension(fill(load("kernel.comp", {**defines, **dict(sizes)}), sections), limits.half_arithmetic)
 
 
+def _called_functions(nodes: Iterable[Node]) -> list[str]:
+    """Lines of GLSL with the functions that elementwise nodes call, each once."""
+    files = libraries_of(arithmetic_of(node) for node in nodes if is_elementwise(node))
+    return [line for file in files for line in lines_of(file)]
+
+
 def _target(body: Body, tensor: int, storage: Storage) -> KernelOutput:
     if storage.lanes == 4:
         return KernelOutput(storage)
     return KernelOutput(storage, plain_lanes(shape_of(body.graph.tensors[tensor]).width // body.domain.width))
-
-
-def _called_functions(nodes: Iterable[Node]) -> list[str]:
-    """Lines of GLSL with the functions that nodes call, each once."""
-    return [line for file in function_files(nodes) for line in lines_of(file)]
 
 
 Lowered = LoweredGraph[Kernel]

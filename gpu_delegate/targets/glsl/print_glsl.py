@@ -5,6 +5,7 @@ READ, WEIGHT, WRITE and keep are the words of shaders/vocabulary.glsl.
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -15,9 +16,11 @@ from ...code.text_length import FUNCTIONS, JOINS, SIGNS, WHOLE
 from ...code.vocabulary import (
     AcrossLanes,
     AddTo,
+    Argument,
     Assign,
     Choose,
     ChooseLanes,
+    Compared,
     Declare,
     Element,
     Elementwise,
@@ -46,12 +49,14 @@ from ...code.vocabulary import (
     Synchronize,
     Tap,
     Texel,
+    Value,
     Vector,
     Weight,
     When,
     Widened,
     combined,
     type_of,
+    values_in,
 )
 
 ONE = "int(gl_NumWorkGroups.x > 0u)"  # which no compiler can know
@@ -61,13 +66,88 @@ _GRID: Mapping[str, str] = MappingProxyType(
     {"thread": "gl_GlobalInvocationID", "group": "gl_WorkGroupID", "thread in group": "gl_LocalInvocationID"}
 )
 _LANE_COMPARISONS: Mapping[str, str] = MappingProxyType(
-    {"less": "lessThan", "at least": "greaterThanEqual", "at most": "lessThanEqual", "equal": "equal"}
+    {
+        "less": "lessThan",
+        "greater": "greaterThan",
+        "at least": "greaterThanEqual",
+        "at most": "lessThanEqual",
+        "equal": "equal",
+        "not equal": "notEqual",
+    }
 )
+_QUOTIENT = (
+    "vec4(uvec4(abs({0})) / max(uvec4(abs({1})), 1u)) * sign({0}) * sign({1} + 0.5)"  # half above it a 0 is no 0
+)
+_PATTERNS: Mapping[str, tuple[str, int]] = MappingProxyType(  # functions that are more than a call: how each binds
+    {
+        "negate": ("-{0}", 8),
+        "multiply add": ("{2} + {0} * {1}", 5),
+        "exponential less one": ("exp({0}) - 1.0", 5),
+        "whole quotient": (_QUOTIENT, 6),
+    }
+)
+_CALLS: Mapping[str, str] = MappingProxyType(
+    {
+        "absolute": "abs",
+        "sign": "sign",
+        "ceiling": "ceil",
+        "truncate": "trunc",
+        "round even": "roundEven",
+        "square root": "sqrt",
+        "inverse square root": "inversesqrt",
+        "exponential": "exp",
+        "logarithm": "log",
+        "sine": "sin",
+        "cosine": "cos",
+        "hyperbolic tangent": "tanh_exact",
+        "logistic": "logistic",
+        "hard swish": "hard_swish",
+    }
+)
+_LIBRARIES: Mapping[str, Mapping[str, str]] = MappingProxyType(  # files of shaders/ that a kernel has if it calls any
+    {
+        "erf.glsl": {"error function": "erf"},
+        "power.glsl": {"power": "power"},
+        "atan2.glsl": {"angle": "atan2"},
+        "floor_mod.glsl": {
+            "floor quotient": "floor_div",
+            "floor remainder": "floor_mod",
+            "whole floor quotient": "whole_floor_div",
+            "whole floor remainder": "whole_floor_mod",
+        },
+        "requantize.glsl": {
+            "requantize": "requantize",
+            "requantize narrow": "requantize_narrow",
+            "requantize once": "requantize_once",
+            "round to steps": "round_to_steps",
+            "add steps": "add_steps",
+            "hard swish steps": "hard_swish_steps",
+        },
+    }
+)
+_NAMES = MappingProxyType({**FUNCTIONS, **_CALLS, **{k: v for names in _LIBRARIES.values() for k, v in names.items()}})
 
 
 def glsl(value: Operand) -> str:
     """The expression of a value."""
     return _WORDS[type(value)](value)
+
+
+@lru_cache(maxsize=4096)  # of few ops, asked for each of their values
+def _pattern(arithmetic: Value) -> str:
+    """The text of what an elementwise op computes, with {0}, {1}, ... for its arguments."""
+    return glsl(arithmetic)
+
+
+def expression(arithmetic: Value, operands: Iterable[str]) -> str:
+    """The text of what an elementwise op computes of operands, each a word, a call or in brackets."""
+    return _pattern(arithmetic).format(*operands)
+
+
+def libraries_of(arithmetic: Iterable[Value]) -> list[str]:
+    """The files of shaders/ with functions that elementwise ops call, each once."""
+    called = (v.operation for value in arithmetic for v in values_in(value) if isinstance(v, Operation))
+    return list(dict.fromkeys(file for each in called for file, names in _LIBRARIES.items() if each in names))
 
 
 _BLOCKS = (ForEach, ForRange, When)
@@ -129,7 +209,8 @@ def _line(statement: Declare | Reserve | Assign | AddTo | StoreTo | StoreShared 
 def _binding(value: Operand) -> int:
     """How tightly the text of a value holds together."""
     if isinstance(value, Operation):
-        return SIGNS[value.operation][1] if value.operation in SIGNS else WHOLE
+        how = SIGNS.get(value.operation) or _PATTERNS.get(value.operation)
+        return how[1] if how else WHOLE
     if isinstance(value, Tap):
         return 0 if value.branches else WHOLE
     return _LOOSE.get(type(value), WHOLE)
@@ -153,8 +234,10 @@ def _number(value: float) -> str:
 
 
 def _operation(value: Operation) -> str:
-    if value.operation in FUNCTIONS:
-        return f"{FUNCTIONS[value.operation]}({', '.join(map(glsl, value.operands))})"
+    if value.operation in _NAMES:
+        return f"{_NAMES[value.operation]}({', '.join(map(glsl, value.operands))})"
+    if value.operation in _PATTERNS:
+        return _PATTERNS[value.operation][0].format(*map(_atom, value.operands))
     sign, binding = SIGNS[value.operation]
     left, right = value.operands
     return f"{_within(left, binding)} {sign} {_within(right, binding + (sign not in JOINS))}"
@@ -245,7 +328,9 @@ _WORDS: Mapping[type, Callable[[Any], str]] = MappingProxyType(
         Choose: lambda v: f"({glsl(v.condition)} ? {glsl(v.value)} : {glsl(v.other)})",
         ChooseLanes: _choose_lanes,
         Tap: _tap,
-        Elementwise: lambda value: value.glsl.format(*map(_atom, (*value.operands, *value.constants))),
+        Compared: lambda v: f"vec4({_LANE_COMPARISONS[v.comparison]}({glsl(v.left)}, {glsl(v.right)}))",
+        Argument: lambda value: f"{{{value.number}}}",
+        Elementwise: lambda v: expression(v.arithmetic, map(_atom, (*v.operands, *v.constants))),
         Halves: lambda value: halves(value.value),
         Widened: lambda value: f"vec4({glsl(value.value)})",
         Texel: _texel,

@@ -1,195 +1,130 @@
-"""Elementwise ops: an op and vectors of floats go in, LLVM's instructions for it come out; a function for each op.
+"""What elementwise ops compute, as LLVM's instructions on vectors of floats: how this target reads those words.
 
-What they compute is what the GLSL of the ops' records says (gpu_delegate/ops/elementwise.py), by vector_math.py.
+Functions are those of vector_math.py and steps_code.py.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
 from types import MappingProxyType
-from typing import Protocol
-
-import numpy as np
 
 from ...base.errors import UnsupportedError
-from ...model.graph import Alpha, Attributes
-from ...ops.cast import Cast
-from ...ops.division import divides_integers
-from ...ops.elementwise import Gelu
-from ...ops.fake_quant import FakeQuant
+from ...code.vocabulary import Argument, ChooseLanes, Compared, Elementwise, Operand, Operation, Splat
 from .ir import Function, Register
-from .steps_code import add_steps, hard_swish_steps, requantize, round_to_steps
-from .vector_math import FloatMath, OwnNumbers, math_of
+from .steps_code import add_steps, hard_swish_steps, requantize, requantize_once, round_to_steps
+from .vector_math import FloatMath, Number, OwnNumbers, math_of
 
-SQRT_HALF = 0.7071067812
-GELU_SCALE, GELU_CUBE = 0.7978845608, 0.044715
-
-
-class ElementwiseOp(Protocol):
-    """A node of a graph, or a value of a kernel, that is an elementwise op."""
-
-    @property
-    def op(self) -> str: ...
-
-    @property
-    def attributes(self) -> Attributes: ...
+Part = Number | tuple[float, ...]  # a vector, a number in all its lanes, or four numbers of the op's attributes
+FLOAT_CONDITIONS: Mapping[str, str] = MappingProxyType(
+    {"less": "olt", "greater": "ogt", "at least": "oge", "at most": "ole", "equal": "oeq", "not equal": "une"}
+)
 
 
 def elementwise_vectors(
-    function: Function, node: ElementwiseOp, operands: Sequence[Register], numbers: OwnNumbers | None = None
+    function: Function, value: Elementwise, operands: Sequence[Register], numbers: OwnNumbers | None = None
 ) -> Register:
     """What an op makes of vectors of one type; its own `numbers` are read from memory, or stand in the text.
 
-    Raises UnsupportedError for an op that has no code here.
+    Raises UnsupportedError for a word that has no code here.
     """
-    code = _CODE.get(node.op)
-    if code is None:
-        raise UnsupportedError(f"{node.op} has no code for the CPU")
-    return code(math_of(function, operands, numbers), node.attributes, *operands)
+    reader = _Reader(math_of(function, operands, numbers), (*operands, *value.numbers))
+    found = reader.part(value.arithmetic)
+    assert not isinstance(found, tuple), "numbers of attributes are operands of functions"
+    return reader.math.of(found)
 
 
-def _leaky_relu(m: FloatMath, attributes: Attributes, x: Register) -> Register:
-    assert isinstance(attributes, Alpha)
-    return m.fma(m.smaller(0.0, x), attributes.alpha, m.larger(0.0, x))
+class _Reader:
+    """Prints what is computed of some parts, each value once."""
+
+    def __init__(self, math: FloatMath, arguments: Sequence[Part]) -> None:
+        self.math = math
+        self._arguments = arguments
+        self._known: dict[Operand, Register] = {}
+
+    def part(self, value: Operand) -> Part:
+        """A value that was printed, or a number."""
+        if isinstance(value, Argument):
+            return self._arguments[value.number]
+        if isinstance(value, Splat):
+            return value.value
+        if isinstance(value, int | float):
+            return float(value)
+        if value not in self._known:
+            self._known[value] = self._printed(value)
+        return self._known[value]
+
+    def _printed(self, value: Operand) -> Register:
+        m = self.math
+        if isinstance(value, Operation) and value.operation in _WORDS:
+            return _WORDS[value.operation](m, *map(self.part, value.operands))
+        if isinstance(value, Compared):
+            return m.truth(m.compare(FLOAT_CONDITIONS[value.comparison], *self._numbers(value.left, value.right)))
+        if isinstance(value, ChooseLanes):
+            condition = m.compare(FLOAT_CONDITIONS[value.comparison], *self._numbers(value.left, value.right))
+            return m.choose(condition, *self._numbers(value.value, value.other))
+        word = value.operation if isinstance(value, Operation) else type(value).__name__
+        raise UnsupportedError(f"{word} has no code for the CPU")
+
+    def _numbers(self, left: Operand, right: Operand) -> tuple[Number, Number]:
+        first, second = self.part(left), self.part(right)
+        assert not isinstance(first, tuple), "numbers of attributes are operands of functions"
+        assert not isinstance(second, tuple), "numbers of attributes are operands of functions"
+        return first, second
 
 
-def _prelu(m: FloatMath, _: Attributes, x: Register, slope: Register) -> Register:
-    return m.choose(m.compare("oge", x, 0.0), x, m.mul(slope, x))
-
-
-def _elu(m: FloatMath, _: Attributes, x: Register) -> Register:
-    return m.choose(m.compare("oge", x, 0.0), x, m.sub(m.exp_of_limited(x), 1.0))
-
-
-def _gelu(m: FloatMath, attributes: Attributes, x: Register) -> Register:
-    half = m.mul(x, 0.5)
-    if isinstance(attributes, Gelu) and attributes.approximate:
-        cube = m.mul(m.mul(m.mul(x, GELU_CUBE), x), x)
-        return m.fma(half, m.tanh(m.mul(m.add(x, cube), GELU_SCALE)), half)
-    return m.fma(half, m.erf(m.mul(x, SQRT_HALF)), half)
-
-
-def _hard_swish(m: FloatMath, _: Attributes, x: Register) -> Register:
-    return m.mul(x, m.clamp(m.fma(x, 1.0 / 6.0, 0.5), 0.0, 1.0))
-
-
-def _logistic(m: FloatMath, _: Attributes, x: Register) -> Register:
-    return m.div(1.0, m.add(m.exp_of_limited(m.neg(x)), 1.0))
-
-
-def _quotient(rounding: str, of_floats: Callable[[FloatMath, Register, Register], Register]) -> "Code":
+def _whole(rounding: str) -> Callable[[FloatMath, Number, Number], Register]:
     """Of whole numbers below 2^24 a quotient that is rounded to nearest is never rounded to another whole number."""
-
-    def code(m: FloatMath, attributes: Attributes, x: Register, y: Register) -> Register:
-        if not divides_integers(attributes):
-            return of_floats(m, x, y)
-        return m.call(rounding, m.div(x, _not_zero(m, y)))
-
-    return code
+    return lambda m, x, y: m.call(rounding, m.div(x, _not_zero(m, y)))
 
 
-def _floor_mod(m: FloatMath, attributes: Attributes, x: Register, y: Register) -> Register:
-    return m.floor_mod(x, _not_zero(m, y) if divides_integers(attributes) else y)
-
-
-def _not_zero(m: FloatMath, divisor: Register) -> Register:
+def _not_zero(m: FloatMath, divisor: Number) -> Register:
     """Zero counts as one."""
-    return m.choose(m.compare("oeq", divisor, 0.0), m.of(1.0), divisor)
+    return m.choose(m.compare("oeq", divisor, 0.0), 1.0, divisor)
 
 
-def _squared_difference(m: FloatMath, _: Attributes, x: Register, y: Register) -> Register:
-    difference = m.sub(x, y)
-    return m.mul(difference, difference)
+def _called(name: str) -> Callable[[FloatMath, Number], Register]:
+    return lambda m, x: m.call(name, x)
 
 
-def _cast(m: FloatMath, attributes: Attributes, x: Register) -> Register:
-    assert isinstance(attributes, Cast)
-    if attributes.target == "bool":
-        return m.truth(m.compare("une", x, 0.0))
-    return m.call("trunc", x) if attributes.cuts_off else x
-
-
-def _fake_quant(m: FloatMath, attributes: Attributes, x: Register) -> Register:
-    assert isinstance(attributes, FakeQuant)
-    low, high, step = attributes.levels
-    levels = m.mul(m.sub(m.clamp(x, low, high), low), float(np.float32(1) / np.float32(step)))
-    return m.add(m.mul(m.call("floor", m.add(levels, 0.5)), step), low)
-
-
-def _select(m: FloatMath, _: Attributes, condition: Register, value: Register, other: Register) -> Register:
-    return m.choose(m.compare("une", condition, 0.0), value, other)
-
-
-Code = Callable[..., Register]
-
-
-def _clamped(low: float, high: float) -> Code:
-    return lambda m, _, x: m.clamp(x, low, high)
-
-
-def _compared(how: str) -> Code:
-    return lambda m, _, x, y: m.truth(m.compare(how, x, y))
-
-
-def _called(name: str) -> Code:
-    return lambda m, _, x: m.call(name, x)
-
-
-_CODE: Mapping[str, Code] = MappingProxyType(
+_WORDS: Mapping[str, Callable[..., Register]] = MappingProxyType(
     {
-        "RELU": lambda m, _, x: m.larger(0.0, x),
-        "RELU6": _clamped(0.0, 6.0),
-        "RELU_N1_TO_1": _clamped(-1.0, 1.0),
-        "RELU_0_TO_1": _clamped(0.0, 1.0),
-        "LEAKY_RELU": _leaky_relu,
-        "PRELU": _prelu,
-        "ELU": _elu,
-        "GELU": _gelu,
-        "HARD_SWISH": _hard_swish,
-        "LOGISTIC": _logistic,
-        "TANH": lambda m, _, x: m.tanh(x),
-        "ABS": _called("fabs"),
-        "NEG": lambda m, _, x: m.neg(x),
-        "SIGN": lambda m, _, x: m.sign(x),
-        "CEIL": _called("ceil"),
-        "FLOOR": _called("floor"),
-        "ROUND": _called("roundeven"),
-        "SIN": lambda m, _, x: m.sin(x),
-        "COS": lambda m, _, x: m.sin(x, quarters=1),
-        "EXP": lambda m, _, x: m.exp(x),
-        "LOG": lambda m, _, x: m.log(x),
-        "SQRT": _called("sqrt"),
-        "RSQRT": lambda m, _, x: m.div(1.0, m.call("sqrt", x)),
-        "SQUARE": lambda m, _, x: m.mul(x, x),
-        "ADD": lambda m, _, x, y: m.add(x, y),
-        "SUB": lambda m, _, x, y: m.sub(x, y),
-        "MUL": lambda m, _, x, y: m.mul(x, y),
-        "DIV": _quotient("trunc", lambda m, x, y: m.div(x, y)),
-        "ADD_N": lambda m, _, *terms: reduce(m.add, terms),
-        "MAXIMUM": lambda m, _, x, y: m.larger(y, x),
-        "MINIMUM": lambda m, _, x, y: m.smaller(y, x),
-        "SQUARED_DIFFERENCE": _squared_difference,
-        "POW": lambda m, _, x, y: m.power(x, y),
-        "FLOOR_DIV": _quotient("floor", lambda m, x, y: m.floor_div(x, y)),
-        "FLOOR_MOD": _floor_mod,
-        "ATAN2": lambda m, _, y, x: m.atan2(y, x),
-        "DEQUANTIZE": lambda m, _, x: x,
-        "DENSIFY": lambda m, _, x: x,
-        "EQUAL": _compared("oeq"),
-        "NOT_EQUAL": _compared("une"),
-        "GREATER": _compared("ogt"),
-        "GREATER_EQUAL": _compared("oge"),
-        "LESS": _compared("olt"),
-        "LESS_EQUAL": _compared("ole"),
-        "LOGICAL_AND": lambda m, _, x, y: m.mul(x, y),
-        "LOGICAL_OR": lambda m, _, x, y: m.larger(y, x),
-        "LOGICAL_NOT": lambda m, _, x: m.sub(1.0, x),
-        "CAST": _cast,
-        "FAKE_QUANT": _fake_quant,
-        "REQUANTIZE": requantize,
-        "ROUND_TO_STEPS": round_to_steps,
-        "ADD_STEPS": add_steps,
-        "HARD_SWISH_STEPS": hard_swish_steps,
-        "SELECT": _select,
-        "SELECT_V2": _select,
+        "add": FloatMath.add,
+        "subtract": FloatMath.sub,
+        "multiply": FloatMath.mul,
+        "divide": FloatMath.div,
+        "multiply add": lambda m, x, y, addend: m.fma(y, x, addend),
+        "minimum": lambda m, x, y: m.smaller(y, x),
+        "maximum": lambda m, x, y: m.larger(y, x),
+        "clamp": FloatMath.clamp,
+        "floor": _called("floor"),
+        "fraction": lambda m, x: m.sub(x, m.call("floor", x)),
+        "ceiling": _called("ceil"),
+        "truncate": _called("trunc"),
+        "round even": _called("roundeven"),
+        "absolute": _called("fabs"),
+        "square root": _called("sqrt"),
+        "inverse square root": lambda m, x: m.div(1.0, m.call("sqrt", x)),
+        "negate": lambda m, x: m.neg(m.of(x)),
+        "sign": lambda m, x: m.sign(m.of(x)),
+        "exponential": lambda m, x: m.exp(m.of(x)),
+        "exponential less one": lambda m, x: m.sub(m.exp_of_limited(m.of(x)), 1.0),
+        "logarithm": lambda m, x: m.log(m.of(x)),
+        "power": lambda m, x, y: m.power(m.of(x), m.of(y)),
+        "sine": lambda m, x: m.sin(m.of(x)),
+        "cosine": lambda m, x: m.sin(m.of(x), quarters=1),
+        "angle": lambda m, y, x: m.atan2(m.of(y), m.of(x)),
+        "hyperbolic tangent": lambda m, x: m.tanh(m.of(x)),
+        "error function": lambda m, x: m.erf(m.of(x)),
+        "logistic": lambda m, x: m.div(1.0, m.add(m.exp_of_limited(m.neg(m.of(x))), 1.0)),
+        "hard swish": lambda m, x: m.mul(x, m.clamp(m.fma(x, 1.0 / 6.0, 0.5), 0.0, 1.0)),
+        "floor quotient": lambda m, x, y: m.floor_div(m.of(x), m.of(y)),
+        "floor remainder": lambda m, x, y: m.floor_mod(m.of(x), m.of(y)),
+        "whole quotient": _whole("trunc"),
+        "whole floor quotient": _whole("floor"),
+        "whole floor remainder": lambda m, x, y: m.floor_mod(m.of(x), _not_zero(m, y)),
+        "requantize": requantize,
+        "requantize narrow": requantize,
+        "requantize once": requantize_once,
+        "round to steps": round_to_steps,
+        "add steps": add_steps,
+        "hard swish steps": hard_swish_steps,
     }
 )

@@ -42,8 +42,8 @@ from ...code.vocabulary import (
 from .ir import I1, Register
 from .kernel_context import Region, Scene
 from .lanes import Affine, FloatValue, IntValue, Lanes, PlaneMemory
-from .native_elementwise import elementwise_vectors
-from .print_positions import FLOAT_CONDITIONS, PositionPrinter, Texels
+from .native_elementwise import FLOAT_CONDITIONS, elementwise_vectors
+from .print_positions import PositionPrinter, Texels
 from .vector_math import OwnNumbers
 
 _LAZY = (LoadFrom, Tap, Weight)
@@ -320,7 +320,7 @@ class LanePrinter(PositionPrinter):
         order = count()
 
         def load(number: float, kind: str) -> Register:
-            key = (value.op, value.attributes, next(order))
+            key = (value.arithmetic, value.numbers, next(order))
             place = self.scene.tables.own_place(key, number, kind)
             return self.lanes.once(("own", key), lambda: self.f.load(kind, self.f.at(self.scene.weights, place)))
 

@@ -33,11 +33,11 @@ from .index_analysis import Known
 from .ir import FLOAT, I32, I64, Register
 from .kernel_context import Region, Scene
 from .lanes import LONGEST_STEP, Affine, FloatValue, IntValue, LaneCondition, Lanes, Near, is_affine
+from .native_elementwise import FLOAT_CONDITIONS
 from .planes import MARGIN_FLOATS
 
 Texels = tuple[FloatValue, ...]  # the lanes of a vec4, each for all pixels
 _CONDITIONS = MappingProxyType({"less": "slt", "at least": "sge", "at most": "sle", "equal": "eq"})
-FLOAT_CONDITIONS = MappingProxyType({"less": "olt", "at least": "oge", "at most": "ole", "equal": "oeq"})
 _INT_INSTRUCTIONS = MappingProxyType(
     {"multiply": "mul", "divide": "sdiv", "remainder": "srem", "minimum": "smin", "maximum": "smax"}
 )

@@ -17,7 +17,7 @@ from ...model.graph import Node
 from ...model.layout import ceil_div, plane_floats
 from ...model.packing import Float32Array
 from ...model.rewrite import float_data
-from ...ops.nodes import is_constant_vector, record_of
+from ...ops.nodes import elementwise_value, is_constant_vector, record_of
 from ...plan.vector_work import VectorWork, input_names
 from .ir import FLOAT, I64, POINTER, Function, Module, Register, constants, filled, integer, lanes_of, number, vector
 from .native_elementwise import elementwise_vectors
@@ -191,7 +191,7 @@ class _Writer:
                 self.f.splat(self.f.load(FLOAT, pointer), self.lanes) if repeats else self._load(pointer, offset)
                 for pointer, repeats in sources
             ]
-            self._store(out, offset, elementwise_vectors(self.f, step.node, operands), count)
+            self._store(out, offset, elementwise_vectors(self.f, elementwise_value(step.node, ()), operands), count)
 
         full, rest = divmod(channels, self.lanes)
         self._each(full, lambda index: block(self._scaled(index, self.lanes), self.lanes))

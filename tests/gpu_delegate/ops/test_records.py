@@ -13,13 +13,13 @@ from texelflow.gpu_delegate.reading.writer import write_model
 def test_a_record_has_what_its_role_needs(op: str) -> None:
     record = OPS[op]
     assert record.name == op
-    assert bool(record.arithmetic) == (record.role == "elementwise")
+    assert (record.arithmetic is not None) == (record.role == "elementwise")
     emission = record.emission
     assert (emission.store is not None) <= (record.role == "scatter")
     assert (emission.accumulate is None) == (emission.start is None)
     graph = example_graph(record)
     emits = any([emission.stream, emission.accumulate, emission.store]) and record.fits(graph, graph.nodes[0])
-    assert has_kernel(graph, graph.nodes[0]) == (bool(record.arithmetic) or emits)
+    assert has_kernel(graph, graph.nodes[0]) == ((record.arithmetic is not None) or emits)
 
 
 @pytest.mark.parametrize("op", [op for op in SUPPORTED_OPS if op != "DENSIFY"])  # which is written as its result

@@ -2,12 +2,13 @@
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from texelflow.gpu_delegate.model.graph import Node
+from texelflow.gpu_delegate.ops.nodes import elementwise_value
 from texelflow.gpu_delegate.targets.llvm.compiler import CompiledCode, native_target, object_code
 from texelflow.gpu_delegate.targets.llvm.ir import FLOAT, I64, Module, integer, vector
 from texelflow.gpu_delegate.targets.llvm.native_elementwise import elementwise_vectors
@@ -34,8 +35,8 @@ def code() -> CompiledCode:
             out, *sources = f.parameters
             with f.loop(integer(0, I64), integer(COUNT, I64), lanes) as at:
                 operands = [f.load(kind, f.at(source, at)) for source in sources[: 1 + (op in BINARY)]]
-                node: Any = SimpleNamespace(op=op, attributes=None)
-                f.store(elementwise_vectors(f, node, operands), f.at(out, at))
+                value = elementwise_value(Node(op, tuple(range(len(operands))), ()), ())
+                f.store(elementwise_vectors(f, value, operands), f.at(out, at))
             f.give_back()
     names = [f"{op}_{lanes}" for op in RANGES for lanes in (4, 8, 16)]
     return CompiledCode(object_code(module.text, target), names, {}, target)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .vocabulary import Argument, ChooseLanes, Compared, Operand, Operation, Splat, Value
+from .vocabulary import Argument, ChooseLanes, Compared, Name, Operand, Operation, Splat, Sum, Value
 
 Values = npt.NDArray[Any]
 
@@ -54,6 +54,19 @@ class _Reader:
         raise ValueError(f"{word} is not computed before a run")
 
 
+def evaluate_places(value: Operand, names: Mapping[str, Values]) -> Values:
+    """An integer or a condition of names, as of a moving op's map: for all places at once."""
+    if isinstance(value, Name):
+        return names[value.name]
+    if isinstance(value, Sum):
+        terms = (evaluate_places(term, names) * factor for term, factor in value.terms)
+        return np.asarray(sum(terms, start=value.constant))
+    if isinstance(value, Operation):
+        return np.asarray(_PLACES[value.operation](*(evaluate_places(each, names) for each in value.operands)))
+    assert not isinstance(value, Value), f"{type(value).__name__} is no place"
+    return np.asarray(value)
+
+
 def _divide(a: Values, b: Values) -> Values:
     """Integers are cut off towards zero."""
     if a.dtype.kind == "f":
@@ -92,6 +105,20 @@ _COMPARISONS: Mapping[str, Callable[[Values, Values], Values]] = MappingProxyTyp
         "at most": np.less_equal,
         "equal": np.equal,
         "not equal": np.not_equal,
+    }
+)
+_PLACES: Mapping[str, Callable[..., Values]] = MappingProxyType(
+    {
+        **_COMPARISONS,
+        "add": np.add,
+        "subtract": np.subtract,
+        "multiply": np.multiply,
+        "divide": np.floor_divide,  # of numbers that are not negative
+        "remainder": np.remainder,
+        "minimum": np.minimum,
+        "maximum": np.maximum,
+        "clamp": np.clip,
+        "both": np.logical_and,
     }
 )
 _WORDS: Mapping[str, Callable[..., Values]] = MappingProxyType(

@@ -14,8 +14,17 @@ from ..code.vocabulary import Operand, Value
 from ..model.graph import ABSENT, Node
 from ..model.packing import Float32Array
 from ..model.rewrite import float_data
-from ..ops.nodes import constants_of, elementwise_value, has_role, is_channel_reduction, is_elementwise, needs_mask
-from ..ops.reduce import Reducer, factor_of, fold_of
+from ..ops.nodes import (
+    constants_of,
+    elementwise_value,
+    fold_of,
+    has_role,
+    is_channel_reduction,
+    is_elementwise,
+    needs_mask,
+)
+from ..ops.record import Reducer
+from ..ops.reduce import factor_of
 from ..plan.vector_work import VectorWork
 
 
@@ -82,7 +91,7 @@ def _step(work: VectorWork, node: Node) -> VectorStep:
         over_channels = is_channel_reduction(graph, node)
         if work.shape(node.inputs[0]).is_vector and not over_channels:
             return Copied(node, out, node.inputs)
-        return Folded(node, out, node.inputs, fold_of(node), factor_of(graph, node), over_channels)
+        return Folded(node, out, node.inputs, fold_of(node), factor_of(fold_of(node), graph, node), over_channels)
     matrix, bias = float_data(graph.tensors[node.inputs[1]]), node.inputs[2] if len(node.inputs) > 2 else ABSENT
     zeros = np.zeros(len(matrix), np.float32)
     added = zeros if bias == ABSENT else float_data(graph.tensors[bias]).reshape(-1)

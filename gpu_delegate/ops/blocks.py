@@ -1,12 +1,16 @@
 """Blocks of pixels as channels or batches, and back: how files say such ops, and where their values come from."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ..code.indices import Index
+from ..code.whole_numbers import ONLY_ZERO, WholeRange, joined_range
 from ..model.graph import Attributes, BatchToSpace, Graph, Node, Padding, Size2, SpaceToBatch
 from ..model.operators import MAX_STRIDE, EncodedOperator, Operator, attributes_of, integers
+from .facts import keeps_count
 from .movement import MOVE, of_any_type, shape_in, shape_out, within
-from .record import Coordinates, Example, FileForm, Movement, OpRecord, Origin, always
+from .record import Coordinates, Example, FileForm, Movement, OpRecord, OptionsStruct, Origin, always
 
 
 def read_space_to_depth(operator: Operator) -> Attributes:
@@ -112,6 +116,10 @@ def _to_space(graph: Graph, node: Node, at: Coordinates) -> tuple[Origin, ...]:
     return (Origin(0, (batch, row.over(block_h), column.over(block_w), c)),)
 
 
+def _moved_with_zeros(graph: Graph, node: Node, inputs: Sequence[WholeRange]) -> WholeRange:
+    return joined_range((inputs[0], ONLY_ZERO))
+
+
 RECORDS = (
     # DEPTH_TO_SPACE that reads where its values come from, where a kernel cannot hold all that comes from one pixel
     OpRecord(
@@ -121,14 +129,20 @@ RECORDS = (
         short_name="depth_to_space",
         emission=MOVE,
         movement=Movement(_from_depth, _gives_slices),
+        agrees=keeps_count,
     ),
     OpRecord(
         "SPACE_TO_DEPTH",
         "movement",
-        of_any_type(FileForm(read_space_to_depth, write_space_to_depth)),
+        of_any_type(
+            FileForm(
+                read_space_to_depth, write_space_to_depth, struct=OptionsStruct("SpaceToDepthOptions", "BlockSize:i")
+            )
+        ),
         Example(shapes=((1, 8, 8, 5),), out=(1, 4, 4, 20)),
         emission=MOVE,
         movement=Movement(_to_depth, _keeps_slices),
+        agrees=keeps_count,
     ),
     OpRecord(
         "SPACE_TO_BATCH_ND",
@@ -137,6 +151,7 @@ RECORDS = (
         Example(shapes=((1, 8, 8, 5),), out=(4, 5, 4, 5), attributes=SpaceToBatch((2, 2), Padding(1, 1, 0, 0))),
         emission=MOVE,
         movement=Movement(_to_batch, always),
+        ranges=(_moved_with_zeros,),
     ),
     OpRecord(
         "BATCH_TO_SPACE_ND",

@@ -1,11 +1,14 @@
 """CAST: how files say it, and what it computes. Integers and truth values are floats in kernels."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import tflite
 
+from ..code.evaluate import Values
 from ..code.vocabulary import ZEROS, Compared, Operation, Value
-from ..model.graph import Attributes, Graph, Node
+from ..model.graph import Attributes, Graph, Node, Tensor
 from ..model.operators import EncodedOperator, Operator, attributes_of
 from .elementwise import elementwise
 from .record import Example, FileForm
@@ -47,11 +50,21 @@ def _converted(cast: Cast, x: Value) -> Value:
     return Operation("truncate", (x,)) if cast.cuts_off else x
 
 
+def _cast_values(node: Node, values: Sequence[Values], output: Tensor) -> Values:
+    (x,), to = values, np.dtype(output.dtype)
+    if x.dtype.kind == "f" and to.kind in "iu":
+        limits = np.iinfo(to)
+        if not ((x >= limits.min) & (x <= limits.max)).all():
+            raise ValueError(f"values that {output.dtype} cannot hold")
+    return x.astype(to)
+
+
 RECORDS = (
     elementwise(
         "CAST",
         _converted,
         FileForm(read_cast, write_cast, dtypes=_SOURCES, out_dtypes=_TARGETS),
         Example(dtype="bool", attributes=Cast("bool", "float32")),
+        evaluate=_cast_values,
     ),
 )

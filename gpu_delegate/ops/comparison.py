@@ -1,12 +1,17 @@
 """Comparisons, logic and choices: one row each. A truth value is 1.0 or 0.0 in kernels."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
+from ..code.evaluate import Values
 from ..code.vocabulary import ZEROS, ChooseLanes, Compared, LaneComparison, Value
-from ..model.graph import Attributes
+from ..model.graph import Attributes, Node, Shape, Tensor
 from ..model.operators import Operator
 from .elementwise import NUMBERS, calls, elementwise, read_broadcasting, read_plain, write_plain
-from .record import ONE_SCALE, ByteRules, Example, FileForm, OpRecord
+from .facts import broadcasts, expect_types
+from .record import ONE_SCALE, ByteRules, Evaluation, Example, FileForm, OpRecord, ShapeCheck
 
 
 def read_comparison(operator: Operator) -> Attributes:
@@ -52,8 +57,34 @@ def _chosen(_: Attributes, condition: Value, value: Value, other: Value) -> Valu
     return ChooseLanes("not equal", condition, ZEROS, value, other)
 
 
-def _choice(name: str, file: FileForm) -> OpRecord:
-    return elementwise(name, _chosen, file, Example(shapes=(_EIGHT, _EIGHT, _EIGHT)), quantized=ONE_SCALE)
+def _select_values(node: Node, values: Sequence[Values], output: Tensor) -> Values:
+    """A vector of conditions is one for each map of a batch."""
+    condition, value, other = values
+    expect_types(values)
+    if condition.ndim == 1:
+        condition = condition.reshape(-1, *(1,) * (len(output.shape) - 1))
+    return np.where(np.broadcast_to(condition, output.shape), value, other)
+
+
+def _selects(node: Node, inputs: list[Shape], output: Shape) -> bool:
+    """Likewise."""
+    condition, *values = inputs
+    per_map = len(condition) == 1 and condition == output[:1]
+    return broadcasts(node, values if per_map else inputs, output)
+
+
+def _choice(
+    name: str, file: FileForm, evaluate: Evaluation | None = None, agrees: ShapeCheck | None = None
+) -> OpRecord:
+    return elementwise(
+        name,
+        _chosen,
+        file,
+        Example(shapes=(_EIGHT, _EIGHT, _EIGHT)),
+        quantized=ONE_SCALE,
+        evaluate=evaluate,
+        agrees=agrees,
+    )
 
 
 _ANY = (*NUMBERS, "bool")
@@ -74,6 +105,6 @@ RECORDS = (
         FileForm(read_plain, write_plain, dtypes=("bool",), out_dtypes=("bool",)),
         Example(dtype="bool", out_dtype="bool"),
     ),
-    _choice("SELECT", _SELECT),
+    _choice("SELECT", _SELECT, _select_values, _selects),
     _choice("SELECT_V2", replace(_SELECT, parse=read_select_v2)),
 )

@@ -1,9 +1,25 @@
 """CONCATENATION and PACK: how files say them, and where their values come from; passes turn PACK into CONCATENATION."""
 
-from ..model.graph import Attributes, Axis, Concatenation, Graph, Node
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..code.evaluate import Values
+from ..model.graph import Attributes, Axis, Concatenation, Graph, Node, Shape, Tensor
 from ..model.operators import ACTIVATION_CODES, MAX_OPERANDS, EncodedOperator, Operator, attributes_of
+from .facts import expect_count
 from .movement import MOVE, of_any_type, shape_in
-from .record import NO_RULES, Coordinates, Example, FileForm, Movement, OpRecord, Origin
+from .record import (
+    ACTIVATED_STRUCT,
+    NO_RULES,
+    Coordinates,
+    Example,
+    FileForm,
+    Movement,
+    OpRecord,
+    OptionsStruct,
+    Origin,
+)
 
 
 def read_concatenation(operator: Operator) -> Attributes:
@@ -66,22 +82,61 @@ def _whole_slices(graph: Graph, node: Node) -> bool:
     return attributes_of(node, Concatenation).axis != 3 or all(size % 4 == 0 for size in sizes[:-1])
 
 
+def _joined_values(node: Node, values: Sequence[Values], output: Tensor) -> Values:
+    expect_count(sum(value.size for value in values), output)
+    return np.concatenate(values, attributes_of(node, Concatenation).axis)
+
+
+def _packed_values(node: Node, values: Sequence[Values], output: Tensor) -> Values:
+    expect_count(sum(value.size for value in values), output)
+    return np.stack(values, attributes_of(node, Axis).axis)
+
+
+def _adds_up(node: Node, inputs: list[Shape], output: Shape) -> bool:
+    axis = attributes_of(node, Concatenation).axis
+    others = {(*shape[:axis], *shape[axis + 1 :]) for shape in (*inputs, output)}
+    return len(others) == 1 and sum(shape[axis] for shape in inputs) == output[axis]
+
+
+def _stacks(node: Node, inputs: list[Shape], output: Shape) -> bool:
+    axis = attributes_of(node, Axis).axis
+    return set(inputs) == {(*output[:axis], *output[axis + 1 :])} and output[axis] == len(inputs)
+
+
 _TWO = ((1, 8, 8, 8), (1, 8, 8, 8))
 
 RECORDS = (
     OpRecord(
         "CONCATENATION",
         "movement",
-        of_any_type(FileForm(read_concatenation, write_concatenation, None, (1, MAX_OPERANDS))),
+        of_any_type(
+            FileForm(
+                read_concatenation,
+                write_concatenation,
+                None,
+                (1, MAX_OPERANDS),
+                struct=OptionsStruct("ConcatenationOptions", f"Axis:i {ACTIVATED_STRUCT}"),
+            )
+        ),
         Example(shapes=_TWO, out=(1, 8, 8, 16), attributes=Concatenation(axis=3)),
         emission=MOVE,
         movement=Movement(_joined, _whole_slices),
-        quantized=NO_RULES,  # uint8 may have a scale for each part
+        quantized=NO_RULES,  # uint8 may have a scale for each part, evaluate=_joined_values, agrees=_adds_up,
     ),
     OpRecord(
         "PACK",
         "movement",
-        of_any_type(FileForm(read_pack, write_pack, None, (1, MAX_OPERANDS))),
+        of_any_type(
+            FileForm(
+                read_pack,
+                write_pack,
+                None,
+                (1, MAX_OPERANDS),
+                struct=OptionsStruct("PackOptions", "ValuesCount:i Axis:i"),
+            )
+        ),
         Example(shapes=((1, 8, 8), (1, 8, 8)), out=(1, 8, 8, 2), attributes=Axis(3)),
+        evaluate=_packed_values,
+        agrees=_stacks,
     ),
 )

@@ -11,12 +11,24 @@ from ..code.expressions import Slice
 from ..code.kernel_writer import KernelWriter
 from ..code.vocabulary import X0, Z0, AddTo, Declare, Lane, Name, Value, combined
 from ..code.window_taps import TapIndex, axis_at, strided_axis_at, taps_of
-from ..model.graph import ABSENT, Attributes, Conv2D, Graph, Node, Padding, Size2, TransposeConv2D
+from ..model.graph import (
+    ABSENT,
+    Attributes,
+    Conv2D,
+    DepthwiseConv2D,
+    Graph,
+    Node,
+    Padding,
+    Pool2D,
+    Shape,
+    Size2,
+    TransposeConv2D,
+)
 from ..model.layout import aligned_channels, shape_of
 from ..model.operators import EncodedOperator, Operator, attributes_of, integers
 from ..model.packing import bias_of, convolution_blocks
 from ..model.rewrite import float_data
-from .record import ByteRules, Emission, Example, FileForm, OpRecord
+from .record import ACTIVATED_STRUCT, WINDOW_STRUCT, ByteRules, Emission, Example, FileForm, OpRecord, OptionsStruct
 from .sliding import dilated_options, positive, read_dilation, read_stride, slide, window_options, written_taps
 
 SLICES_AT_ONCE = 8  # of a convolution's outputs: each tap is written out for each of them
@@ -234,13 +246,53 @@ def taps_of_window(writer: KernelWriter, node: Node, at: Slice, tap: TapIndex) -
     return [writer.tap(node.inputs[0], at, row, column) for row in rows]
 
 
+def slid_size(size: int, kernel: int, stride: int, before: int, after: int, dilation: int = 1) -> int:
+    return (size + before + after - (kernel - 1) * dilation - 1) // stride + 1
+
+
+def slides_over(node: Node, shape: Shape, kernel: Shape, output: Shape) -> bool:
+    """Whether windows of (h, w) slide over a BHWC shape as often as the output has pixels."""
+    window = node.attributes
+    assert isinstance(window, Conv2D | Pool2D)
+    pad, (spread_h, spread_w) = window.padding, window.dilation if isinstance(window, Conv2D) else (1, 1)
+    height = slid_size(shape[1], kernel[0], window.stride[0], pad.top, pad.bottom, spread_h)
+    width = slid_size(shape[2], kernel[1], window.stride[1], pad.left, pad.right, spread_w)
+    return output[:3] == (shape[0], height, width)
+
+
+def convolves(node: Node, inputs: list[Shape], output: Shape) -> bool:
+    """Also of vectors, which passes make of FULLY_CONNECTED: their kernels have one pixel."""
+    conv, (x, weights, *bias) = attributes_of(node, Conv2D), inputs
+    outputs, channels = weights[0], weights[3]
+    if isinstance(conv, DepthwiseConv2D):
+        outputs, channels = weights[3], weights[3] // conv.multiplier
+    slides = slides_over(node, x, weights[1:3], output) if len(x) == 4 == len(output) else weights[1:3] == (1, 1)
+    grouped = not isinstance(conv, DepthwiseConv2D) and x[-1] % channels == 0 and outputs % (x[-1] // channels) == 0
+    fits = x[-1] == channels or grouped
+    return slides and fits and output[-1] == outputs == math.prod(bias[0] if bias else (outputs,))
+
+
+def scatters(node: Node, inputs: list[Shape], output: Shape) -> bool:
+    attributes_of(node, TransposeConv2D)
+    x, weights = inputs[:2]
+    return x[3] == weights[3] and output[3] == weights[0] and x[0] == output[0]
+
+
 _TRANSPOSED = Example(out=(1, 16, 16, 8), constants=((8, 2, 2, 8), (8,)), attributes=TransposeConv2D(stride=(2, 2)))
 
 RECORDS = (
     OpRecord(
         "CONV_2D",
         "contraction",
-        FileForm(read_conv, write_conv, (0, 1, 2), (2, 3)),
+        FileForm(
+            read_conv,
+            write_conv,
+            (0, 1, 2),
+            (2, 3),
+            struct=OptionsStruct(
+                "Conv2DOptions", f"{WINDOW_STRUCT} {ACTIVATED_STRUCT} DilationWFactor:i DilationHFactor:i"
+            ),
+        ),
         Example(constants=((8, 1, 1, 8), (8,)), attributes=Conv2D()),
         short_name="conv",
         emission=Emission(stream=gather, start=start, accumulate=accumulate),
@@ -251,6 +303,7 @@ RECORDS = (
         taps=window_taps,
         text_taps=_text_taps,
         quantized=ByteRules(weights=0),
+        agrees=convolves,
     ),
     OpRecord(
         "GROUPED_CONV_2D",
@@ -277,9 +330,20 @@ RECORDS = (
             taps=window_taps,
             text_taps=_text_taps,
             quantized=ByteRules(weights=0),
+            agrees=scatters,
         )
         for name, file in (
-            ("TRANSPOSE_CONV", FileForm(read_transpose, write_transpose, (2, 1, 3), (3, 4), version=3)),
+            (
+                "TRANSPOSE_CONV",
+                FileForm(
+                    read_transpose,
+                    write_transpose,
+                    (2, 1, 3),
+                    (3, 4),
+                    version=3,
+                    struct=OptionsStruct("TransposeConvOptions", f"{WINDOW_STRUCT} {ACTIVATED_STRUCT}"),
+                ),
+            ),
             (
                 "Convolution2DTransposeBias",
                 FileForm(read_transpose_bias, write_transpose, (0, 1, 2), (2, 3), builtin="TRANSPOSE_CONV", version=3),

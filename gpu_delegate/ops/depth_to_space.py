@@ -7,7 +7,8 @@ from ..code.vocabulary import Lane, Operand, StoreTo, Vector
 from ..model.graph import Attributes, Graph, Node
 from ..model.layout import shape_of
 from ..model.operators import EncodedOperator, Operator
-from .record import Emission, Example, FileForm, OpRecord
+from .facts import keeps_count
+from .record import Emission, Example, FileForm, OpRecord, OptionsStruct
 
 
 def read_depth_to_space(operator: Operator) -> Attributes:
@@ -77,9 +78,10 @@ RECORDS = (
     OpRecord(
         "DEPTH_TO_SPACE",
         "scatter",
-        FileForm(read_depth_to_space, write_depth_to_space),
+        FileForm(read_depth_to_space, write_depth_to_space, struct=OptionsStruct("DepthToSpaceOptions", "BlockSize:i")),
         Example(shapes=((1, 8, 8, 16),), out=(1, 16, 16, 4)),
         emission=Emission(store=store),
         text_taps=_text_taps,
+        agrees=keeps_count,
     ),
 )

@@ -9,7 +9,17 @@ from dataclasses import dataclass, replace
 from ..code.vocabulary import Value
 from ..model.graph import Activated, Attributes
 from ..model.operators import Operator
-from .elementwise import ARITHMETIC, BROADCAST, PAIR, Arithmetic, calls, elementwise, read_arithmetic, read_broadcasting
+from .elementwise import (
+    ARITHMETIC,
+    BROADCAST,
+    PAIR,
+    Computation,
+    activated_struct,
+    calls,
+    elementwise,
+    read_arithmetic,
+    read_broadcasting,
+)
 from .record import FileForm, OpRecord
 
 
@@ -35,7 +45,7 @@ def read_division(operator: Operator) -> Attributes:
     return Division(activation, dtype != "float32")
 
 
-def _division(name: str, of_floats: Arithmetic, of_integers: Arithmetic, form: FileForm) -> OpRecord:
+def _division(name: str, of_floats: Computation, of_integers: Computation, form: FileForm) -> OpRecord:
     def arithmetic(attributes: Attributes, x: Value, y: Value) -> Value:
         return (of_integers if divides_integers(attributes) else of_floats)(attributes, x, y)
 
@@ -44,7 +54,7 @@ def _division(name: str, of_floats: Arithmetic, of_integers: Arithmetic, form: F
 
 
 RECORDS = (
-    _division("DIV", calls("divide"), calls("whole quotient"), ARITHMETIC),
+    _division("DIV", calls("divide"), calls("whole quotient"), replace(ARITHMETIC, struct=activated_struct("DIV"))),
     _division("FLOOR_DIV", calls("floor quotient"), calls("whole floor quotient"), BROADCAST),
     _division("FLOOR_MOD", calls("floor remainder"), calls("whole floor remainder"), BROADCAST),
 )

@@ -5,17 +5,31 @@ whole numbers, and costs are read from it.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..code.vocabulary import ZEROS, ChooseLanes, Function, Operation, Value, combined, larger, smaller
-from ..code.vocabulary import Arithmetic as ArithmeticWord
-from ..model.graph import Activated, Alpha, Attributes, Graph, Node, Shape
+from ..code.evaluate import Values
+from ..code.vocabulary import ZEROS, Arithmetic, ChooseLanes, Function, Operation, Value, combined, larger, smaller
+from ..model.graph import Activated, Alpha, Attributes, Graph, Node, Shape, Tensor
 from ..model.layout import aligned_channels, shape_of
 from ..model.operators import ACTIVATION_CODES, MAX_OPERANDS, EncodedOperator, Operator, attributes_of
-from .record import NO_RULES, ONE_SCALE, ByteRules, ConstantTexels, Example, FileForm, OpRecord, no_texels
+from .facts import reshaped_values
+from .record import (
+    ACTIVATED_STRUCT,
+    NO_RULES,
+    ONE_SCALE,
+    ByteRules,
+    ConstantTexels,
+    Evaluation,
+    Example,
+    FileForm,
+    OpRecord,
+    OptionsStruct,
+    ShapeCheck,
+    no_texels,
+)
 
 MOST_BROADCAST = 4  # dimensions; TensorFlow Lite aborts the process where it broadcasts in 5 or 6, depending on the op
 
@@ -156,37 +170,39 @@ _ONE = Example()
 PAIR = Example(shapes=((1, 8, 8, 8), (1, 8, 8, 8)))
 
 
-Arithmetic = Callable[..., Value]  # of an op's attributes and operands
+Computation = Callable[..., Value]  # of an op's attributes and operands
 
 
 def elementwise(
     name: str,
-    arithmetic: Arithmetic,
+    arithmetic: Computation,
     file: FileForm | None = _PLAIN,
     example: Example = _ONE,
     short_name: str = "",
     finite: bool = True,
     quantized: ByteRules = NO_RULES,
     constants: Callable[[Node], ConstantTexels] = no_texels,
+    evaluate: Evaluation | None = None,
+    agrees: ShapeCheck | None = None,
 ) -> OpRecord:
     """The record of an elementwise op."""
     return OpRecord(
         name, "elementwise", file, example, short_name=short_name, arithmetic=arithmetic, constants=constants,
-        finite=finite, weight_bytes=operand_bytes, quantized=quantized,
+        finite=finite, weight_bytes=operand_bytes, quantized=quantized, evaluate=evaluate, agrees=agrees,
     )  # fmt: skip
 
 
-def calls(function: Function | ArithmeticWord) -> Arithmetic:
+def calls(function: Function | Arithmetic) -> Computation:
     """The arithmetic of an op that is one word of the vocabulary."""
     return lambda _, *operands: Operation(function, operands)
 
 
-def same(_: Attributes, x: Value) -> Value:
+def unchanged(_: Attributes, x: Value) -> Value:
     """The arithmetic of an op that changes nothing."""
     return x
 
 
-def _limited(low: float, high: float) -> Arithmetic:
+def _limited(low: float, high: float) -> Computation:
     return lambda _, x: Operation("clamp", (x, low, high))
 
 
@@ -198,12 +214,24 @@ def _elu(_: Attributes, x: Value) -> Value:
     return ChooseLanes("at least", x, ZEROS, x, Operation("exponential less one", (x,)))
 
 
-def _binary(name: str, arithmetic: Arithmetic, form: FileForm = BROADCAST, finite: bool = True) -> OpRecord:
+def _binary(name: str, arithmetic: Computation, form: FileForm = BROADCAST, finite: bool = True) -> OpRecord:
     return elementwise(name, arithmetic, form, PAIR, finite=finite)
 
 
-def _activated(name: str, arithmetic: Arithmetic, finite: bool = True) -> OpRecord:
-    return elementwise(name, arithmetic, ARITHMETIC, replace(PAIR, attributes=Activated()), finite=finite)
+def _activated(name: str, arithmetic: Computation, more: str = "", finite: bool = True) -> OpRecord:
+    form = replace(ARITHMETIC, struct=activated_struct(name, more))
+    return elementwise(name, arithmetic, form, replace(PAIR, attributes=Activated()), finite=finite)
+
+
+def activated_struct(name: str, more: str = "") -> OptionsStruct:
+    """The options of an op of two inputs with a fused activation."""
+    return OptionsStruct(f"{name.capitalize()}Options", f"{ACTIVATED_STRUCT} {more}".rstrip())
+
+
+def _widened(node: Node, values: Sequence[Values], output: Tensor) -> Values:
+    if values[0].dtype != np.float16:
+        raise ValueError(f"{values[0].dtype.name} constants need scales")
+    return values[0].astype(np.float32)
 
 
 # Of an op that is not `finite`, values in padding lanes may become infinite or NaN, and a weight of zero would not
@@ -213,7 +241,12 @@ RECORDS = (
     elementwise("RELU6", _limited(0.0, 6.0)),
     elementwise("RELU_N1_TO_1", _limited(-1.0, 1.0)),
     elementwise("RELU_0_TO_1", _limited(0.0, 1.0)),
-    elementwise("LEAKY_RELU", _leaky_relu, FileForm(read_leaky_relu, write_leaky_relu), Example(attributes=Alpha(0.5))),
+    elementwise(
+        "LEAKY_RELU",
+        _leaky_relu,
+        FileForm(read_leaky_relu, write_leaky_relu, struct=OptionsStruct("LeakyReluOptions", "Alpha:f")),
+        Example(attributes=Alpha(0.5)),
+    ),
     elementwise(
         "PRELU",
         _prelu,
@@ -222,7 +255,12 @@ RECORDS = (
         finite=False,
     ),
     elementwise("ELU", _elu),
-    elementwise("GELU", _gelu, FileForm(read_gelu, write_gelu), Example(attributes=Gelu())),
+    elementwise(
+        "GELU",
+        _gelu,
+        FileForm(read_gelu, write_gelu, struct=OptionsStruct("GeluOptions", "Approximate:b")),
+        Example(attributes=Gelu()),
+    ),
     elementwise("HARD_SWISH", calls("hard swish"), short_name="hswish"),
     elementwise("LOGISTIC", calls("logistic"), short_name="sigmoid", quantized=ByteRules(output=(1 / 256, -128))),
     elementwise("TANH", calls("hyperbolic tangent"), quantized=ByteRules(output=(1 / 128, 0))),
@@ -239,8 +277,8 @@ RECORDS = (
     elementwise("SQRT", calls("square root"), finite=False),
     elementwise("RSQRT", calls("inverse square root"), finite=False),
     elementwise("SQUARE", lambda _, x: x * x, finite=False),
-    _activated("ADD", lambda _, x, y: x + y),
-    _activated("SUB", lambda _, x, y: x - y),
+    _activated("ADD", lambda _, x, y: x + y, "PotScaleInt16:b"),
+    _activated("SUB", lambda _, x, y: x - y, "PotScaleInt16:b"),
     _activated("MUL", lambda _, x, y: x * y, finite=False),
     elementwise(
         "ADD_N",
@@ -258,7 +296,7 @@ RECORDS = (
         "elementwise",
         FileForm(read_plain, write_plain),
         Example(out_dtype="int8"),
-        arithmetic=same,
+        arithmetic=unchanged,
         quantized=ByteRules(one_type=False),
     ),
     OpRecord(  # of halves that are constant, which a pass folds; of bytes as QUANTIZE
@@ -266,13 +304,15 @@ RECORDS = (
         "elementwise",
         FileForm(read_plain, write_plain, dtypes=("float16",), version=3),
         Example(shapes=(), constants=((1, 8, 8, 8),), dtype="float16"),
-        arithmetic=same,
+        arithmetic=unchanged,
+        evaluate=_widened,
     ),
     OpRecord(  # the same
         "DENSIFY",
         "elementwise",
         FileForm(read_densify, write_plain, dtypes=(), out_dtypes=()),
         Example(shapes=(), constants=((1, 8, 8, 8),)),
-        arithmetic=same,
+        arithmetic=unchanged,
+        evaluate=reshaped_values,
     ),
 )

@@ -9,8 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+import numpy as np
 import tflite
 
+from ..code.evaluate import Values
 from ..code.expressions import Slice
 from ..code.kernel_writer import KernelWriter
 from ..code.vocabulary import (
@@ -19,8 +21,8 @@ from ..code.vocabulary import (
     Arithmetic,
     Assign,
     ChooseLanes,
-    Comparison,
     Declare,
+    LaneComparison,
     Name,
     Operand,
     Splat,
@@ -28,11 +30,12 @@ from ..code.vocabulary import (
     Vector,
     to_float,
 )
-from ..model.graph import Attributes, Graph, Node, Reduce
+from ..code.whole_numbers import WholeRange
+from ..model.graph import Attributes, Graph, Node, Reduce, Steps, Tensor
 from ..model.operators import EncodedOperator, Operator, attributes_of, integers
 from .elementwise import NUMBERS
-from .record import Emission, Example, FileForm, OpRecord
-from .reduce import loops_over_pixels, reduces_channels, reduces_pixels
+from .record import Emission, Example, FileForm, OpRecord, OptionsStruct
+from .reduce import loops_over_pixels, reduces_channels, reduces_pixels, reduces_shape
 
 POSITION_TYPES = ("int32", "int64")
 
@@ -43,7 +46,7 @@ class Extremum:
 
     worst: float
     operation: Arithmetic
-    best_is: Comparison  # to all others
+    best_is: LaneComparison  # to all others
     reduction: str  # the op that gives the value itself
 
 
@@ -141,18 +144,51 @@ def _text_taps(graph: Graph, node: Node) -> int:
     return 7
 
 
+def _greatest_at(node: Node, values: Sequence[Values], output: Tensor) -> Values:
+    (axis,), x = attributes_of(node, Reduce).axes, values[0]
+    return _first_greatest(x, axis).astype(output.dtype)
+
+
+def _least_at(node: Node, values: Sequence[Values], output: Tensor) -> Values:
+    (axis,), x = attributes_of(node, Reduce).axes, values[0]
+    return _first_greatest(-x if x.dtype.kind == "f" else np.invert(x), axis).astype(output.dtype)
+
+
+def _first_greatest(x: Values, axis: int) -> Values:
+    """Nothing is greater than NaN in the first place, and NaN elsewhere is greater than nothing."""
+    if x.dtype.kind == "f":
+        first = np.arange(x.shape[axis]).reshape(-1, *(1,) * (x.ndim - 1 - axis)) == 0
+        x = np.where(np.isnan(x), np.where(first, np.inf, -np.inf), x)
+    return np.asarray(np.argmax(x, axis))
+
+
+def positions(graph: Graph, node: Node, inputs: Sequence[WholeRange]) -> WholeRange:
+    """Positions along some dimension of the input."""
+    return Steps(0, max(0, max(graph.tensors[node.inputs[0]].shape, default=1) - 1))
+
+
 _EMISSION = Emission(stream=best_of_pixels, start=start_extremum, accumulate=take_slice, finish=best_of_lanes)
 
 RECORDS = tuple(
     OpRecord(
         name,
         "reduction",
-        FileForm(read_extremum, write_extremum, count=(2, 2), dtypes=NUMBERS, out_dtypes=POSITION_TYPES),
+        FileForm(
+            read_extremum,
+            write_extremum,
+            count=(2, 2),
+            dtypes=NUMBERS,
+            out_dtypes=POSITION_TYPES,
+            struct=OptionsStruct(table, "OutputType:t"),
+        ),
         Example(out=(1, 8, 8), out_dtype="int32", attributes=Reduce((3,))),
         emission=_EMISSION,
         fits=_fits,
         pixelwise=reduces_channels,
         text_taps=_text_taps,
+        evaluate=evaluate,
+        agrees=reduces_shape,
+        ranges=(positions,),
     )
-    for name in EXTREMA
+    for name, table, evaluate in (("ARG_MAX", "ArgMaxOptions", _greatest_at), ("ARG_MIN", "ArgMinOptions", _least_at))
 )

@@ -12,7 +12,7 @@ from ..code.vocabulary import Operation, Value
 from ..model.graph import Attributes, Graph, Node
 from ..model.operators import EncodedOperator, Operator, attributes_of
 from .elementwise import elementwise
-from .record import Example, FileForm
+from .record import Example, FileForm, OptionsStruct
 
 _FEWEST_BITS, _MOST_BITS = 2, 16
 
@@ -65,6 +65,13 @@ def _rounded(attributes: FakeQuant, x: Value) -> Value:
 
 RECORDS = (
     elementwise(
-        "FAKE_QUANT", _rounded, FileForm(read_fake_quant, write_fake_quant), Example(attributes=FakeQuant(-1.0, 2.0))
+        "FAKE_QUANT",
+        _rounded,
+        FileForm(
+            read_fake_quant,
+            write_fake_quant,
+            struct=OptionsStruct("FakeQuantOptions", "Min:f Max:f NumBits:i NarrowRange:b"),
+        ),
+        Example(attributes=FakeQuant(-1.0, 2.0)),
     ),
 )

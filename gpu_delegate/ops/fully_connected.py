@@ -4,10 +4,10 @@ import math
 
 import tflite
 
-from ..model.graph import Activated, Attributes, Graph, Node
+from ..model.graph import Activated, Attributes, Graph, Node, Shape
 from ..model.operators import ACTIVATION_CODES, EncodedOperator, Operator, attributes_of
 from .convolution import convolution_macs, dense_weight_bytes
-from .record import ByteRules, Example, FileForm, OpRecord
+from .record import ACTIVATED_STRUCT, ByteRules, Example, FileForm, OpRecord, OptionsStruct
 
 
 def read_fully_connected(operator: Operator) -> Attributes:
@@ -32,14 +32,29 @@ def write_fully_connected(graph: Graph, node: Node) -> EncodedOperator:
     return EncodedOperator(node.inputs, "FullyConnectedOptions", options)
 
 
+def _connects(node: Node, inputs: list[Shape], output: Shape) -> bool:
+    x, (outputs, depth) = inputs[:2]
+    return math.prod(x) // depth * outputs == math.prod(output) and output[-1] == outputs
+
+
 RECORDS = (
     OpRecord(
         "FULLY_CONNECTED",
         "contraction",
-        FileForm(read_fully_connected, write_fully_connected, (0, 1, 2), (2, 3), version=5),
+        FileForm(
+            read_fully_connected,
+            write_fully_connected,
+            (0, 1, 2),
+            (2, 3),
+            version=5,
+            struct=OptionsStruct(
+                "FullyConnectedOptions", f"{ACTIVATED_STRUCT} WeightsFormat:i KeepNumDims:b AsymmetricQuantizeInputs:b"
+            ),
+        ),
         Example(shapes=((1, 8),), out=(1, 8), constants=((8, 8), (8,)), attributes=Activated()),
         macs=convolution_macs,
         weight_bytes=dense_weight_bytes,
         quantized=ByteRules(weights=0),
+        agrees=_connects,
     ),
 )

@@ -6,14 +6,19 @@ comparisons and products of matrices; only that GATHER has a kernel. TensorFlow 
 out of range; here such an index is the nearest in range, or nothing is stored, and passes/faults.py tells of it.
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from ..model.graph import Attributes, Axis, Graph, Node
+from ..code.evaluate import Values
+from ..code.whole_numbers import WholeRange, joined_range, repeated_sum
+from ..model.graph import Attributes, Axis, Graph, Node, Tensor
 from ..model.operators import EncodedOperator, Operator, attributes_of, integers
+from .facts import expect_count, first_range, last_range
 from .movement import MOVE, MOVED_TYPES, of_any_type
-from .record import Coordinates, Example, FileForm, Movement, OpRecord, Origin
+from .record import Coordinates, Example, FileForm, Movement, OpRecord, OptionsStruct, Origin
 
 INDEX_TYPES = ("int32", "int64")
 
@@ -171,7 +176,39 @@ def _gather_axis(node: Node) -> int | None:
     return attributes_of(node, Axis).axis
 
 
-_LOOKED_UP = of_any_type(FileForm(read_gather, write_gather, (0, 1), (2, 2), dtypes=("int32",)))
+_LOOKED_UP = of_any_type(
+    FileForm(
+        read_gather,
+        write_gather,
+        (0, 1),
+        (2, 2),
+        dtypes=("int32",),
+        struct=OptionsStruct("GatherOptions", "Axis:i BatchDims:i"),
+    )
+)
+
+
+def _gathered_values(node: Node, values: Sequence[Values], output: Tensor) -> Values:
+    x, indices = values
+    if isinstance(node.attributes, BatchGather):
+        raise ValueError("maps of a batch with indices of their own")
+    axis = attributes_of(node, Axis).axis
+    expect_count(x.size // x.shape[axis] * indices.size, output)
+    if indices.size and not 0 <= indices.min() <= indices.max() < x.shape[axis]:
+        raise ValueError(f"positions {indices.min()} to {indices.max()} of {x.shape[axis]}")
+    return np.take(x, indices, axis)
+
+
+def _sums_at_places(graph: Graph, node: Node, inputs: Sequence[WholeRange]) -> WholeRange:
+    """Sums of as many values as have one place, of all of them at most; zeros elsewhere."""
+    indices, updates = (graph.tensors[i].shape for i in node.inputs[:2])
+    return repeated_sum(inputs[1], math.prod(indices[:-1])) if updates else None
+
+
+def _last_two(graph: Graph, node: Node, inputs: Sequence[WholeRange]) -> WholeRange:
+    return joined_range(inputs[-2:])
+
+
 _VALUES = tuple(dtype for dtype in MOVED_TYPES if dtype != "bool")
 
 RECORDS = (
@@ -182,18 +219,23 @@ RECORDS = (
         Example(constants=((8,),), constant_dtype="int32", attributes=Axis(1)),
         emission=MOVE,
         movement=Movement(_gathered, _gathers_no_channel, lookup=_gather_axis),
+        evaluate=_gathered_values,
+        where=1,
     ),
     OpRecord(
         "GATHER_ND",
         "movement",
         of_any_type(FileForm(read_gather_nd, write_gather_nd, (0, 1), (2, 2), dtypes=("int32",))),
         Example(out=(8, 8), constants=((2,),), constant_dtype="int32"),
+        where=1,
     ),
     OpRecord(
         "EMBEDDING_LOOKUP",
         "movement",
         FileForm(read_embedding_lookup, write_embedding_lookup, (0, 1), (2, 2), first_dtypes=("int32",)),
         Example(shapes=((5,), (7, 8)), out=(5, 8)),
+        where=0,
+        ranges=(last_range,),
     ),
     OpRecord(
         "ONE_HOT",
@@ -206,8 +248,11 @@ RECORDS = (
             dtypes=MOVED_TYPES,
             first_dtypes=INDEX_TYPES,
             out_dtypes=MOVED_TYPES,
+            struct=OptionsStruct("OneHotOptions", "Axis:i"),
         ),
         Example(shapes=((5,),), out=(5, 3), constants=((), ()), attributes=Axis(1)),
+        where=0,
+        ranges=(_last_two,),
     ),
     OpRecord(
         "SCATTER_ND",
@@ -222,14 +267,27 @@ RECORDS = (
             out_dtypes=_VALUES,
         ),
         Example(shapes=((5, 1), (5, 8)), out=(7, 8)),
+        where=0,
+        ranges=(_sums_at_places,),
     ),
     OpRecord(
         "REVERSE_SEQUENCE",
         "movement",
-        of_any_type(FileForm(read_reverse_sequence, write_reverse_sequence, (0, 1), (2, 2), dtypes=("int32",))),
+        of_any_type(
+            FileForm(
+                read_reverse_sequence,
+                write_reverse_sequence,
+                (0, 1),
+                (2, 2),
+                dtypes=("int32",),
+                struct=OptionsStruct("ReverseSequenceOptions", "SeqDim:i BatchDim:i"),
+            )
+        ),
         Example(
             shapes=((3, 8, 8),), out=(3, 8, 8), constants=((3,),), constant_dtype="int32", attributes=ReverseSequence()
         ),
+        where=1,
+        ranges=(first_range,),
     ),
     OpRecord(
         "DYNAMIC_UPDATE_SLICE",

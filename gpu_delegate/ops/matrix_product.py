@@ -13,6 +13,7 @@ from ..code.expressions import Slice
 from ..code.indices import Index, Place
 from ..code.kernel_writer import KernelWriter
 from ..code.vocabulary import ZEROS, AddTo, Declare, Lane, Name, Operand, Value, Vector, combined
+from ..code.whole_numbers import WholeRange, product_range, repeated_sum
 from ..code.window_taps import taps_of
 from ..model.graph import Attributes, Conv2D, DepthwiseConv2D, Graph, Node, Shape, TransposeConv2D
 from ..model.layout import ceil_div, shape_of
@@ -20,12 +21,14 @@ from ..model.operators import EncodedOperator, Operator, attributes_of
 from .convolution import (
     SLICES_AT_ONCE,
     convolution_macs,
+    convolves,
     is_pointwise_convolution,
+    scatters,
     taps_of_window,
     window_taps,
     written_window_taps,
 )
-from .record import Emission, Example, FileForm, OpRecord, always
+from .record import Emission, Example, FileForm, OpRecord, OptionsStruct, always
 from .window import computed_depthwise
 
 
@@ -210,13 +213,31 @@ def _across_rows(value: Value, rows: Sequence[Value], lanes: int) -> Vector:
     return Vector(tuple(sums))
 
 
+def _multiplies(node: Node, inputs: list[Shape], output: Shape) -> bool:
+    product, (x, y) = attributes_of(node, MatrixProduct), inputs
+    return output == shape_of_product(x, y, product)
+
+
+def _product_of_matrices(graph: Graph, node: Node, inputs: Sequence[WholeRange]) -> WholeRange:
+    """Sums of as many products as a matrix of x has columns, or rows."""
+    product = product_range(*inputs[:2])
+    is_adjoint = isinstance(node.attributes, MatrixProduct) and node.attributes.adj_x
+    return repeated_sum(product, graph.tensors[node.inputs[0]].shape[-2 if is_adjoint else -1])
+
+
 _WEIGHTS = Example(shapes=((1, 8, 8, 8), (8, 1, 1, 8)), attributes=Conv2D())
 
 RECORDS = (
     OpRecord(
         "BATCH_MATMUL",
         "contraction",
-        FileForm(read_matrix_product, write_matrix_product, (0, 1), (2, 2)),
+        FileForm(
+            read_matrix_product,
+            write_matrix_product,
+            (0, 1),
+            (2, 2),
+            struct=OptionsStruct("BatchMatMulOptions", "AdjX:b AdjY:b AsymmetricQuantizeInputs:b"),
+        ),
         Example(shapes=((2, 3, 8), (2, 8, 5)), out=(2, 3, 5), attributes=MatrixProduct()),
         short_name="matmul",
         emission=Emission(stream=stream_product, start=start_product, accumulate=accumulate_product),
@@ -224,6 +245,8 @@ RECORDS = (
         from_memory=(1,),
         multiplies_rows=True,
         macs=_product_macs,
+        agrees=_multiplies,
+        ranges=(_product_of_matrices,),
     ),
     OpRecord(
         "COMPUTED_CONV_2D",
@@ -235,6 +258,7 @@ RECORDS = (
         macs=convolution_macs,
         taps=window_taps,
         text_taps=_text,
+        agrees=convolves,
     ),
     OpRecord(
         "COMPUTED_TRANSPOSE_CONV",
@@ -247,6 +271,7 @@ RECORDS = (
         macs=convolution_macs,
         taps=window_taps,
         text_taps=_text,
+        agrees=scatters,
     ),
     OpRecord(
         "COMPUTED_DEPTHWISE_CONV_2D",
@@ -257,5 +282,6 @@ RECORDS = (
         macs=convolution_macs,
         taps=window_taps,
         text_taps=written_window_taps,
+        agrees=convolves,
     ),
 )

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from ..code.vocabulary import Argument, Elementwise, Operand, Value
 from ..model.graph import Attributes, Graph, Node
 from ..model.layout import shape_of
-from .record import Emission, OpRecord, Role
+from .record import Emission, OpRecord, Reducer, Role
 from .registry import OPS
 
 
@@ -102,6 +102,18 @@ def is_contraction(node: Node) -> bool:
 def is_channel_reduction(graph: Graph, node: Node) -> bool:
     """A reduction of each pixel's channels to one."""
     return has_role(node, "reduction") and OPS[node.op].pixelwise(graph, node)
+
+
+def is_fold(node: Node) -> bool:
+    """Whether a reduction folds values into one of them, or into their sum or product; others give positions."""
+    return node.op in OPS and OPS[node.op].reducer is not None
+
+
+def fold_of(node: Node) -> Reducer:
+    """How a reduction folds values."""
+    fold = record_of(node).reducer
+    assert fold is not None, f"{node.op} folds nothing"
+    return fold
 
 
 def is_scatter(node: Node) -> bool:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from ..model.graph import Attributes, Graph, Node, Softmax
 from ..model.operators import EncodedOperator, Operator, attributes_of
 from .elementwise import read_plain, write_plain
-from .record import ByteRules, Example, FileForm, OpRecord
+from .facts import broadcasts
+from .record import ACTIVATED_STRUCT, ByteRules, Example, FileForm, OpRecord, OptionsStruct
 
 MOST_NEIGHBORS = 1 << 10  # channels of LOCAL_RESPONSE_NORMALIZATION: what it adds up is a square matrix of them
 
@@ -74,26 +75,33 @@ RECORDS = (
     OpRecord(
         "SOFTMAX",
         "reduction",
-        FileForm(read_softmax, write_softmax),
+        FileForm(read_softmax, write_softmax, struct=OptionsStruct("SoftmaxOptions", "Beta:f")),
         Example(attributes=Softmax()),
         quantized=ByteRules(output=(1 / 256, -128)),
+        agrees=broadcasts,
     ),
     OpRecord(
         "LOG_SOFTMAX",
         "reduction",
         FileForm(read_plain, write_plain),
         quantized=ByteRules(output=(1 / 16, 127)),
+        agrees=broadcasts,
     ),
     OpRecord(
         "L2_NORMALIZATION",
         "reduction",
-        FileForm(read_l2_normalization, write_plain),
+        FileForm(read_l2_normalization, write_plain, struct=OptionsStruct("L2NormOptions", ACTIVATED_STRUCT)),
         quantized=ByteRules(output=(1 / 128, 0)),
+        agrees=broadcasts,
     ),
     OpRecord(
         "LOCAL_RESPONSE_NORMALIZATION",
         "reduction",
-        FileForm(read_local_response, write_local_response),
+        FileForm(
+            read_local_response,
+            write_local_response,
+            struct=OptionsStruct("LocalResponseNormalizationOptions", "Radius:i Bias:f Alpha:f Beta:f"),
+        ),
         Example(attributes=LocalResponse(2, 1.0, 0.5, 0.75)),
     ),
     OpRecord("MEAN_STDDEV_NORMALIZATION", "reduction", example=Example(attributes=MeanStddev())),

@@ -1,12 +1,18 @@
 """PAD, PADV2 and MIRROR_PAD: how files say them, and where their values come from."""
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 import tflite
 
-from ..model.graph import Attributes, Graph, MirrorPad, Node, Pad, Shape
+from ..code.evaluate import Values
+from ..code.whole_numbers import WholeRange, joined_range, range_of_values
+from ..model.graph import Attributes, Graph, MirrorPad, Node, Pad, Shape, Tensor
 from ..model.operators import MAX_STRIDE, EncodedOperator, Operator, attributes_of
+from .facts import expect_count
 from .movement import MOVE, of_any_type, shape_in, within
-from .record import Coordinates, Example, FileForm, Movement, OpRecord, Origin
+from .record import Coordinates, Example, FileForm, Movement, OpRecord, OptionsStruct, Origin
 
 Amounts = tuple[tuple[int, int], ...]  # (before, after) of each dimension
 
@@ -92,6 +98,32 @@ def _mirrors_no_channel(graph: Graph, node: Node) -> bool:
     return attributes_of(node, MirrorPad).amounts[3] == (0, 0)
 
 
+def _pad_values(node: Node, values: Sequence[Values], output: Tensor) -> Values:
+    pad = attributes_of(node, Pad)
+    _expect_padded(values[0].shape, pad.amounts, output)
+    return np.pad(values[0], pad.amounts, constant_values=pad.value)
+
+
+def _mirror_values(node: Node, values: Sequence[Values], output: Tensor) -> Values:
+    pad = attributes_of(node, MirrorPad)
+    _expect_padded(values[0].shape, pad.amounts, output)
+    return np.pad(values[0], pad.amounts, mode="symmetric" if pad.symmetric else "reflect")
+
+
+def _expect_padded(shape: Shape, amounts: tuple[tuple[int, int], ...], output: Tensor) -> None:
+    expect_count(math.prod(before + n + after for n, (before, after) in zip(shape, amounts, strict=True)), output)
+
+
+def _moved_and_filled(graph: Graph, node: Node, inputs: Sequence[WholeRange]) -> WholeRange:
+    return joined_range((inputs[0], range_of_values(np.array(attributes_of(node, Pad).value))))
+
+
+def _grows(node: Node, inputs: list[Shape], output: Shape) -> bool:
+    pad = node.attributes
+    assert isinstance(pad, Pad | MirrorPad)
+    return output == tuple(before + n + after for n, (before, after) in zip(inputs[0], pad.amounts, strict=True))
+
+
 _AROUND = ((0, 0), (1, 1), (1, 1), (0, 0))
 _ZEROS = Movement(_padded, _zeros_after, fill=_fill)
 
@@ -103,6 +135,9 @@ RECORDS = (
         Example(out=(1, 10, 10, 8), attributes=Pad(_AROUND)),
         emission=MOVE,
         movement=_ZEROS,
+        evaluate=_pad_values,
+        agrees=_grows,
+        ranges=(_moved_and_filled,),
     ),
     OpRecord(
         "PADV2",
@@ -111,13 +146,22 @@ RECORDS = (
         Example(out=(1, 10, 10, 8), attributes=Pad(_AROUND, 1.0)),
         emission=MOVE,
         movement=_ZEROS,
+        evaluate=_pad_values,
+        agrees=_grows,
+        ranges=(_moved_and_filled,),
     ),
     OpRecord(
         "MIRROR_PAD",
         "movement",
-        of_any_type(FileForm(read_mirror_pad, write_mirror_pad, count=(2, 2))),
+        of_any_type(
+            FileForm(
+                read_mirror_pad, write_mirror_pad, count=(2, 2), struct=OptionsStruct("MirrorPadOptions", "Mode:e")
+            )
+        ),
         Example(out=(1, 10, 10, 8), attributes=MirrorPad(_AROUND)),
         emission=MOVE,
         movement=Movement(_mirrored, _mirrors_no_channel),
+        evaluate=_mirror_values,
+        agrees=_grows,
     ),
 )

@@ -10,11 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ..code.evaluate import Values
 from ..code.expressions import Slice
 from ..code.indices import Index, Validity
 from ..code.kernel_writer import KernelWriter
-from ..code.vocabulary import TexelNumbers, Value
-from ..model.graph import Attributes, Graph, Node, Shape
+from ..code.vocabulary import AddTo, Arithmetic, Assign, Name, Statement, TexelNumbers, Value, combined
+from ..code.whole_numbers import WholeRange
+from ..model.graph import Attributes, Graph, Node, Shape, Tensor
 from ..model.operators import EncodedOperator, Operator
 
 # elementwise   each output value depends on the input values at the same position
@@ -25,6 +27,22 @@ from ..model.operators import EncodedOperator, Operator
 # scatter       results are stored at other pixels than those they are computed from: all the work is in the store
 # folded        a value that is known before anything runs
 Role = Literal["elementwise", "window", "movement", "contraction", "reduction", "scatter", "folded"]
+
+
+@dataclass(frozen=True)
+class OptionsStruct:
+    """The options of an op: the schema's class, and the fields of TensorFlow Lite's C struct in order, as Name:kind.
+
+    Kinds: i an int, f a float, b a bool, l a list of ints, e an enumeration that is one more than the schema's, 0 being
+    unknown, t the type of an output, of which int32 and int64 have the schema's numbers.
+    """
+
+    table: str
+    layout: str
+
+
+ACTIVATED_STRUCT = "FusedActivationFunction:i"
+WINDOW_STRUCT = "Padding:e StrideW:i StrideH:i"
 
 
 @dataclass(frozen=True)
@@ -42,6 +60,7 @@ class FileForm:
     keeps_type: bool = False  # whether outputs have the type of the inputs, or of the first where others may differ
     builtin: str = ""  # the op that is written instead, if it is another one
     version: int = 1  # version to write: the lowest that has everything that the reader accepts
+    struct: OptionsStruct | None = None  # of its options in TensorFlow Lite's memory, where the reader asks for any
     is_custom: bool = False  # whether it is written as a custom op, which TensorFlow Lite alone cannot run
 
 
@@ -128,6 +147,27 @@ class Movement:
     lookup: Callable[[Node], int | None] = none  # the dimension whose coordinate the second input's values replace
 
 
+@dataclass(frozen=True)
+class Reducer:
+    """How two values become one."""
+
+    name: str  # of the variable that values are folded into
+    neutral: float  # the value that changes nothing
+    operation: Arithmetic
+    averages: bool = False  # whether the result is divided by the number of values
+
+    def into(self, total: Name, *values: Value) -> Statement:
+        """The statement that folds values into a variable."""
+        if self.operation == "add":
+            return AddTo(total, combined("add", values))
+        return Assign(total, combined(self.operation, (total, *values)))
+
+
+Evaluation = Callable[[Node, Sequence[Values], Tensor], Values]  # a node, its inputs' values, its output without one
+RangeRule = Callable[[Graph, Node, Sequence[WholeRange]], WholeRange]  # the ranges of the inputs to that of an output
+ShapeCheck = Callable[[Node, list[Shape], Shape], bool]  # the shapes of inputs and output to whether they agree
+
+
 def nothing(graph: Graph, node: Node) -> int:
     """The count of an op that has none."""
     return 0
@@ -172,6 +212,13 @@ class OpRecord:
     )
     finite: bool = True  # whether the arithmetic gives finite values in padding lanes; else they are set to zero
     movement: Movement | None = None
+    reducer: Reducer | None = None  # of a reduction that folds values into one of them, or their sum or product
+    evaluate: Evaluation | None = None  # its value of constants, where none of the three above says it; of any rank
+    of_shape: Callable[[Shape], Values] | None = None  # its value, if it follows from the shape of its input alone
+    ranges: tuple[RangeRule, ...] = ()  # of whole numbers, for each output, where none of the three says it
+    agrees: ShapeCheck | None = None  # what shapes say of each other, where its role does not
+    where: int | None = None  # the input whose values say where others lie
+    chooses: bool = False  # whether results are values of its operands, where its role does not say so
     fits: Callable[[Graph, Node], bool] = always  # whether its emission can do this node
     pixelwise: Callable[[Graph, Node], bool] = (
         never  # a contraction or reduction that reads just the pixel that it writes
@@ -192,6 +239,11 @@ class OpRecord:
     def kernel_name(self) -> str:
         """What names of kernels call it."""
         return self.short_name or self.name.lower()
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether it moves no value to another place in the order of a file."""
+        return self.movement is not None and self.movement.in_order
 
     @property
     def byte_rules(self) -> ByteRules:

@@ -8,7 +8,7 @@ import tflite
 from ..model.graph import Attributes, Graph, Node
 from ..model.layout import aligned_channels
 from ..model.operators import ACTIVATION_CODES, EncodedOperator, Operator
-from .record import Example, FileForm, OpRecord
+from .record import ACTIVATED_STRUCT, Example, FileForm, OpRecord, OptionsStruct
 
 GATES = 4  # in the order of the weights' rows: of the input, the new value, of forgetting, of the output
 STATES = (1, 4)  # inputs: the last activation and the last state
@@ -57,7 +57,15 @@ RECORDS = (
     OpRecord(
         "LSTM",
         "contraction",
-        FileForm(read_lstm, write_lstm, (0, 1, 2, 3, 4), (1, 24), (1, 4), version=2),
+        FileForm(
+            read_lstm,
+            write_lstm,
+            (0, 1, 2, 3, 4),
+            (1, 24),
+            (1, 4),
+            version=2,
+            struct=OptionsStruct("LSTMOptions", f"{ACTIVATED_STRUCT} CellClip:f ProjClip:f KernelType:i"),
+        ),
         Example(
             shapes=((2, 3), (2, 5), (20, 8), (20,), (2, 5)),
             out=(2, 5),

@@ -6,10 +6,10 @@ squeeze and excite, gpu_delegate/kernels/vector_emitter.py has a work-group shar
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from dataclasses import replace
+from functools import partial
 
 from ..code.expressions import Slice
 from ..code.indices import Index, Validity
@@ -20,81 +20,41 @@ from ..code.vocabulary import (
     PIXEL,
     THREAD,
     AcrossLanes,
-    AddTo,
-    Arithmetic,
     Assign,
     Declare,
     Name,
     Operation,
     Shared,
     Splat,
-    Statement,
     StoreShared,
     Synchronize,
     Value,
     Vector,
-    combined,
 )
-from ..model.graph import Attributes, Graph, Node, Reduce
+from ..model.graph import Attributes, Graph, Node, Reduce, Shape
 from ..model.layout import ceil_div
 from ..model.operators import EncodedOperator, Operator, attributes_of, integers
 from .elementwise import with_integers
-from .record import NO_RULES, ONE_SCALE, Emission, Example, FileForm, OpRecord
+from .record import NO_RULES, ONE_SCALE, ByteRules, Emission, Example, FileForm, OpRecord, OptionsStruct, Reducer
 
 CHANNELS = 3  # the dimension of BHWC tensors
 MOST_FOLD_PARTS = 64  # threads that share a loop: the third side of a work-group, as all devices have it
 
 
-@dataclass(frozen=True)
-class Reducer:
-    """How two values become one."""
-
-    name: str  # of the variable that values are folded into
-    neutral: float  # the value that changes nothing
-    operation: Arithmetic
-
-    def into(self, total: Name, *values: Value) -> Statement:
-        """The statement that folds values into a variable."""
-        if self.operation == "add":
-            return AddTo(total, combined("add", values))
-        return Assign(total, combined(self.operation, (total, *values)))
-
-
 _SUM = Reducer("sum", 0.0, "add")
 _GREATEST = Reducer("greatest", -math.inf, "maximum")
 _LEAST = Reducer("least", math.inf, "minimum")
-_FOLDS: Mapping[str, Reducer] = MappingProxyType(
-    {
-        "MEAN": _SUM,
-        "SUM": _SUM,
-        "REDUCE_PROD": Reducer("product", 1.0, "multiply"),
-        "REDUCE_MAX": _GREATEST,
-        "REDUCE_MIN": _LEAST,
-        "REDUCE_ANY": replace(_GREATEST, neutral=0.0),  # of truth values, 0.0 and 1.0
-        "REDUCE_ALL": replace(_LEAST, neutral=1.0),
-    }
-)
 
 
-def is_fold(node: Node) -> bool:
-    """Whether a reduction folds values into one of them, or into their sum or product; others give positions."""
-    return node.op in _FOLDS
-
-
-def fold_of(node: Node) -> Reducer:
-    """How a reduction folds values."""
-    return _FOLDS[node.op]
-
-
-def factor_of(graph: Graph, node: Node) -> float:
+def factor_of(fold: Reducer, graph: Graph, node: Node) -> float:
     """What a reduction multiplies its fold by in the end: a mean divides by the number of values."""
     sizes = [math.prod(graph.tensors[i].shape) for i in (node.inputs[0], node.outputs[0])]
-    return 1.0 / (sizes[0] // sizes[1]) if node.op == "MEAN" else 1.0
+    return 1.0 / (sizes[0] // sizes[1]) if fold.averages else 1.0
 
 
-def scaled(graph: Graph, node: Node, total: Value) -> Value:
+def averaged(fold: Reducer, graph: Graph, node: Node, total: Value) -> Value:
     """What a reduction makes of its fold in the end."""
-    factor = factor_of(graph, node)
+    factor = factor_of(fold, graph, node)
     return total if factor == 1.0 else total * factor
 
 
@@ -154,16 +114,15 @@ def write_reduction(graph: Graph, node: Node) -> EncodedOperator:
 # Code ---------------------------------------------------------------------------------------------------------------
 
 
-def fold_pixels(writer: KernelWriter, node: Node, at: Slice) -> Sequence[Value]:
+def fold_pixels(fold: Reducer, writer: KernelWriter, node: Node, at: Slice) -> Sequence[Value]:
     """One slice of a reduction over pixels: loops over those that each of the thread's pixels stands for."""
-    fold = fold_of(node)
     totals = writer.declare([Splat(fold.neutral) for _ in writer.rows], "m")
     for row, total in zip(writer.rows, totals, strict=True):
         with loops_over_pixels(writer, node, at, row) as (value, _):
             writer.add(fold.into(total, value))
     if writer.shares_folds:
         _join_parts(writer, fold, totals)
-    return writer.declare([scaled(writer.graph, node, total) for total in totals])
+    return writer.declare([averaged(fold, writer.graph, node, total) for total in totals])
 
 
 @contextmanager
@@ -207,45 +166,76 @@ def _join_parts(writer: KernelWriter, fold: Reducer, totals: Sequence[Name]) -> 
             writer.add(fold.into(total, Shared(PART_SUMS, number * (x * y) + (PIXEL + (k * threads + x * y)))))
 
 
-def start_fold(writer: KernelWriter, node: Node) -> None:
+def start_fold(fold: Reducer, writer: KernelWriter, node: Node) -> None:
     """Declare the values that lanes of channels are folded into."""
     for row in writer.rows:
-        writer.add(Declare(writer.held(node.outputs[0], row, 0), Splat(fold_of(node).neutral)))
+        writer.add(Declare(writer.held(node.outputs[0], row, 0), Splat(fold.neutral)))
 
 
-def fold_slice(writer: KernelWriter, node: Node, at: Slice) -> None:
+def fold_slice(fold: Reducer, writer: KernelWriter, node: Node, at: Slice) -> None:
     """Fold one slice, lane by lane; lanes past the last channel count for nothing."""
-    fold, channels = fold_of(node), writer.shape(node.inputs[0]).channels
+    channels = writer.shape(node.inputs[0]).channels
     for row, value in zip(writer.rows, writer.value(node.inputs[0], at), strict=True):
         lanes = writer.lanes_or(value, channels, at, fold.neutral)
         writer.add(fold.into(writer.held(node.outputs[0], row, 0), lanes))
 
 
-def fold_lanes(writer: KernelWriter, node: Node) -> None:
+def fold_lanes(fold: Reducer, writer: KernelWriter, node: Node) -> None:
     """Fold the four lanes into one."""
     for row in writer.rows:
         total = writer.held(node.outputs[0], row, 0)
-        one = scaled(writer.graph, node, AcrossLanes(fold_of(node).operation, total))
+        one = averaged(fold, writer.graph, node, AcrossLanes(fold.operation, total))
         writer.add(Assign(total, Vector((one, 0.0, 0.0, 0.0))))
 
 
-_EMISSION = Emission(stream=fold_pixels, start=start_fold, accumulate=fold_slice, finish=fold_lanes)
-_NUMBERS = FileForm(read_reduction, write_reduction, count=(2, 2))
+def reduces_shape(node: Node, inputs: list[Shape], output: Shape) -> bool:
+    """Whether the output has the input's shape without the dimensions that are reduced, or with 1 for each."""
+    (x,), reduced = inputs, attributes_of(node, Reduce)
+    kept = tuple(1 if k in reduced.axes else size for k, size in enumerate(x))
+    return output == (kept if reduced.keep_dims else tuple(n for k, n in enumerate(x) if k not in reduced.axes))
+
+
+_NUMBERS = FileForm(read_reduction, write_reduction, count=(2, 2), struct=OptionsStruct("ReducerOptions", "KeepDims:b"))
 _INTEGERS_TOO = with_integers(_NUMBERS)
 _TRUTHS = replace(_NUMBERS, dtypes=("bool",), out_dtypes=("bool",))
 _OVER_PIXELS = Example(out=(1, 1, 1, 8), attributes=Reduce((1, 2), True))
+_TRUTHS_OVER_PIXELS = replace(_OVER_PIXELS, dtype="bool", out_dtype="bool")
 
-RECORDS = tuple(
-    OpRecord(
+
+def reduction(
+    name: str,
+    fold: Reducer,
+    file: FileForm | None = _INTEGERS_TOO,
+    example: Example = _OVER_PIXELS,
+    quantized: ByteRules = NO_RULES,
+) -> OpRecord:
+    """The record of an op that folds values along dimensions into one."""
+    return OpRecord(
         name,
         "reduction",
-        _TRUTHS if truths else _NUMBERS if name == "MEAN" else _INTEGERS_TOO,
-        replace(_OVER_PIXELS, dtype="bool", out_dtype="bool") if truths else _OVER_PIXELS,
-        emission=_EMISSION,
+        file,
+        example,
+        emission=Emission(
+            stream=partial(fold_pixels, fold),
+            start=partial(start_fold, fold),
+            accumulate=partial(fold_slice, fold),
+            finish=partial(fold_lanes, fold),
+        ),
+        reducer=fold,
+        agrees=reduces_shape,
         fits=_fits,
         pixelwise=reduces_channels,
-        quantized=ONE_SCALE if name in ("REDUCE_MAX", "REDUCE_MIN") else NO_RULES,
+        quantized=quantized,
     )
-    for name in _FOLDS
-    for truths in (name in ("REDUCE_ANY", "REDUCE_ALL"),)
+
+
+RECORDS = (
+    reduction("MEAN", replace(_SUM, averages=True), _NUMBERS),
+    reduction("SUM", _SUM),
+    reduction("REDUCE_PROD", Reducer("product", 1.0, "multiply")),
+    reduction("REDUCE_MAX", _GREATEST, quantized=ONE_SCALE),
+    reduction("REDUCE_MIN", _LEAST, quantized=ONE_SCALE),
+    # of truth values, 0.0 and 1.0
+    reduction("REDUCE_ANY", replace(_GREATEST, neutral=0.0), _TRUTHS, _TRUTHS_OVER_PIXELS),
+    reduction("REDUCE_ALL", replace(_LEAST, neutral=1.0), _TRUTHS, _TRUTHS_OVER_PIXELS),
 )

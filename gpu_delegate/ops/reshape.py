@@ -4,8 +4,9 @@ import math
 
 from ..model.graph import Attributes, Graph, Node, Shape
 from ..model.operators import MAX_OPERANDS, EncodedOperator, Operator, integers
+from .facts import keeps_count, reshaped_values
 from .movement import MOVE, flattened, of_any_type, same_channels, shape_in, shape_out, unflattened
-from .record import Coordinates, Example, FileForm, Movement, OpRecord, Origin
+from .record import Coordinates, Example, FileForm, Movement, OpRecord, OptionsStruct, Origin
 
 
 def read_reshape(operator: Operator) -> Attributes:
@@ -82,10 +83,14 @@ RECORDS = (
     OpRecord(
         "RESHAPE",
         "movement",
-        of_any_type(FileForm(read_reshape, write_reshape, count=(1, 2))),
+        of_any_type(
+            FileForm(read_reshape, write_reshape, count=(1, 2), struct=OptionsStruct("ReshapeOptions", "NewShape:l"))
+        ),
         Example(out=(1, 4, 16, 8)),
         emission=MOVE,
         movement=_RESHAPE,
+        evaluate=reshaped_values,
+        agrees=keeps_count,
     ),
     OpRecord(
         "EXPAND_DIMS",
@@ -94,13 +99,21 @@ RECORDS = (
         Example(shapes=((8, 8, 8),), out=(1, 8, 8, 8)),
         emission=MOVE,
         movement=_RESHAPE,
+        evaluate=reshaped_values,
+        agrees=keeps_count,
     ),
     OpRecord(
         "SQUEEZE",
         "movement",
-        of_any_type(FileForm(read_squeeze, write_reshape, builtin="RESHAPE")),
+        of_any_type(
+            FileForm(
+                read_squeeze, write_reshape, builtin="RESHAPE", struct=OptionsStruct("SqueezeOptions", "SqueezeDims:l")
+            )
+        ),
         Example(shapes=((1, 8, 8, 8),), out=(8, 8, 8)),
         emission=MOVE,
         movement=_RESHAPE,
+        evaluate=reshaped_values,
+        agrees=keeps_count,
     ),
 )

@@ -8,10 +8,11 @@ import numpy as np
 from ..code.expressions import Slice
 from ..code.kernel_writer import KernelWriter
 from ..code.vocabulary import X0, Name, Operand, Operation, Value, clamp, to_float, to_int
-from ..model.graph import Attributes, Graph, Node, Resize
+from ..model.graph import Attributes, Graph, Node, Resize, Shape
 from ..model.interpolation import first_position, scale_of
 from ..model.operators import EncodedOperator, Operator, attributes_of, integers
-from .record import ONE_SCALE, Emission, Example, FileForm, OpRecord
+from .facts import first_range
+from .record import ONE_SCALE, Emission, Example, FileForm, OpRecord, OptionsStruct
 
 Between = tuple[Name, Name, Operand]  # two source coordinates, and the second one's weight
 
@@ -113,20 +114,37 @@ def _between(writer: KernelWriter, base: Value, attributes: Resize, source: int,
     return pair[0], pair[1], weight
 
 
-_FORM = FileForm(read_resize, write_resize, count=(2, 2), version=3)
+def _keeps_maps(node: Node, inputs: list[Shape], output: Shape) -> bool:
+    x = inputs[0]
+    return len(x) == len(output) == 4 and (x[0], x[3]) == (output[0], output[3])
+
+
+def _form(table: str) -> FileForm:
+    struct = OptionsStruct(table, "AlignCorners:b HalfPixelCenters:b")
+    return FileForm(read_resize, write_resize, count=(2, 2), version=3, struct=struct)
+
+
 _DOUBLE = Example(out=(1, 16, 16, 8), attributes=Resize())
 
 RECORDS = (
     OpRecord(
         "RESIZE_BILINEAR",
         "window",
-        _FORM,
+        _form("ResizeBilinearOptions"),
         _DOUBLE,
         short_name="up",
         emission=Emission(stream=bilinear),
         quantized=ONE_SCALE,
+        agrees=_keeps_maps,
     ),
     OpRecord(
-        "RESIZE_NEAREST_NEIGHBOR", "window", _FORM, _DOUBLE, emission=Emission(stream=nearest), quantized=ONE_SCALE
+        "RESIZE_NEAREST_NEIGHBOR",
+        "window",
+        _form("ResizeNearestNeighborOptions"),
+        _DOUBLE,
+        emission=Emission(stream=nearest),
+        quantized=ONE_SCALE,
+        agrees=_keeps_maps,
+        ranges=(first_range,),
     ),
 )

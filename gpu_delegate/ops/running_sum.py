@@ -1,11 +1,17 @@
 """CUMSUM, the sum of all values up to each place along a dimension: how files say it; a pass says it by others."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..model.graph import Attributes, Graph, Node
+import numpy as np
+
+from ..code.evaluate import Values
+from ..code.whole_numbers import WholeRange, repeated_sum
+from ..model.graph import Attributes, Graph, Node, Tensor
 from ..model.operators import EncodedOperator, Operator, attributes_of, integers
 from .elementwise import with_integers
-from .record import Example, FileForm, OpRecord
+from .facts import broadcasts
+from .record import Example, FileForm, OpRecord, OptionsStruct
 
 
 @dataclass(frozen=True)
@@ -31,11 +37,35 @@ def write_running_sum(graph: Graph, node: Node) -> EncodedOperator:
     return EncodedOperator((*node.inputs, integers(running.axis)), "CumsumOptions", options)
 
 
+def _summed_values(node: Node, values: Sequence[Values], output: Tensor) -> Values:
+    (x,), running = values, attributes_of(node, RunningSum)
+    x = np.flip(x, running.axis) if running.reverse else x
+    total = np.cumsum(x, running.axis, dtype=x.dtype)
+    if running.exclusive:
+        total = np.roll(total, 1, running.axis)
+        np.moveaxis(total, running.axis, 0)[0] = 0
+    return np.flip(total, running.axis) if running.reverse else total
+
+
+def _sums(graph: Graph, node: Node, inputs: Sequence[WholeRange]) -> WholeRange:
+    return repeated_sum(inputs[0], max(graph.tensors[node.inputs[0]].shape, default=1))
+
+
 RECORDS = (
     OpRecord(
         "CUMSUM",
         "reduction",
-        with_integers(FileForm(read_running_sum, write_running_sum, count=(2, 2))),
+        with_integers(
+            FileForm(
+                read_running_sum,
+                write_running_sum,
+                count=(2, 2),
+                struct=OptionsStruct("CumsumOptions", "Exclusive:b Reverse:b"),
+            )
+        ),
         Example(attributes=RunningSum(3)),
+        evaluate=_summed_values,
+        agrees=broadcasts,
+        ranges=(_sums,),
     ),
 )

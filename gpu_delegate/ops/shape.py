@@ -1,14 +1,19 @@
 """SHAPE, RANK, ZEROS_LIKE, RANGE, FILL: how files say them; sizes are known, and passes put values in their places."""
 
 import math
+from collections.abc import Sequence
 
+import numpy as np
 import tflite
 
-from ..model.graph import Attributes, Graph, Node
+from ..code.evaluate import Values
+from ..code.whole_numbers import ONLY_ZERO, WholeRange, exact
+from ..model.graph import Attributes, Graph, Node, Steps, Tensor
 from ..model.operators import EncodedOperator, Operator, integers
 from .elementwise import read_plain, with_integers, write_plain
+from .facts import last_range
 from .movement import MOVED_TYPES
-from .record import Example, FileForm, OpRecord
+from .record import Example, FileForm, OpRecord, OptionsStruct
 
 
 def read_shape(operator: Operator) -> Attributes:
@@ -54,30 +59,71 @@ def write_shape(graph: Graph, node: Node) -> EncodedOperator:
     return EncodedOperator(node.inputs, "ShapeOptions", {"OutType": kind})
 
 
+def _filled_values(node: Node, values: Sequence[Values], output: Tensor) -> Values:
+    return np.broadcast_to(values[-1].reshape(()), output.shape)
+
+
+def _counted_values(node: Node, values: Sequence[Values], output: Tensor) -> Values:
+    """Each value is the one before it plus the step, rounded each time."""
+    start, _, step = (value.reshape(()) for value in values)
+    steps = np.full(output.shape, step, step.dtype)
+    steps[:1] = start
+    return np.cumsum(steps, dtype=step.dtype)
+
+
+def _sizes(graph: Graph, node: Node, inputs: Sequence[WholeRange]) -> WholeRange:
+    shape = graph.tensors[node.inputs[0]].shape
+    return exact(min(shape, default=0), max(shape, default=0))
+
+
+def _rank(graph: Graph, node: Node, inputs: Sequence[WholeRange]) -> WholeRange:
+    rank = len(graph.tensors[node.inputs[0]].shape)
+    return Steps(rank, rank)
+
+
+def _zero(graph: Graph, node: Node, inputs: Sequence[WholeRange]) -> WholeRange:
+    return ONLY_ZERO
+
+
 RECORDS = (
     OpRecord(
         "SHAPE",
         "folded",
-        FileForm(read_shape, write_shape, dtypes=(), out_dtypes=("int32", "int64")),
+        FileForm(
+            read_shape,
+            write_shape,
+            dtypes=(),
+            out_dtypes=("int32", "int64"),
+            struct=OptionsStruct("ShapeOptions", "OutType:t"),
+        ),
         Example(out=(4,), out_dtype="int32"),
+        of_shape=np.array,
+        ranges=(_sizes,),
     ),
     OpRecord(
         "RANK",
         "folded",
         FileForm(read_rank, write_plain, dtypes=(), out_dtypes=("int32",)),
         Example(out=(), out_dtype="int32"),
+        of_shape=lambda shape: np.array(len(shape)),
+        ranges=(_rank,),
     ),
-    OpRecord("ZEROS_LIKE", "folded", with_integers(FileForm(read_plain, write_plain))),
+    OpRecord(
+        "ZEROS_LIKE", "folded", with_integers(FileForm(read_plain, write_plain)), of_shape=np.zeros, ranges=(_zero,)
+    ),
     OpRecord(
         "RANGE",
         "folded",
         with_integers(FileForm(read_range, write_plain, (0, 1, 2), (3, 3))),
         Example(shapes=(), out=(1,), constants=((), (), ())),
+        evaluate=_counted_values,
     ),
     OpRecord(
         "FILL",
         "movement",
         FileForm(read_fill, write_fill, (1,), (2, 2), dtypes=MOVED_TYPES, out_dtypes=MOVED_TYPES, keeps_type=True),
         Example(shapes=((),), out=(1, 4, 3, 5)),
+        evaluate=_filled_values,
+        ranges=(last_range,),
     ),
 )

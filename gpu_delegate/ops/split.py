@@ -3,7 +3,7 @@
 from ..model.graph import Attributes, Axis, Graph, Node, Split
 from ..model.operators import MAX_OPERANDS, EncodedOperator, Operator, attributes_of, integers
 from .movement import of_any_type
-from .record import Example, FileForm, OpRecord
+from .record import Example, FileForm, OpRecord, OptionsStruct
 
 
 def read_split(operator: Operator) -> Attributes:
@@ -74,19 +74,39 @@ RECORDS = (
     OpRecord(
         "SPLIT",
         "movement",
-        of_any_type(FileForm(read_split, write_split, (1,), (2, 2), outputs=_PARTS)),
+        of_any_type(
+            FileForm(
+                read_split,
+                write_split,
+                (1,),
+                (2, 2),
+                outputs=_PARTS,
+                struct=OptionsStruct("SplitOptions", "NumSplits:i"),
+            )
+        ),
         _HALVES,
     ),
     OpRecord(
         "SPLIT_V",
         "movement",
-        of_any_type(FileForm(read_split_v, write_split_v, (0,), (3, 3), outputs=_PARTS)),
+        of_any_type(
+            FileForm(
+                read_split_v,
+                write_split_v,
+                (0,),
+                (3, 3),
+                outputs=_PARTS,
+                struct=OptionsStruct("SplitVOptions", "NumSplits:i"),
+            )
+        ),
         _HALVES,
     ),
     OpRecord(
         "UNPACK",
         "movement",
-        of_any_type(FileForm(read_unpack, write_unpack, outputs=_PARTS)),
+        of_any_type(
+            FileForm(read_unpack, write_unpack, outputs=_PARTS, struct=OptionsStruct("UnpackOptions", "Num:i Axis:i"))
+        ),
         Example(shapes=((1, 8, 8, 2),), out=(1, 8, 8), others=((1, 8, 8),), attributes=Axis(3)),
     ),
 )

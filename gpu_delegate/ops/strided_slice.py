@@ -1,11 +1,17 @@
 """SLICE, STRIDED_SLICE and REVERSE_V2: how files say them, and where their values come from."""
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
-from ..model.graph import Attributes, Axes, Graph, Node, Shape, StridedSlice
+import numpy as np
+
+from ..code.evaluate import Values
+from ..model.graph import Attributes, Axes, Graph, Node, Shape, StridedSlice, Tensor
 from ..model.operators import EncodedOperator, Operator, attributes_of, integers
+from .facts import broadcasts, expect_count
 from .movement import MOVE, of_any_type, shape_in
-from .record import Coordinates, Example, FileForm, Movement, OpRecord, Origin
+from .record import Coordinates, Example, FileForm, Movement, OpRecord, OptionsStruct, Origin
 
 
 def read_slice(operator: Operator) -> Attributes:
@@ -145,6 +151,31 @@ def _reverses_no_channel(graph: Graph, node: Node) -> bool:
     return 3 not in attributes_of(node, Axes).axes
 
 
+def _cut_values(node: Node, values: Sequence[Values], output: Tensor) -> Values:
+    (x,), part = values, attributes_of(node, StridedSlice)
+    expect_count(math.prod(part.sizes), output)
+    ranges = []
+    for length, begin, size, stride in zip(x.shape, part.begin, part.sizes, part.strides, strict=True):
+        last = begin + stride * (size - 1)
+        if not 0 < size <= length or not 0 <= min(begin, last) <= max(begin, last) < length:
+            raise ValueError(f"positions {begin} to {last} of {length}")
+        ranges.append(begin + stride * np.arange(size))
+    return np.reshape(x[np.ix_(*ranges)], output.shape)
+
+
+def _reversed_values(node: Node, values: Sequence[Values], output: Tensor) -> Values:
+    return np.flip(values[0], attributes_of(node, Axes).axes)
+
+
+def _lies_within(node: Node, inputs: list[Shape], output: Shape) -> bool:
+    part = attributes_of(node, StridedSlice)
+    for length, begin, size, stride in zip(inputs[0], part.begin, part.sizes, part.strides, strict=True):
+        last = begin + stride * (size - 1)
+        if not (0 < size <= length and 0 <= begin < length and 0 <= last < length):
+            return False
+    return math.prod(part.sizes) == math.prod(output)
+
+
 _CUT = Movement(_cut, _cuts_slices)
 _INNER = StridedSlice((0, 1, 2, 0), (1, 4, 4, 8), (1, 1, 1, 1))
 
@@ -156,14 +187,28 @@ RECORDS = (
         Example(out=(1, 4, 4, 8), attributes=_INNER),
         emission=MOVE,
         movement=_CUT,
+        evaluate=_cut_values,
+        agrees=_lies_within,
     ),
     OpRecord(
         "STRIDED_SLICE",
         "movement",
-        of_any_type(FileForm(read_strided_slice, write_strided_slice, count=(4, 4))),
+        of_any_type(
+            FileForm(
+                read_strided_slice,
+                write_strided_slice,
+                count=(4, 4),
+                struct=OptionsStruct(
+                    "StridedSliceOptions",
+                    "BeginMask:i EndMask:i EllipsisMask:i NewAxisMask:i ShrinkAxisMask:i Offset:b",
+                ),
+            )
+        ),
         Example(out=(1, 4, 4, 8), attributes=StridedSlice((0, 7, 0, 0), (1, 4, 4, 8), (1, -2, 2, 1))),
         emission=MOVE,
         movement=_CUT,
+        evaluate=_cut_values,
+        agrees=_lies_within,
     ),
     OpRecord(
         "REVERSE_V2",
@@ -172,5 +217,7 @@ RECORDS = (
         Example(attributes=Axes((1,))),
         emission=MOVE,
         movement=Movement(_reversed, _reverses_no_channel),
+        evaluate=_reversed_values,
+        agrees=broadcasts,
     ),
 )

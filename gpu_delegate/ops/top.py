@@ -15,7 +15,9 @@ from ..model.graph import Attributes, Graph, Node
 from ..model.layout import ceil_div, shape_of
 from ..model.operators import EncodedOperator, Operator, attributes_of, integers
 from .elementwise import NUMBERS
-from .record import ONE_SCALE, Emission, Example, FileForm, OpRecord, always
+from .extremum import positions
+from .facts import first_range
+from .record import ONE_SCALE, Emission, Example, FileForm, OpRecord, RangeRule, always
 
 MOST_TOP = 64  # values that a list in registers may have
 LEAST_FLOAT = Splat(-3.4028234663852886e38)
@@ -119,7 +121,7 @@ def _text_taps(graph: Graph, node: Node) -> int:
     return 4 * (2 if node.op == VALUES else 4) * ceil_div(shape_of(graph.tensors[node.outputs[0]]).channels, 4)
 
 
-def _half(name: str) -> OpRecord:
+def _half(name: str, ranges: RangeRule) -> OpRecord:
     return OpRecord(
         name,
         "reduction",
@@ -127,6 +129,7 @@ def _half(name: str) -> OpRecord:
         emission=Emission(start=start_lists, accumulate=put_slice, finish=finish_lists),
         pixelwise=always,
         text_taps=_text_taps,
+        ranges=(ranges,),
     )
 
 
@@ -137,7 +140,9 @@ RECORDS = (
         FileForm(read_top, write_top, count=(2, 2), outputs=(2, 2), dtypes=NUMBERS, out_dtypes=NUMBERS),
         Example(out=(1, 8, 8, 3), others=((1, 8, 8, 3),), others_dtype="int32", attributes=Top(3)),
         quantized=ONE_SCALE,
+        ranges=(first_range, positions),
+        chooses=True,
     ),
-    _half(VALUES),
-    _half(INDICES),
+    _half(VALUES, first_range),
+    _half(INDICES, positions),
 )

@@ -1,10 +1,15 @@
 """TRANSPOSE, TILE and BROADCAST_TO: how files say them, and where their values come from."""
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 
+from ..code.evaluate import Values
 from ..code.indices import Index
-from ..model.graph import Attributes, Graph, Node, Repeat, Transpose
+from ..model.graph import Attributes, Graph, Node, Repeat, Shape, Tensor, Transpose
 from ..model.operators import EncodedOperator, Operator, attributes_of, integers
+from .facts import expect_count
 from .movement import MOVE, of_any_type, shape_in
 from .record import Coordinates, Example, FileForm, Movement, OpRecord, Origin
 
@@ -79,6 +84,25 @@ def _broadcasts_no_channel(graph: Graph, node: Node) -> bool:
     return graph.tensors[node.outputs[0]].shape[3] == shape_in(graph, node)[3]
 
 
+def _transposed_values(node: Node, values: Sequence[Values], output: Tensor) -> Values:
+    return values[0].transpose(attributes_of(node, Transpose).order)
+
+
+def _tiled_values(node: Node, values: Sequence[Values], output: Tensor) -> Values:
+    repeats = attributes_of(node, Repeat).repeats
+    expect_count(values[0].size * math.prod(repeats), output)
+    return np.tile(values[0], repeats)
+
+
+def _broadcast_values(node: Node, values: Sequence[Values], output: Tensor) -> Values:
+    return np.broadcast_to(values[0], output.shape)
+
+
+def _permutes(node: Node, inputs: list[Shape], output: Shape) -> bool:
+    order = attributes_of(node, Transpose).order
+    return sorted(order) == list(range(len(inputs[0]))) and output == tuple(inputs[0][k] for k in order)
+
+
 RECORDS = (
     OpRecord(
         "TRANSPOSE",
@@ -87,6 +111,8 @@ RECORDS = (
         Example(shapes=((1, 4, 8, 8),), out=(1, 8, 8, 4), attributes=Transpose((0, 3, 2, 1))),
         emission=MOVE,
         movement=Movement(_transposed, _keeps_channels),
+        evaluate=_transposed_values,
+        agrees=_permutes,
     ),
     OpRecord(
         "TILE",
@@ -95,6 +121,7 @@ RECORDS = (
         Example(out=(1, 16, 24, 8), attributes=Repeat((1, 2, 3, 1))),
         emission=MOVE,
         movement=Movement(_tiled, _tiles_slices),
+        evaluate=_tiled_values,
     ),
     OpRecord(
         "BROADCAST_TO",
@@ -103,5 +130,6 @@ RECORDS = (
         Example(shapes=((1, 8, 1, 8),), attributes=Attributes()),
         emission=MOVE,
         movement=Movement(_broadcast, _broadcasts_no_channel),
+        evaluate=_broadcast_values,
     ),
 )

@@ -15,11 +15,13 @@ import tflite
 from ..code.expressions import Slice
 from ..code.kernel_writer import KernelWriter
 from ..code.vocabulary import ZEROS, Assign, ChooseLanes, Splat, Value, Vector, to_float
+from ..code.whole_numbers import WholeRange
 from ..model.graph import Attributes, Graph, Node, Padding, Pool2D, Size2, Unpool2D
 from ..model.operators import ACTIVATION_CODES, ACTIVATIONS, EncodedOperator, Operator, attributes_of
+from .facts import first_range
 from .record import Emission, Example, FileForm, OpRecord
 from .sliding import positive, slide
-from .window import LOWEST, SlidingWindow, pool_taps, tap_number, window_values, written_pool_taps
+from .window import LOWEST, SlidingWindow, places_in_window, pool_taps, tap_number, window_values, written_pool_taps
 
 _PARAMETERS = struct.Struct("<6i")
 _IN_PIXELS = bytes(4 * 4)  # the padding, as zeros
@@ -123,6 +125,11 @@ def place_of_maximum(writer: KernelWriter, node: Node, at: Slice) -> Sequence[Va
     return places
 
 
+def _places_of_integers(graph: Graph, node: Node, inputs: Sequence[WholeRange]) -> WholeRange:
+    """Floats have more than whole numbers."""
+    return None if graph.tensors[node.outputs[-1]].dtype == "float32" else places_in_window(graph, node, inputs)
+
+
 _POOLED = Pool2D(kernel=(2, 2), stride=(2, 2))
 _UNPOOLED = Unpool2D((2, 2), (2, 2))
 _HALF, _WHOLE = (1, 4, 4, 8), (1, 8, 8, 8)
@@ -135,6 +142,7 @@ RECORDS = (
         FileForm(read_pool_with_indices, write_pool_with_indices, outputs=(2, 2), out_dtypes=_INDICES, is_custom=True),
         Example(out=_HALF, others=(_HALF,), attributes=_POOLED),
         short_name="maxpool_argmax",
+        ranges=(first_range, _places_of_integers),
     ),
     OpRecord(
         "MAX_POOL_PLACE",
@@ -143,6 +151,7 @@ RECORDS = (
         emission=Emission(stream=place_of_maximum),
         taps=pool_taps,
         text_taps=written_pool_taps,
+        ranges=(places_in_window,),
     ),
     OpRecord(
         "MaxUnpooling2D",

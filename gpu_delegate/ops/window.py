@@ -1,5 +1,6 @@
 """DEPTHWISE_CONV_2D and pooling, windows over each channel separately: how files say them, and their code."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -21,14 +22,26 @@ from ..code.vocabulary import (
     combined,
     to_float,
 )
+from ..code.whole_numbers import WholeRange
 from ..code.window_taps import TapIndex, axis_at, taps_of
-from ..model.graph import Attributes, DepthwiseConv2D, Graph, Node, Padding, Pool2D, Size2
+from ..model.graph import Attributes, DepthwiseConv2D, Graph, Node, Padding, Pool2D, Shape, Size2, Steps
 from ..model.layout import aligned_channels
 from ..model.operators import EncodedOperator, Operator, attributes_of
 from ..model.packing import bias_of, depthwise_taps
 from ..model.rewrite import float_data
-from .convolution import convolution_macs, window_taps, written_window_taps
-from .record import ONE_SCALE, ByteRules, Emission, Example, FileForm, OpRecord
+from .convolution import convolution_macs, convolves, slides_over, window_taps, written_window_taps
+from .facts import first_range
+from .record import (
+    ACTIVATED_STRUCT,
+    ONE_SCALE,
+    WINDOW_STRUCT,
+    ByteRules,
+    Emission,
+    Example,
+    FileForm,
+    OpRecord,
+    OptionsStruct,
+)
 from .sliding import dilated_options, positive, read_dilation, read_stride, slide, window_options, written_taps
 
 LOWEST = Splat(-3.402823466e38)
@@ -242,13 +255,34 @@ def _axes(
     return rows, [_column(writer, node, window, Index.of(kx)) for kx in range(width)]
 
 
+def pools(node: Node, inputs: list[Shape], output: Shape) -> bool:
+    (x,), pool = inputs, attributes_of(node, Pool2D)
+    return x[3] == output[3] and slides_over(node, x, pool.kernel, output)
+
+
+def places_in_window(graph: Graph, node: Node, inputs: Sequence[WholeRange]) -> WholeRange:
+    """The numbers of places in a window."""
+    return Steps(0, math.prod(attributes_of(node, Pool2D).kernel) - 1)
+
+
+_POOL_STRUCT = OptionsStruct("Pool2DOptions", f"{WINDOW_STRUCT} FilterWidth:i FilterHeight:i {ACTIVATED_STRUCT}")
 _HALF = Example(out=(1, 4, 4, 8), attributes=Pool2D(kernel=(2, 2), stride=(2, 2)))
 
 RECORDS = (
     OpRecord(
         "DEPTHWISE_CONV_2D",
         "window",
-        FileForm(read_depthwise, write_depthwise, (0, 1, 2), (2, 3), version=2),
+        FileForm(
+            read_depthwise,
+            write_depthwise,
+            (0, 1, 2),
+            (2, 3),
+            version=2,
+            struct=OptionsStruct(
+                "DepthwiseConv2DOptions",
+                f"{WINDOW_STRUCT} DepthMultiplier:i {ACTIVATED_STRUCT} DilationWFactor:i DilationHFactor:i",
+            ),
+        ),
         Example(constants=((1, 1, 1, 8), (8,)), attributes=DepthwiseConv2D()),
         short_name="dw",
         emission=Emission(stream=depthwise),
@@ -258,19 +292,24 @@ RECORDS = (
         taps=window_taps,
         text_taps=written_window_taps,
         quantized=ByteRules(weights=3),
+        agrees=convolves,
     ),
     *(
         OpRecord(
             name,
             "window",
-            FileForm(read_pool, write_pool),
+            FileForm(read_pool, write_pool, struct=_POOL_STRUCT),
             _HALF,
             emission=Emission(stream=pool),
             taps=pool_taps,
             text_taps=written_pool_taps,
             quantized=ONE_SCALE,
+            agrees=pools,
+            ranges=ranges,
         )
-        for name in ("AVERAGE_POOL_2D", "MAX_POOL_2D")
+        for name, ranges in (("AVERAGE_POOL_2D", ()), ("MAX_POOL_2D", (first_range,)))
     ),
-    OpRecord("L2_POOL_2D", "window", FileForm(read_pool, write_pool), _HALF),  # passes say it by others
+    OpRecord(
+        "L2_POOL_2D", "window", FileForm(read_pool, write_pool, struct=_POOL_STRUCT), _HALF
+    ),  # passes say it by others
 )

@@ -1,6 +1,6 @@
 """A graph goes in; the operators that would compute integers that float32 does not have, and why, come out.
 
-Kernels hold int32 and int64 as float32. That is exact below 2^24, by whole_numbers.py; for values that are only moved
+Kernels hold int32 and int64 as float32. That is exact below 2^24, by integer_ranges.py; for values that are only moved
 or compared, if they came from floats; and where nothing but a position, a float or a truth value is made of them, since
 these stay the same if a larger integer is rounded.
 """
@@ -9,23 +9,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from ..code.vocabulary import Argument, ChooseLanes, Operation, Splat, Value, values_in
 from ..model.graph import ABSENT, Graph, Node, Opaque, Steps, Tensor
 from ..model.rewrite import END_OF_INTEGERS
-from ..ops.nodes import has_role
+from ..ops.nodes import arithmetic_of
+from ..ops.registry import OPS
 from .integer_ranges import whole_ranges
 
 MAY_EXCEED = "integers that may exceed 2^24"
 
 _INTEGERS = ("int32", "int64")
 _FLOATS = Steps(1 - END_OF_INTEGERS, END_OF_INTEGERS - 1)  # integers that float32 has
-_CHOOSING = frozenset(  # ops whose results are some of their operands, or the negatives of these
-    {"MAXIMUM", "MINIMUM", "NEG", "ABS", "SELECT", "SELECT_V2", "REDUCE_MAX", "REDUCE_MIN", "ONE_HOT"}
-    | {"EMBEDDING_LOOKUP", "REVERSE_SEQUENCE", "TOPK_V2"}
-)
-_POSITIONS: Mapping[str, int] = MappingProxyType(  # inputs that say where, for which all too large integers are alike
-    {"GATHER": 1, "GATHER_ND": 1, "EMBEDDING_LOOKUP": 0, "ONE_HOT": 0, "SCATTER_ND": 0, "REVERSE_SEQUENCE": 1}
-)
-_SHAPES_ONLY = ("SHAPE", "RANK", "ZEROS_LIKE")
+_CHOOSING = frozenset({"minimum", "maximum", "negate", "absolute"})  # words for operands, or the negatives of these
 
 
 def with_ranges(graph: Graph, folded: Graph) -> Graph:
@@ -81,14 +76,26 @@ def _is_tolerant(graph: Graph, node: Node, at: int) -> bool:
     """Whether an op gives the same for an integer and for the float32 nearest to it."""
     if node.op == "CAST":
         return graph.tensors[node.outputs[0]].dtype not in _INTEGERS
-    return _POSITIONS.get(node.op) == at or node.op in _SHAPES_ONLY
+    record = OPS.get(node.op)
+    return record is not None and (record.where == at or record.of_shape is not None)
 
 
 def _keeps(graph: Graph, node: Node) -> bool:
     """Whether float32 has an op's results wherever it has its operands."""
-    if node.op == "CAST":
-        return True
-    return node.op in _CHOOSING or has_role(node, "movement")
+    record = OPS.get(node.op)
+    if record is None:
+        return False
+    if record.arithmetic is not None:
+        return node.op == "CAST" or all(_is_choice(value) for value in values_in(arithmetic_of(node)))
+    extreme = record.reducer is not None and record.reducer.operation in _CHOOSING
+    return record.chooses or extreme or record.role == "movement"
+
+
+def _is_choice(value: Value) -> bool:
+    """Whether a word gives one of its operands, or the negative of one."""
+    if isinstance(value, Operation):
+        return value.operation in _CHOOSING
+    return isinstance(value, Argument | ChooseLanes | Splat)
 
 
 def _rounded_at_will(graph: Graph) -> set[int]:

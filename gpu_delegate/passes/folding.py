@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..code.evaluate import Values
 from ..model.graph import ABSENT, Graph, Node, Tensor, constant_location
 from ..model.rewrite import Outcome, Rewriter
-from .evaluation import FOLDS, OF_SHAPES, Values, fold_value
+from .evaluation import can_fold, fold_value, follows_from_shape
 
 MOST_FOLDED_BYTES = 1 << 30  # of all constants that are computed, before those that only others read are dropped
 
@@ -49,9 +50,9 @@ def computed_constants(graph: Graph, decline: Callable[[str], None]) -> Mapping[
 
 def _is_constant(node: Node, inputs: list[Tensor]) -> bool:
     """Whether the value of a node is known without the model's inputs."""
-    if node.op in OF_SHAPES:
+    if follows_from_shape(node):
         return True
-    return node.op in FOLDS and bool(inputs) and all(tensor.is_constant for tensor in inputs)
+    return can_fold(node.op) and bool(inputs) and all(tensor.is_constant for tensor in inputs)
 
 
 def _content(tensor: Tensor) -> object:

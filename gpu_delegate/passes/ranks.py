@@ -30,8 +30,7 @@ from ..model.graph import (
 )
 from ..model.layout import RANK, aligned_shape
 from ..model.rewrite import Outcome, Rewriter
-from ..ops.nodes import computed_weights, has_weights, is_elementwise, multiplies_rows, place_in_file
-from ..ops.reduce import is_fold
+from ..ops.nodes import computed_weights, has_weights, is_elementwise, is_fold, multiplies_rows, place_in_file
 
 Item = TypeVar("Item")
 

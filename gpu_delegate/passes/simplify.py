@@ -25,7 +25,7 @@ from ..model.graph import (
 )
 from ..model.operators import attributes_of
 from ..model.rewrite import Outcome, Rewriter, fused_only
-from ..ops.reduce import is_fold
+from ..ops.nodes import is_fold
 
 _ALIKE = (
     "RESHAPE",

@@ -17,8 +17,9 @@ from ..device.tile import Tile
 from ..device.work_group_shapes import flat_group_area, group_area
 from ..model.graph import Graph, Node, Tensor
 from ..model.layout import TEXEL_BYTES, shape_of
-from ..ops.nodes import has_role, is_elementwise, is_scatter
-from ..ops.reduce import Reducer, fold_of, reduces_pixels
+from ..ops.nodes import fold_of, has_role, is_elementwise, is_scatter
+from ..ops.record import Reducer
+from ..ops.reduce import reduces_pixels
 from .body import Accumulate, Body, Phase, too_many_bindings
 from .split_k import shared_texels_of
 from .vector_work import Range

@@ -17,7 +17,7 @@ from ..model.graph import ABSENT, Graph, Node, Opaque, Tensor, constant_location
 from ..model.operators import NO_RULE
 from ..model.packing import in_file_type
 from ..model.quantization import is_quantized
-from ..passes.evaluation import OF_SHAPES
+from ..passes.evaluation import follows_from_shape
 from ..passes.exact_integers import inexact_operators, with_ranges
 from ..passes.folding import computed_constants, fold_constants
 from ..passes.pipeline import PASSES, run_passes
@@ -98,7 +98,7 @@ def _known_tensors(graph: Graph) -> dict[int, Tensor]:
     """What known nodes compute of constants and shapes alone, in the types of the file."""
     nodes, tensors = list[Node](), {number for number, tensor in graph.tensors.items() if tensor.is_constant}
     for node in graph.nodes:
-        known = node.op in OF_SHAPES or all(index in tensors for index in node.inputs if index != ABSENT)
+        known = follows_from_shape(node) or all(index in tensors for index in node.inputs if index != ABSENT)
         if known and not isinstance(node.attributes, Opaque) and _has_form(graph, node):
             nodes.append(node)
             tensors.update(node.outputs)

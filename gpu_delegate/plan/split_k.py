@@ -15,8 +15,15 @@ from ..device.tile import Tile
 from ..model.graph import Node, Reduce
 from ..model.layout import TEXEL_BYTES, shape_of
 from ..model.operators import attributes_of
-from ..ops.nodes import is_channel_reduction, is_contraction, is_elementwise, is_pixelwise_contraction, reads_window
-from ..ops.reduce import CHANNELS, MOST_FOLD_PARTS, is_fold, shared_dimension
+from ..ops.nodes import (
+    is_channel_reduction,
+    is_contraction,
+    is_elementwise,
+    is_fold,
+    is_pixelwise_contraction,
+    reads_window,
+)
+from ..ops.reduce import CHANNELS, MOST_FOLD_PARTS, shared_dimension
 from .body import Accumulate, Body, Hold, Phase
 
 LEAST_TURNS = 4  # of the shared loop, for each thread

@@ -2,8 +2,8 @@
 
 from ..model.graph import Graph, Node
 from ..model.layout import shape_of
-from ..ops.nodes import has_role, has_weights, is_channel_reduction, is_elementwise, is_pixelwise_contraction
-from ..ops.reduce import is_fold, reduces_pixels
+from ..ops.nodes import has_role, has_weights, is_channel_reduction, is_elementwise, is_fold, is_pixelwise_contraction
+from ..ops.reduce import reduces_pixels
 
 MOST_SLICES = 1024  # of a vector in shared memory
 

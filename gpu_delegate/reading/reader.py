@@ -25,7 +25,7 @@ from ..model.quantization import is_quantized
 from ..ops.left_to_cpu import LEFT_TO_CPU
 from ..ops.record import FileForm
 from ..ops.registry import OPS, SUPPORTED_OPS
-from ..passes.evaluation import FOLDS, fold_value
+from ..passes.evaluation import can_fold, fold_value
 from ..passes.quantized_node import takes_type
 from ..passes.steps import FORMS
 from .file_options import OPTIONS_CLASSES, Options, read_custom_options, read_options
@@ -198,7 +198,7 @@ class GraphReader:
             wanted = f"from {fewest_out} to {most_out}" if most_out > fewest_out else f"{most_out}"
             raise ModelError(f"operator {index} ({op}): {len(outputs)} outputs instead of {wanted}")
         operator = self.operator(op, index, table, inputs, outputs)
-        folds = all(i == ABSENT or self.values.get(i, self.tensors[i]).is_constant for i in inputs) and op in FOLDS
+        folds = all(i == ABSENT or self.values.get(i, self.tensors[i]).is_constant for i in inputs) and can_fold(op)
         positions = range(len(inputs)) if rule.data is None else rule.data
         data = tuple(inputs[i] if i < len(inputs) else ABSENT for i in positions)
         for tensor in (*operator.inputs, *operator.outputs):

@@ -12,7 +12,7 @@ from .ir import Function, Register
 from .steps_code import add_steps, hard_swish_steps, requantize, requantize_once, round_to_steps
 from .vector_math import FloatMath, Number, OwnNumbers, math_of
 
-Part = Number | tuple[float, ...]  # a vector, a number in all its lanes, or four numbers of the op's attributes
+Printed = Number | tuple[float, ...]  # a vector, a number in all its lanes, or four numbers of the op's attributes
 FLOAT_CONDITIONS: Mapping[str, str] = MappingProxyType(
     {"less": "olt", "greater": "ogt", "at least": "oge", "at most": "ole", "equal": "oeq", "not equal": "une"}
 )
@@ -34,12 +34,12 @@ def elementwise_vectors(
 class _Reader:
     """Prints what is computed of some parts, each value once."""
 
-    def __init__(self, math: FloatMath, arguments: Sequence[Part]) -> None:
+    def __init__(self, math: FloatMath, arguments: Sequence[Printed]) -> None:
         self.math = math
         self._arguments = arguments
         self._known: dict[Operand, Register] = {}
 
-    def part(self, value: Operand) -> Part:
+    def part(self, value: Operand) -> Printed:
         """A value that was printed, or a number."""
         if isinstance(value, Argument):
             return self._arguments[value.number]

@@ -26,7 +26,7 @@ from texelflow.gpu_delegate.model.graph import (
     Transpose,
 )
 from texelflow.gpu_delegate.ops.cast import Cast
-from texelflow.gpu_delegate.passes.evaluation import FOLDS, fold_value
+from texelflow.gpu_delegate.passes.evaluation import can_fold, fold_value
 from texelflow.gpu_delegate.passes.integer_ranges import whole_ranges
 
 PAIRS = ("ADD", "SUB", "MUL", "DIV", "FLOOR_DIV", "FLOOR_MOD", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE")
@@ -92,7 +92,7 @@ def test_values_lie_within_their_range(op: str, data: st.DataObject) -> None:
 
 
 def test_every_rule_that_constants_have_is_tried() -> None:
-    assert {*PAIRS, *COMPARED, *SINGLES, *ATTRIBUTES} <= {*FOLDS}
+    assert all(map(can_fold, (*PAIRS, *COMPARED, *SINGLES, *ATTRIBUTES)))
 
 
 def test_what_follows_is_as_narrow_as_it_can_be() -> None:

@@ -33,7 +33,7 @@ class _Reader:
 
     def value(self, value: Operand) -> Values:
         if isinstance(value, int | float):
-            return np.asarray(value, self._dtype)
+            return np.asarray(value, self._dtype if float(value).is_integer() else np.float32)
         if isinstance(value, Splat):
             return self.value(value.value)
         if isinstance(value, Argument):
@@ -43,8 +43,8 @@ class _Reader:
         return self._known[value]
 
     def _computed(self, value: Value) -> Values:
-        if isinstance(value, Operation) and value.operation in _WORDS:
-            return np.asarray(_WORDS[value.operation](*map(self.value, value.operands)))
+        if isinstance(value, Operation) and value.operation in WORDS:
+            return np.asarray(WORDS[value.operation](*map(self.value, value.operands)))
         if isinstance(value, Compared):
             return _COMPARISONS[value.comparison](*map(self.value, (value.left, value.right))).astype(self._dtype)
         if isinstance(value, ChooseLanes):
@@ -121,7 +121,7 @@ _PLACES: Mapping[str, Callable[..., Values]] = MappingProxyType(
         "both": np.logical_and,
     }
 )
-_WORDS: Mapping[str, Callable[..., Values]] = MappingProxyType(
+WORDS: Mapping[str, Callable[..., Values]] = MappingProxyType(
     {
         "add": np.add,
         "subtract": np.subtract,

@@ -64,7 +64,7 @@ class _Reader:
     def _chosen(self, node: Node, at: Coordinates, whole: bool) -> Operand:
         """The value from the first source whose condition holds."""
         movement, position = movement_of(node), self._looked_up(node, at)
-        fill = movement.fill(node)
+        fill = movement.fill(node) if movement.fill else 0.0
         found: Operand = Splat(fill) if whole else fill
         for source in reversed(movement.sources(self.graph, node, position)):
             b, y, x, c = (index.with_names(self._position) for index in source.at)

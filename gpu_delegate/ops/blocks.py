@@ -1,16 +1,13 @@
 """Blocks of pixels as channels or batches, and back: how files say such ops, and where their values come from."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from ..code.indices import Index
-from ..code.whole_numbers import ONLY_ZERO, WholeRange, joined_range
 from ..model.graph import Attributes, BatchToSpace, Graph, Node, Padding, Size2, SpaceToBatch
 from ..model.operators import MAX_STRIDE, EncodedOperator, Operator, attributes_of, integers
 from .facts import keeps_count
 from .movement import MOVE, of_any_type, shape_in, shape_out, within
-from .record import Coordinates, Example, FileForm, Movement, OpRecord, OptionsStruct, Origin, always
+from .record import Coordinates, Example, FileForm, Movement, OpRecord, OptionsStruct, Origin, always, zero
 
 
 def read_space_to_depth(operator: Operator) -> Attributes:
@@ -116,10 +113,6 @@ def _to_space(graph: Graph, node: Node, at: Coordinates) -> tuple[Origin, ...]:
     return (Origin(0, (batch, row.over(block_h), column.over(block_w), c)),)
 
 
-def _moved_with_zeros(graph: Graph, node: Node, inputs: Sequence[WholeRange]) -> WholeRange:
-    return joined_range((inputs[0], ONLY_ZERO))
-
-
 RECORDS = (
     # DEPTH_TO_SPACE that reads where its values come from, where a kernel cannot hold all that comes from one pixel
     OpRecord(
@@ -150,8 +143,7 @@ RECORDS = (
         of_any_type(FileForm(read_space_to_batch, write_blocks, count=(3, 3))),
         Example(shapes=((1, 8, 8, 5),), out=(4, 5, 4, 5), attributes=SpaceToBatch((2, 2), Padding(1, 1, 0, 0))),
         emission=MOVE,
-        movement=Movement(_to_batch, always),
-        ranges=(_moved_with_zeros,),
+        movement=Movement(_to_batch, always, fill=zero),
     ),
     OpRecord(
         "BATCH_TO_SPACE_ND",

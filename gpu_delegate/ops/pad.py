@@ -7,7 +7,6 @@ import numpy as np
 import tflite
 
 from ..code.evaluate import Values
-from ..code.whole_numbers import WholeRange, joined_range, range_of_values
 from ..model.graph import Attributes, Graph, MirrorPad, Node, Pad, Shape, Tensor
 from ..model.operators import MAX_STRIDE, EncodedOperator, Operator, attributes_of
 from .facts import expect_count
@@ -114,10 +113,6 @@ def _expect_padded(shape: Shape, amounts: tuple[tuple[int, int], ...], output: T
     expect_count(math.prod(before + n + after for n, (before, after) in zip(shape, amounts, strict=True)), output)
 
 
-def _moved_and_filled(graph: Graph, node: Node, inputs: Sequence[WholeRange]) -> WholeRange:
-    return joined_range((inputs[0], range_of_values(np.array(attributes_of(node, Pad).value))))
-
-
 def _grows(node: Node, inputs: list[Shape], output: Shape) -> bool:
     pad = node.attributes
     assert isinstance(pad, Pad | MirrorPad)
@@ -137,7 +132,6 @@ RECORDS = (
         movement=_ZEROS,
         evaluate=_pad_values,
         agrees=_grows,
-        ranges=(_moved_and_filled,),
     ),
     OpRecord(
         "PADV2",
@@ -148,7 +142,6 @@ RECORDS = (
         movement=_ZEROS,
         evaluate=_pad_values,
         agrees=_grows,
-        ranges=(_moved_and_filled,),
     ),
     OpRecord(
         "MIRROR_PAD",

@@ -143,7 +143,7 @@ class Movement:
     sources: Callable[[Graph, Node, Coordinates], tuple[Origin, ...]]
     together: Callable[[Graph, Node], bool]  # whether slices of four channels stay together, lane by lane
     in_order: bool = False  # whether all values stay in their order, BHWC
-    fill: Callable[[Node], float] = zero
+    fill: Callable[[Node], float] | None = None  # None where a condition always holds
     lookup: Callable[[Node], int | None] = none  # the dimension whose coordinate the second input's values replace
 
 

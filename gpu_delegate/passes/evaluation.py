@@ -5,6 +5,7 @@ or a function of its own for tensors of any rank. Shapes are those of the file, 
 is raised before more memory is taken than the output's shape says, and for values that TensorFlow Lite refuses.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
@@ -38,8 +39,7 @@ def can_fold(op: str) -> bool:
     record = OPS.get(op)
     if record is None:
         return False
-    says = record.evaluate or record.arithmetic or record.movement
-    return says is not None or (record.reducer is not None and not record.reducer.averages)
+    return any(each is not None for each in (record.evaluate, record.arithmetic, record.reducer, record.movement))
 
 
 def fold_value(node: Node, inputs: Sequence[Tensor], output: Tensor) -> Values:
@@ -82,8 +82,11 @@ def _activated(attributes: Attributes, value: Values) -> Values:
 
 
 def _folded(node: Node, value: Values) -> Values:
-    reduced, function = attributes_of(node, Reduce), _REDUCERS[fold_of(node).operation]
-    return np.asarray(function.reduce(value, axis=reduced.axes, keepdims=reduced.keep_dims), value.dtype)
+    reduced, fold = attributes_of(node, Reduce), fold_of(node)
+    found = _REDUCERS[fold.operation].reduce(value, axis=reduced.axes, keepdims=reduced.keep_dims)
+    if fold.averages:
+        found = found / math.prod(value.shape[axis] for axis in reduced.axes)
+    return np.asarray(found, value.dtype)
 
 
 def _moved(node: Node, values: Sequence[Values], output: Tensor) -> Values:
@@ -102,7 +105,7 @@ def _moved(node: Node, values: Sequence[Values], output: Tensor) -> Values:
     axes = np.ogrid[tuple(slice(size) for size in shape)]
     names = dict(zip("byxc", axes, strict=True))
     b, y, x, c = (Index.variable(Name(name, "int"), 0, size - 1) for name, size in zip("byxc", shape, strict=True))
-    found = np.full(shape, movement.fill(moving), values[0].dtype)
+    found = np.full(shape, movement.fill(moving) if movement.fill else 0, values[0].dtype)
     for origin in reversed(movement.sources(graph, moving, (b, y, x, c))):
         data = graph.tensors[moving.inputs[origin.operand]].data
         assert data is not None, "all are constant"

@@ -102,13 +102,15 @@ def _folded(graph: Graph, node: Node, reducer: Reducer, found: WholeRange) -> Wh
 
 
 def _moved(graph: Graph, node: Node, inputs: Sequence[WholeRange]) -> WholeRange:
-    """What lies in the inputs of the output's type, but for one that says where."""
-    dtype, where = graph.tensors[node.outputs[0]].dtype, record_of(node).where
-    moved = (
+    """What lies in the inputs of the output's type, but for one that says where, and what is put between them."""
+    dtype, record = graph.tensors[node.outputs[0]].dtype, record_of(node)
+    moved = [
         found
         for at, (i, found) in enumerate(zip(node.inputs, inputs, strict=True))
-        if i != ABSENT and at != where and graph.tensors[i].dtype == dtype
-    )
+        if i != ABSENT and at != record.where and graph.tensors[i].dtype == dtype
+    ]
+    if record.movement is not None and record.movement.fill is not None:
+        moved.append(range_of_values(np.array(record.movement.fill(node))))
     return joined_range(moved)
 
 

@@ -71,8 +71,9 @@ def find_partial_sums(
 
 
 def _sums_of(body: Body, tile: Tile, source: int, node: Node, number: int) -> PartialSum:
-    scale = math.prod(tile.groups(body.domain)) / body.domain.pixels if node.op == "MEAN" else 1.0
-    return PartialSum(number, source, fold_of(node), scale)
+    fold = fold_of(node)
+    scale = math.prod(tile.groups(body.domain)) / body.domain.pixels if fold.averages else 1.0
+    return PartialSum(number, source, fold, scale)
 
 
 def _summed(body: Body, tile: Tile, wanted: Container[int]) -> Iterator[int]:

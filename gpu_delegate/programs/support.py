@@ -26,13 +26,6 @@ from ..targets.llvm.native_program import compile_native
 
 TYPES = ("float32", "int8", "int32", "bool")
 _SCALE = Quantization((0.0625,), (0,))  # of bytes
-_OWN_SCALES = MappingProxyType(  # that TensorFlow Lite wants of outputs
-    {
-        **dict.fromkeys(("SOFTMAX", "LOGISTIC"), Quantization((1 / 256,), (-128,))),
-        **dict.fromkeys(("TANH", "L2_NORMALIZATION"), Quantization((1 / 128,), (0,))),
-        "LOG_SOFTMAX": Quantization((16 / 256,), (127,)),
-    }
-)
 
 
 def unsupported_reason(op: str) -> str | None:
@@ -79,14 +72,15 @@ def _typed_example(record: OpRecord, dtype: str) -> Graph:
     (node, *_), dtypes = graph.nodes, {tensor.dtype for tensor in graph.tensors.values()}
     swapped = "float32" if "float32" in dtypes and record.name != "CAST" else record.example.dtype
     tensors = {number: _typed(tensor, swapped, dtype) for number, tensor in graph.tensors.items()}
-    if (dtype == "int8" and record.weighted) or (record.name == "FULLY_CONNECTED" and dtype == "int8"):
+    if dtype == "int8" and record.byte_rules.weights is not None:
         bias = node.inputs[2]
         tensors[bias] = replace(
             tensors[bias], dtype="int32", data=np.zeros(tensors[bias].shape, np.int32),
             quantization=Quantization((_SCALE.scales[0] ** 2,), (0,)),
         )  # fmt: skip
-    if dtype == "int8" and record.name in _OWN_SCALES:
-        tensors[node.outputs[0]] = replace(tensors[node.outputs[0]], quantization=_OWN_SCALES[record.name])
+    if dtype == "int8" and (own := record.byte_rules.output):  # the scale that TensorFlow Lite wants
+        quantization = Quantization((own[0],), (own[1],))
+        tensors[node.outputs[0]] = replace(tensors[node.outputs[0]], quantization=quantization)
     typed = replace(graph, tensors=MappingProxyType(tensors))
     return _behind_casts(typed) if dtype == "int32" else typed
 

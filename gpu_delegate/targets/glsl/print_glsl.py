@@ -128,6 +128,9 @@ _LIBRARIES: Mapping[str, Mapping[str, str]] = MappingProxyType(  # files of shad
 _NAMES = MappingProxyType({**FUNCTIONS, **_CALLS, **{k: v for names in _LIBRARIES.values() for k, v in names.items()}})
 
 
+WORDS = frozenset({*_NAMES, *_PATTERNS, *SIGNS})  # of operations
+
+
 def glsl(value: Operand) -> str:
     """The expression of a value."""
     return _WORDS[type(value)](value)
@@ -235,12 +238,21 @@ def _number(value: float) -> str:
 
 def _operation(value: Operation) -> str:
     if value.operation in _NAMES:
-        return f"{_NAMES[value.operation]}({', '.join(map(glsl, value.operands))})"
+        return f"{_NAMES[value.operation]}({', '.join(_given(value))})"
     if value.operation in _PATTERNS:
         return _PATTERNS[value.operation][0].format(*map(_atom, value.operands))
     sign, binding = SIGNS[value.operation]
     left, right = value.operands
     return f"{_within(left, binding)} {sign} {_within(right, binding + (sign not in JOINS))}"
+
+
+def _given(value: Operation) -> Iterator[str]:
+    """What a function is given: vectors, and floats where GLSL's own function takes them all behind a vector."""
+    first, *others = map(type_of, value.operands)
+    takes_floats = value.operation in FUNCTIONS and "vec4" not in others
+    for number, (operand, kind) in enumerate(zip(value.operands, (first, *others), strict=True)):
+        is_vector = value.type != "vec4" or kind == "vec4" or (takes_floats and number > 0)
+        yield glsl(operand) if is_vector else f"vec4({glsl(operand)})"
 
 
 def _sum(value: Sum) -> str:

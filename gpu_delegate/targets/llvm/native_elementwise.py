@@ -53,8 +53,8 @@ class _Reader:
 
     def _printed(self, value: Operand) -> Register:
         m = self.math
-        if isinstance(value, Operation) and value.operation in _WORDS:
-            return _WORDS[value.operation](m, *map(self.part, value.operands))
+        if isinstance(value, Operation) and value.operation in WORDS:
+            return WORDS[value.operation](m, *map(self.part, value.operands))
         if isinstance(value, Compared):
             return m.truth(m.compare(FLOAT_CONDITIONS[value.comparison], *self._numbers(value.left, value.right)))
         if isinstance(value, ChooseLanes):
@@ -84,7 +84,7 @@ def _called(name: str) -> Callable[[FloatMath, Number], Register]:
     return lambda m, x: m.call(name, x)
 
 
-_WORDS: Mapping[str, Callable[..., Register]] = MappingProxyType(
+WORDS: Mapping[str, Callable[..., Register]] = MappingProxyType(
     {
         "add": FloatMath.add,
         "subtract": FloatMath.sub,

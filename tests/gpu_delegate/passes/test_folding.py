@@ -147,6 +147,7 @@ CASES: dict[str, Draw] = {
     "GATHER": gathered,
     "BROADCAST_TO": lambda g: g.node("BROADCAST_TO", [g.random(1, 5)], (2, 3, 5)),
     "SUM": move("SUM", Reduce((1, 3)), 2, 4),
+    "MEAN": move("MEAN", Reduce((1, 3), True), 2, 1, 4, 1),
     "REDUCE_PROD": move("REDUCE_PROD", Reduce((1, 3), True), 2, 1, 4, 1),
     "REDUCE_MAX": move("REDUCE_MAX", Reduce((0,)), 3, 4, 5, dtype="int32"),
     "REDUCE_MIN": move("REDUCE_MIN", Reduce((2, 3), True), 2, 3, 1, 1),

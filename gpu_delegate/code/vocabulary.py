@@ -18,7 +18,7 @@ Arithmetic = Literal[
     "add", "subtract", "multiply", "divide", "remainder", "minimum", "maximum", "clamp", "floor", "fraction"
 ]
 Conversion = Literal["int", "float"]  # of an int, a float or a truth value; to int: towards zero
-Function = Literal[  # of vec4s, lane by lane; each target knows each of them (a test compares their tables)
+FunctionWord = Literal[  # of vec4s, lane by lane; each target knows each of them (a test compares their tables)
     "negate", "absolute", "sign", "ceiling", "truncate", "round even", "square root", "inverse square root",
     "multiply add",  # of a and b, and c: a * b + c, rounded once or twice, as is quicker
     "exponential", "exponential less one", "logarithm", "power", "sine", "cosine",
@@ -92,7 +92,7 @@ class Name(Value):
 class Operation(Value):
     """Arithmetic on numbers and vectors, lane by lane; a comparison; a conversion; a function."""
 
-    operation: Arithmetic | Comparison | Conversion | Function
+    operation: Arithmetic | Comparison | Conversion | FunctionWord
     operands: tuple[Operand, ...]
 
     @property

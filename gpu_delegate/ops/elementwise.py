@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..code.evaluate import Values
-from ..code.vocabulary import ZEROS, Arithmetic, ChooseLanes, Function, Operation, Value, combined, larger, smaller
+from ..code.vocabulary import ZEROS, Arithmetic, ChooseLanes, FunctionWord, Operation, Value, combined, larger, smaller
 from ..model.graph import Activated, Alpha, Attributes, Graph, Node, Shape, Tensor
 from ..model.layout import aligned_channels, shape_of
 from ..model.operators import ACTIVATION_CODES, MAX_OPERANDS, EncodedOperator, Operator, attributes_of
@@ -192,7 +192,7 @@ def elementwise(
     )  # fmt: skip
 
 
-def calls(function: Function | Arithmetic) -> Computation:
+def calls(function: FunctionWord | Arithmetic) -> Computation:
     """The arithmetic of an op that is one word of the vocabulary."""
     return lambda _, *operands: Operation(function, operands)
 

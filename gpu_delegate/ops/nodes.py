@@ -1,6 +1,7 @@
 """A node goes in; what its op's record says of it comes out: questions by role instead of lists of names."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy.typing as npt
 from ..code.vocabulary import Argument, Elementwise, Operand, Value
 from ..model.graph import Attributes, Graph, Node
 from ..model.layout import shape_of
-from .record import Emission, OpRecord, Reducer, Role
+from .record import ConstantTexels, Emission, OpRecord, Reducer, Role
 from .registry import OPS
 
 
@@ -67,26 +68,43 @@ def is_elementwise(node: Node) -> bool:
     return has_role(node, "elementwise")
 
 
+@dataclass(frozen=True, eq=False)
+class Computed:
+    """What an elementwise op computes with some attributes. Quick to find in a cache, since equal ones are the same."""
+
+    arithmetic: Value  # of arguments: the operands, then texels with numbers of the attributes
+    numbers: ConstantTexels
+
+
 @lru_cache(maxsize=4096)  # asked for each slice of each plan
-def _of_arguments(arithmetic: Callable[..., Value], attributes: Attributes, count: int) -> Value:
-    return arithmetic(attributes, *map(Argument, range(count)))
+def _computed(
+    arithmetic: Callable[..., Value], constants: Callable[[Node], ConstantTexels], attributes: Attributes, inputs: int
+) -> Computed:
+    numbers = constants(Node("", (), (), attributes))
+    return Computed(arithmetic(attributes, *map(Argument, range(inputs + len(numbers)))), numbers)
+
+
+def computed_of(node: Node) -> Computed:
+    """What an elementwise node computes."""
+    record = record_of(node)
+    assert record.arithmetic is not None, f"{node.op} is no elementwise op"
+    return _computed(record.arithmetic, record.constants, node.attributes, len(node.inputs))
 
 
 def arithmetic_of(node: Node) -> Value:
     """What an elementwise node computes, of arguments: its operands, then the texels of its constants."""
-    record = record_of(node)
-    assert record.arithmetic is not None, f"{node.op} is no elementwise op"
-    return _of_arguments(record.arithmetic, node.attributes, len(node.inputs) + len(record.constants(node)))
+    return computed_of(node).arithmetic
 
 
 def elementwise_value(node: Node, operands: Sequence[Operand], constants: Sequence[Value] = ()) -> Elementwise:
     """What an elementwise node makes of vec4 operands, with the texels of its constants."""
-    return Elementwise(arithmetic_of(node), tuple(operands), tuple(constants), record_of(node).constants(node))
+    computed = computed_of(node)
+    return Elementwise(computed.arithmetic, tuple(operands), tuple(constants), computed.numbers)
 
 
 def constants_of(node: Node) -> npt.NDArray[np.float32]:
     """Numbers of an elementwise node's attributes as texels (N, 4): kernels with others have the same source."""
-    return np.array(record_of(node).constants(node), np.float32).reshape(-1, 4)
+    return np.array(computed_of(node).numbers, np.float32).reshape(-1, 4)
 
 
 def needs_mask(node: Node) -> bool:

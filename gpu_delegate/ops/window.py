@@ -255,7 +255,7 @@ def _axes(
     return rows, [_column(writer, node, window, Index.of(kx)) for kx in range(width)]
 
 
-def pools(node: Node, inputs: list[Shape], output: Shape) -> bool:
+def agrees_as_pool(node: Node, inputs: list[Shape], output: Shape) -> bool:
     (x,), pool = inputs, attributes_of(node, Pool2D)
     return x[3] == output[3] and slides_over(node, x, pool.kernel, output)
 
@@ -304,7 +304,7 @@ RECORDS = (
             taps=pool_taps,
             text_taps=written_pool_taps,
             quantized=ONE_SCALE,
-            agrees=pools,
+            agrees=agrees_as_pool,
             ranges=ranges,
         )
         for name, ranges in (("AVERAGE_POOL_2D", ()), ("MAX_POOL_2D", (first_range,)))

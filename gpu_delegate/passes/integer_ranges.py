@@ -27,7 +27,7 @@ from ..code.whole_numbers import (
     repeated_sum,
 )
 from ..model.graph import ABSENT, Activated, DepthwiseConv2D, Graph, Node, Opaque, Steps, Tensor
-from ..ops.nodes import arithmetic_of, record_of
+from ..ops.nodes import arithmetic_of, computed_of, record_of
 from ..ops.record import Reducer
 from ..ops.registry import OPS
 
@@ -83,7 +83,8 @@ def _said(graph: Graph, node: Node, inputs: Sequence[WholeRange]) -> WholeRange:
     record = record_of(node)
     if record.arithmetic is not None:
         of_integers = graph.tensors[node.outputs[0]].dtype in ("int32", "int64")
-        return range_of(arithmetic_of(node), inputs, record.constants(node), of_integers)
+        computed = computed_of(node)
+        return range_of(computed.arithmetic, inputs, computed.numbers, of_integers)
     if record.reducer is not None:
         return _folded(graph, node, record.reducer, inputs[0])
     if record.role == "movement":

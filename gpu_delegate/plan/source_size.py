@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 
-from ..code.vocabulary import Argument, Operation, Splat, Value, values_in
+from ..code.vocabulary import Argument, Operation, Splat, values_in
 from ..device.tile import Tile
 from ..model.graph import Conv2D, DepthwiseConv2D, Node, Pool2D
 from ..model.layout import ceil_div, shape_of
 from ..ops.nodes import (
-    arithmetic_of,
+    Computed,
+    computed_of,
     computed_weights,
     has_role,
     has_weights,
@@ -174,25 +175,25 @@ def _streamed(body: Body, tile: Tile, node: Node, is_known: bool) -> SourceSize:
 
 def elementwise_operations(node: Node) -> int:
     """Operations of an elementwise op on one vec4."""
-    return _operations(arithmetic_of(node))
+    return _operations(computed_of(node))
 
 
 @lru_cache(maxsize=4096)  # of few ops, asked for in every plan
-def _operations(arithmetic: Value) -> int:
-    words = {v for v in values_in(arithmetic) if not isinstance(v, Argument | Splat)}
+def _operations(computed: Computed) -> int:
+    words = {v for v in values_in(computed.arithmetic) if not isinstance(v, Argument | Splat)}
     functions = [_COSTS[v.operation] for v in words if isinstance(v, Operation) and v.operation in _COSTS]
     return max(1, sum(functions) + (len(words) - len(functions)) // _WORDS)
 
 
 def called_libraries(nodes: Sequence[Node]) -> int:
     """How many of these elementwise nodes call."""
-    words = {word for node in nodes if is_elementwise(node) for word in _called(arithmetic_of(node))}
+    words = {word for node in nodes if is_elementwise(node) for word in _called(computed_of(node))}
     return sum(not words.isdisjoint(names) for names in _LIBRARIES) if words else 0
 
 
 @lru_cache(maxsize=4096)
-def _called(arithmetic: Value) -> frozenset[str]:
-    called = (v.operation for v in values_in(arithmetic) if isinstance(v, Operation))
+def _called(computed: Computed) -> frozenset[str]:
+    called = (v.operation for v in values_in(computed.arithmetic) if isinstance(v, Operation))
     return frozenset(called) & _COSTS.keys()
 
 

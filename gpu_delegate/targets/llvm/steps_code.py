@@ -10,17 +10,21 @@ from .vector_math import FloatMath
 
 HALF_UNIT = 1 << (MULTIPLIER_BITS - 1)
 SHORT = (-32768.0, 32767.0)
-Numbers = tuple[float, float, float, float]  # of an op's attributes, as gpu_delegate/ops/requantize.py has them
+AttributeNumbers = tuple[
+    float, float, float, float
+]  # of an op's attributes, as gpu_delegate/ops/requantize.py has them
 
 
-def requantize(m: FloatMath, x: Register, high: Register, low: Register, power: Register, limits: Numbers) -> Register:
+def requantize(
+    m: FloatMath, x: Register, high: Register, low: Register, power: Register, limits: AttributeNumbers
+) -> Register:
     multiplier, right, left = _multiplier(m, high, low, power)
     product = m.float_of(_high_product(m, m.whole(m.mul(x, left)), multiplier, m.long_of(HALF_UNIT)))
     return _limited(m, m.round_away(m.mul(product, right)), *limits[:2])
 
 
 def requantize_once(
-    m: FloatMath, x: Register, high: Register, low: Register, power: Register, limits: Numbers
+    m: FloatMath, x: Register, high: Register, low: Register, power: Register, limits: AttributeNumbers
 ) -> Register:
     multiplier, right, left = _multiplier(m, high, low, power)
     size = m.whole(m.mul(m.call("fabs", x), left))
@@ -41,11 +45,13 @@ def _high_product(m: FloatMath, x: Register, y: Register, more: Register) -> Reg
     return m.f.convert("trunc", m.f.binary("ashr", product, m.long_of(MULTIPLIER_BITS)), m.integers)
 
 
-def round_to_steps(m: FloatMath, x: Register, multiplier: Register, limits: Numbers) -> Register:
+def round_to_steps(m: FloatMath, x: Register, multiplier: Register, limits: AttributeNumbers) -> Register:
     return _limited(m, m.round_away(m.mul(x, multiplier)), *limits[:2])
 
 
-def add_steps(m: FloatMath, a: Register, b: Register, other: Numbers, total: Numbers, last: Numbers) -> Register:
+def add_steps(
+    m: FloatMath, a: Register, b: Register, other: AttributeNumbers, total: AttributeNumbers, last: AttributeNumbers
+) -> Register:
     """The first input's multiplier is one half; the sum's is in two parts, and so is the second's, if not one half."""
     whole, fraction, _, shift = map(int, other)
     factor = (whole << FRACTION_BITS) + fraction
@@ -71,7 +77,7 @@ def _times(m: FloatMath, x: Register, multiplier: int, shift: int) -> Register:
     return m.f.binary("ashr", m.f.binary("add", half, one_less), bits)
 
 
-def hard_swish_steps(m: FloatMath, x: Register, gates: Numbers, last: Numbers) -> Register:
+def hard_swish_steps(m: FloatMath, x: Register, gates: AttributeNumbers, last: AttributeNumbers) -> Register:
     """HARD_SWISH in 16 bits."""
     before, factor, behind = map(m.own, gates[1:])
     value = _round_up(m, m.mul(x, m.own(gates[0])))

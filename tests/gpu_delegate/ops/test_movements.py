@@ -75,7 +75,7 @@ def moved(case: Case, looked_up: Floats | None, whole: bool) -> Floats:
         assert looked_up is not None
         grid["found"] = looked_up.astype(np.int64)[evaluate(at[axis], grid)]
         at[axis] = Index.variable(Name("found", "int"), 0, case.inputs[0].shape[axis] - 1)
-    found = np.full((*sizes, 4) if whole else sizes, movement.fill(case.node), np.float32)
+    found = np.full((*sizes, 4) if whole else sizes, movement.fill(case.node) if movement.fill else 0, np.float32)
     open_places = np.ones(sizes, np.bool_)
     for source in movement.sources(case.graph, case.node, (at[0], at[1], at[2], at[3])):
         places = [evaluate(index, grid) for index in source.at]

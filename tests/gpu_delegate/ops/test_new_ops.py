@@ -20,7 +20,7 @@ from texelflow.gpu_delegate.code import evaluate
 from texelflow.gpu_delegate.code.vocabulary import (
     ChooseLanes,
     Compared,
-    Function,
+    FunctionWord,
     LaneComparison,
     Operand,
     Operation,
@@ -121,7 +121,7 @@ EXACT_ONE: dict[str, Callable[..., Any]] = {
     "negate": np.negative, "absolute": np.abs, "sign": np.sign, "floor": np.floor, "ceiling": np.ceil,
     "truncate": np.trunc, "round even": np.rint,
 }  # fmt: skip
-SMOOTH: dict[Function, Callable[..., Any]] = {
+SMOOTH: dict[FunctionWord, Callable[..., Any]] = {
     "hyperbolic tangent": np.tanh, "sine": np.sin, "cosine": np.cos, "exponential": np.exp,
     "logistic": lambda v: 1 / (1 + np.exp(-v)), "exponential less one": np.expm1,
     "hard swish": lambda v: v * np.clip(v + 3, 0, 6) / 6,
@@ -166,9 +166,10 @@ def joined(parts: st.SearchStrategy[Term]) -> st.SearchStrategy[Term]:
 
 
 def limited(term: Term) -> Term:
-    """Where exponentials are small."""
+    """A vector where exponentials are small."""
     return Term(
-        lambda x, y: smaller(larger(term.said(x, y), -4.0), 4.0), lambda x, y: np.clip(term.meant(x, y), -4.0, 4.0)
+        lambda x, y: smaller(larger((x - x) + term.said(x, y), -4.0), 4.0),
+        lambda x, y: np.clip(term.meant(x, y), -4.0, 4.0),
     )
 
 
@@ -312,7 +313,7 @@ STEPS = {"requantize", "requantize narrow", "requantize once", "round to steps",
 
 def test_each_target_knows_each_word() -> None:
     """And constants are computed of all of them but those of bytes, of which passes alone make nodes."""
-    words = {*get_args(Function), "add", "subtract", "multiply", "divide", "minimum", "maximum", "clamp", "floor"}
+    words = {*get_args(FunctionWord), "add", "subtract", "multiply", "divide", "minimum", "maximum", "clamp", "floor"}
     assert words <= {*print_glsl.WORDS}
     assert words <= {*native_elementwise.WORDS}
     assert words - STEPS == {*evaluate.WORDS} - {"fraction"}

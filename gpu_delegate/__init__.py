@@ -1,1 +1,1 @@
-"""texelflow's engine: a .tflite model goes in, a program of OpenGL compute dispatches comes out."""
+"""texelflow's engine: compiles a .tflite model to OpenGL compute dispatches, or to machine code for the CPU."""

@@ -1,4 +1,4 @@
-"""The environment goes in; the folder where the program keeps what it need not fetch or find out again comes out."""
+"""The user's cache folder, in which the program keeps what it has fetched or found out."""
 
 import os
 from pathlib import Path

@@ -1,6 +1,6 @@
-"""The environment variable DEBUG goes in; the level of detail, lines on stderr and files come out.
+"""The environment variable DEBUG: its level of detail, lines on stderr, and the folder of debug files.
 
-The table below tells users all that they need, and CONTRIBUTING.md repeats it. Values other than a digit from 0 to 5
+The table below tells users all that they need, and CONTRIBUTING.md has it, too. Values other than a digit from 0 to 5
 are ignored, since other programs use a DEBUG of their own.
 """
 

@@ -1,4 +1,4 @@
-"""A kind, a key and bytes go in; the same bytes come out in later runs of any process, as long as there is room.
+"""The cache on disk: bytes by kind and key, shared by all processes and bounded in size.
 
 All that the program finds out and keeps is here; models and photographs that were fetched are not, because they are
 what a person asked for, and need a network to come again. An entry is a file with a header that says what it is and a

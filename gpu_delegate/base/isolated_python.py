@@ -1,4 +1,4 @@
-"""A program in Python goes in; the command comes out that runs it in a process without imports from the current folder.
+"""Starts a Python program in a process that imports nothing from the current folder.
 
 By default `python -c` imports from the current folder first: a recording's folder with a pip.py in it would run.
 """

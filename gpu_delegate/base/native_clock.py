@@ -1,4 +1,4 @@
-"""This system goes in; the C function by which perf_counter_ns reads the clock comes out, for native code to call."""
+"""The C function behind perf_counter_ns, so that native code reads the same clock as Python."""
 
 import ctypes
 import sys

@@ -1,4 +1,4 @@
-"""Numbers and names go in, what a line says of them comes out: how many, which ones, how large, what was meant."""
+"""Words for messages: plurals, ranges of numbers, sizes in bytes, and names that were probably meant."""
 
 import difflib
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Several cases go in, one model of all of them comes out, with its inputs, and with what its outputs are judged by."""
+"""Joins several op cases into one model, so that they run at once, and judges each of its outputs."""
 
 from collections.abc import Iterator, Sequence
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""The record of an elementwise op goes in, its cases come out: maps, tables, vectors, and operands that repeat."""
+"""Cases of elementwise ops: maps, tables, vectors, and operands that broadcast."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

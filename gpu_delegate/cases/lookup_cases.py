@@ -1,4 +1,4 @@
-"""The name of an op that finds places or looks values up goes in, its cases come out, with indices in range."""
+"""Cases of ops that find places or look values up, with indices in range."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The name of an op that moves data goes in, its cases come out: each dimension, whole slices of channels and not."""
+"""Cases of ops that move data: along each dimension, with whole slices of channels and without."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A small use of an op and a seed go in; its graph and the values of its inputs come out."""
+"""OpCase: one small use of an op, with random constants and inputs by seed."""
 
 import math
 from collections.abc import Sequence

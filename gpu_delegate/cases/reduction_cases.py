@@ -1,4 +1,4 @@
-"""The name of a reduction goes in, its cases come out: over every set of dimensions, kept and dropped."""
+"""Cases of reductions and normalizations: over every set of dimensions, kept and dropped."""
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import product

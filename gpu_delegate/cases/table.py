@@ -1,4 +1,4 @@
-"""The name of an op goes in, all its cases come out: the table that tests and `inspect --ops` share."""
+"""The table of all op cases, which tests and `inspect --ops` share."""
 
 from dataclasses import replace
 

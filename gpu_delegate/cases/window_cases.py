@@ -1,4 +1,4 @@
-"""The name of an op that reads windows or sums over channels goes in, its cases come out."""
+"""Cases of convolutions, pools, resizing and matrix products."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

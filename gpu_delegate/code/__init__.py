@@ -1,1 +1,1 @@
-"""The vocabulary in which kernels are said, whatever language they are printed in."""
+"""The vocabulary in which kernels are written, whatever language they are printed in."""

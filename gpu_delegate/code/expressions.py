@@ -1,4 +1,4 @@
-"""Operands of kernels: a channel slice or the position of a weight goes in, its value (code.py) comes out."""
+"""Channel slices and weights as operands of a kernel's expressions."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Statements of a kernel go in, the same with products of weights in half precision come out; sums stay float32.
+"""Rewrites a kernel's statements so that products with weights are computed in half precision; sums stay float32.
 
 The products of one texel, or of a depthwise window, are added to each other as halves, at most MOST_PRODUCTS of them,
 and the result to the float32 sum: rounding errors do not grow with the number of channels.

@@ -1,4 +1,4 @@
-"""Integer expressions of kernels: coordinates go in, sums, products, quotients and remainders come out, simplified.
+"""Integer expressions for coordinates: they know their range, and are simplified when they are made.
 
 An index is a sum of variables times whole numbers, and knows the range of its values. So what is constant becomes a
 number, a coordinate that is multiplied and divided again is itself again, and what cannot happen (a remainder of

@@ -1,4 +1,4 @@
-"""What an op may say to the kernel that is being written: the interface of whatever turns emissions into statements.
+"""The interface by which an op writes its arithmetic into a kernel.
 
 Emissions (gpu_delegate/ops) say their own arithmetic alone. Which thread computes which pixels and slices, where values
 come from, what is read twice and where declarations stand is decided behind this interface, whose one implementation is

@@ -1,4 +1,4 @@
-"""Statements of a kernel go in, the same with loads and positions right before their first uses come out.
+"""Orders a kernel's statements: loads and positions go right before their first use.
 
 Emission functions load a whole window before they multiply the first tap. Compilers of GPUs keep that order: 25 texels
 of a 5x5 window are 100 registers, and few threads fit. On a CPU, where llvmpipe calls a function for each load, the

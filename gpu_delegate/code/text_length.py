@@ -1,4 +1,4 @@
-"""How many characters an integer expression has as text in a language with C's operators, whichever that is.
+"""Estimates how many characters an integer expression has in a language with C's operators.
 
 Plans ask before anything is printed: what is long gets a name of its own, and what reads many values is declined.
 """

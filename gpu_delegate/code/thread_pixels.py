@@ -1,4 +1,4 @@
-"""Which pixels a thread computes: a tile, its domain and the number of one of them go in, where it lies comes out.
+"""Which pixels a thread computes, and where they lie in a map, for each kind of tile.
 
 They lie in a column, one below the other; of a flat tile as far apart in memory as there are threads; and of a tile
 `across` in one row, as far apart as there are threads along it. What would lie past the end is the last pixel again.

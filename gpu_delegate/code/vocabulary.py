@@ -1,8 +1,8 @@
-"""The vocabulary of kernels: what a kernel computes goes in as plain data, of which a printer makes a language's text.
+"""The vocabulary of kernels: values, places in memory and statements, as plain data without any language's text.
 
-There are values, places in memory, and statements. Emission functions (gpu_delegate/ops) build values with Python's
-operators, an Emitter (emit.py) collects statements, and print_glsl.py is the one file that knows how GLSL says them.
-Nodes are equal when they say the same, so that what is needed twice is found again by the node itself.
+Emission functions (gpu_delegate/ops) build values with Python's operators, an Emitter (kernels/emit.py) collects
+statements, and a printer in gpu_delegate/targets turns them into its language. Nodes are equal when they mean the same,
+so that a value which is needed twice is found again by the node itself.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""A window goes in; the rows and columns of its taps, and where these lie in the map that a kernel reads, come out.
+"""The taps of a sliding window, and the rows and columns of the input map that they read.
 
 Each tap of a short window is written out; a long one is a loop (ops/sliding.py).
 """

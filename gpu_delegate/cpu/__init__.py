@@ -1,1 +1,1 @@
-"""TensorFlow Lite on the CPU, the reference: a Graph and its inputs go in, outputs come out."""
+"""TensorFlow Lite on the CPU, as the reference and the fallback, and the process that it runs in."""

@@ -1,4 +1,4 @@
-"""A message and arrays go into a pipe at one end and come out at the other: a line of JSON, then the arrays' bytes.
+"""Sends messages with arrays through a pipe: a line of JSON, then the arrays' bytes.
 
 Nothing that is read is executed, and sizes are bounded before memory is taken.
 """

@@ -1,7 +1,7 @@
-"""The bytes of a .tflite file and inputs go in, what TensorFlow Lite makes of them in another process comes out.
+"""Runs TensorFlow Lite in another process, for models that might crash it.
 
-For models that are not verified here to the last: what crashes, hangs or takes too much memory is the child, and
-becomes a ModelError.
+For models that are not fully verified here: only the child can crash, hang or take too much memory, which becomes a
+ModelError.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""A program of this engine, the reference and an input go in; the error of every tensor that both have comes out.
+"""Compares a program's tensors with TensorFlow Lite's, one by one.
 
 The tensors are in the order of the model's operators, so that the first one that diverges names the operator at fault,
 or the group of operators that one kernel computes.

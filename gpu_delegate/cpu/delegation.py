@@ -1,4 +1,4 @@
-"""A delegate in an interpreter goes in; what of the model it has taken over comes out, as data and as one line."""
+"""What a delegate has taken over of the model in an interpreter."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""A graph goes in; how much memory and time TensorFlow Lite may take for it comes out, and too much is refused.
+"""Estimates the memory and time that TensorFlow Lite takes for a graph, and refuses too much.
 
 Both are upper bounds as measured on TensorFlow Lite 2.14, of its own operators and XNNPACK's, in one thread. XNNPACK
 keeps a table of pointers for each convolution and pool, and its weights packed for several outputs at once; TensorFlow

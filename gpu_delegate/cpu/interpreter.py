@@ -1,4 +1,4 @@
-"""The bytes of a .tflite file and inputs go in, what TensorFlow Lite's interpreter makes of them comes out."""
+"""Runs TensorFlow Lite's interpreter in this process."""
 
 import contextlib
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Messages on standard input go in, what an interpreter in this process says to them comes out on standard output.
+"""The child process of child_interpreter.py: runs an interpreter and answers messages on standard input.
 
 This is the child's side of child_interpreter.py: the one process that may crash, hang or run out of memory. With a
 delegate it is started by delegate/interpreter_delegate.py, which imports the compiler and OpenGL.

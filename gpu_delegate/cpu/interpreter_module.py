@@ -1,4 +1,4 @@
-"""The module that TensorFlow Lite's interpreter comes from comes out, of whichever package is installed."""
+"""Finds the installed package that TensorFlow Lite's interpreter comes from."""
 
 import contextlib
 import importlib

@@ -1,4 +1,4 @@
-"""A graph and its inputs go in, its outputs come out: TensorFlow Lite on the CPU, fallback and reference.
+"""Runs a graph in TensorFlow Lite on the CPU, as the reference and the fallback.
 
 TensorFlow Lite does not validate files, so it never gets an untrusted one in this process: it gets a file that is
 written from the graph as read. A graph with opaque nodes or quantized tensors goes to a process of its own, and so does

@@ -1,4 +1,4 @@
-"""A Graph as it was read goes in, one that means the same and that TensorFlow Lite computes faster comes out.
+"""Rewrites a graph by those passes that make TensorFlow Lite on the CPU faster.
 
 It is what those of the engine's passes make of it whose results a .tflite file can say; the others are left out. Its
 results differ from the file's own by float32's rounding, so what judges others runs the graph as it was read.

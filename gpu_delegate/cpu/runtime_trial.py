@@ -1,4 +1,4 @@
-"""A runtime's module and a program that tries it: what a process of its own says of it, kept in the cache on disk.
+"""Tries a TensorFlow Lite runtime in another process, and keeps the result in the cache on disk.
 
 A wrong layout of a struct ends there in a crash, a hang or a difference. What has passed is kept by the runtime's
 library and by our structs.

@@ -1,4 +1,4 @@
-"""A model and a WeightsCache go in; an interpreter comes out that has its packed weights in common with others like it.
+"""Makes interpreters that share XNNPACK's packed weights.
 
 Where the runtime cannot share them, it is one that packs its own, and a line says why.
 """

@@ -1,4 +1,4 @@
-"""A runtime's module goes in; delegates of its XNNPACK come out, of which several have one copy of packed weights.
+"""XNNPACK delegates of a runtime, several of which share one copy of packed weights.
 
 This is TensorFlow Lite's own weights cache, which some runtimes' libraries export to C alone. Its options are a struct
 that differs between versions: a child process tries ours once for each library (xnnpack_probe.py).

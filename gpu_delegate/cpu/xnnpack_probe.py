@@ -1,4 +1,4 @@
-"""A runtime's module goes in; what its XNNPACK does otherwise than xnnpack.py says comes out, by a small model.
+"""The child process of xnnpack.py: checks that a runtime's XNNPACK behaves as expected.
 
 This is the child's side of xnnpack.py: a wrong struct may crash it.
 """

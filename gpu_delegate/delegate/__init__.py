@@ -1,1 +1,1 @@
-"""TensorFlow Lite's interpreter goes in, its supported operators run in OpenGL: a delegate, through ctypes."""
+"""TensorFlow Lite's delegate for OpenGL, through ctypes: the interpreter's supported operators run on the GPU."""

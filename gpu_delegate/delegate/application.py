@@ -1,4 +1,4 @@
-"""TensorFlow Lite's calls of a delegate go in; the graphs of one interpreter get theirs, with one engine for all."""
+"""A delegate in one interpreter: handles TensorFlow Lite's calls for all graphs of it, with one engine."""
 
 import contextlib
 import ctypes

@@ -1,4 +1,4 @@
-"""A planned model and a tensor of it go in; whether it can be bound to an object of OpenGL comes out."""
+"""Checks whether a tensor of a planned model can be bound to an OpenGL object."""
 
 import operator
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
-"""A handler goes in, the struct and the functions that TensorFlow Lite calls come out: the C side of a delegate.
+"""The C side of a delegate: the struct and the functions that TensorFlow Lite calls.
 
-Nothing that a handler raises reaches TensorFlow Lite: it becomes the status of an error, with its text reported.
+No exception of a handler reaches TensorFlow Lite: it becomes an error status, and its text is reported.
 """
 
 import ctypes

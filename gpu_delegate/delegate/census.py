@@ -1,4 +1,4 @@
-"""An interpreter that is running goes in; who runs the operators that are left to TensorFlow Lite comes out.
+"""Counts who runs the operators that are left to TensorFlow Lite: XNNPACK, or its own kernels.
 
 TensorFlow Lite calls every delegate's operators DELEGATE, XNNPACK's too, and tells none of them about the others.
 """

@@ -1,7 +1,7 @@
-"""A context of TensorFlow Lite goes in; the model that it holds comes out, as the bytes of a .tflite file.
+"""Reads the model of a running interpreter from its memory, as a .tflite file.
 
-Nothing but the interpreter's own memory is asked: constants, quantization, options and connections are what it computes
-with, wherever it had them from. The file has them all, and what the reader refuses in a file it refuses here.
+Only the interpreter's own memory is read: constants, quantization, options and connections are those that it computes
+with, wherever they came from. The file has them all, and the reader refuses in it what it refuses in any file.
 """
 
 import ctypes

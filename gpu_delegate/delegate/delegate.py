@@ -1,4 +1,4 @@
-"""Options go in; a delegate comes out, with which TensorFlow Lite's interpreter has its operators run in OpenGL."""
+"""GpuDelegate: what a caller hands to TensorFlow Lite's interpreter."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""A partition goes in; what TensorFlow Lite runs in its place, as one operator of its graph, comes out."""
+"""One partition in an interpreter, which TensorFlow Lite runs as one operator of its graph."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Options of a delegate, named as in TensorFlow Lite, go in; what follows from them comes out, or one clear line.
+"""The delegate's options, named as in TensorFlow Lite, and what follows from them.
 
 docs/delegate.md has a table of what each one does here, and of the original's default.
 """

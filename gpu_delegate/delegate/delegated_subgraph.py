@@ -1,4 +1,4 @@
-"""One graph of an interpreter, and TensorFlow Lite's calls for it, go in; its operators are replaced, prepared, run."""
+"""One graph of an interpreter: replaces its operators, prepares them and runs them."""
 
 from collections.abc import Callable
 

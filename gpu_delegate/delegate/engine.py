@@ -1,4 +1,4 @@
-"""A worker and options go in; what compiles partitions on the worker's thread, and loads them there, comes out."""
+"""Compiles partitions and loads them in OpenGL, on the thread of the context."""
 
 import contextlib
 from collections.abc import Callable

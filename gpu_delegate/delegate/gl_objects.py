@@ -1,4 +1,4 @@
-"""A texture or a buffer of the caller's goes in; it comes out as what a tensor is bound to, if that fits.
+"""Checks the caller's textures and buffers, and binds them to tensors.
 
 Whatever does not fit is a UsageError: another size, a format that shaders do not read or write, an object of another
 context, or one that has been released.

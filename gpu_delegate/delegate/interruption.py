@@ -1,4 +1,4 @@
-"""Work in Python goes in, a C function comes out whose status is right whatever Ctrl-C or another signal does to it.
+"""C callbacks whose status stays right when Ctrl-C or another signal interrupts them.
 
 Python handles a signal between two of its instructions, also one that came while C++ was running: at the first
 instruction of the next callback, ahead of every `try` in it. The handler raises KeyboardInterrupt there, ctypes prints

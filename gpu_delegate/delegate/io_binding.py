@@ -1,4 +1,4 @@
-"""Tensors in RAM, BHWC, go into a Program's inputs on the GPU; what it computes comes out there.
+"""I/O binding: copies tensors between RAM, or the caller's OpenGL objects, and a Program's inputs and outputs.
 
 float32 and integers of 8 bits go up as they are and are repacked to PHWC4 by a shader; an output is repacked back and
 read. Where shaders run on the CPU, NumPy packs pictures. Other types are few and small: they take Program.write and

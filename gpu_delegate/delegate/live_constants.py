@@ -1,4 +1,4 @@
-"""A model as it was read and the interpreter that runs it go in; the model with the interpreter's constants comes out.
+"""Takes the constants of a model from the interpreter's memory, where a program may have changed them.
 
 A program may change constants in an interpreter's memory, which TensorFlow Lite reads when tensors are allocated.
 """

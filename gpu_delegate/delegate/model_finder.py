@@ -1,6 +1,6 @@
-"""A context of TensorFlow Lite, and the model that the user may have given, go in; the model that it runs comes out.
+"""Finds the model that an interpreter runs, and compares it with the one that the user gave.
 
-It is taken from the interpreter's memory in any case. One that is given is compared with it.
+It is taken from the interpreter's memory in any case; a given model is only compared with it.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""A context of TensorFlow Lite goes in; its operators, by their numbers, come out as TensorFlow Lite has them."""
+"""Reads the operators of a TensorFlow Lite context."""
 
 import ctypes
 

@@ -1,4 +1,4 @@
-"""TensorFlow Lite's tensors, by their numbers in a context, go in; their shapes and memory come out, or are changed."""
+"""Reads and resizes the tensors of a TensorFlow Lite context."""
 
 import ctypes
 import math

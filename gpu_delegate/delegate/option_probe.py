@@ -1,7 +1,7 @@
-"""A runtime's module goes in; which options and scales it keeps otherwise than builtin_structs.py says comes out.
+"""Checks that a runtime lays out ops' options and scales in memory as builtin_structs.py says.
 
-A part of runtime_probe.py, in the same child process: models whose operators have a value of its own in every option
-are read by the runtime, and their options by a delegate that takes nothing.
+A part of runtime_probe.py, in the same child process: the runtime reads models whose operators have a different value
+in every option, and a delegate that takes over nothing reads these options from memory.
 """
 
 import ctypes

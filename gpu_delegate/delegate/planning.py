@@ -1,4 +1,4 @@
-"""A model's file, options and a device go in; the partitions that a delegate makes of it come out, without OpenGL."""
+"""Plans what a delegate takes over of a model, without OpenGL."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""A tensor in PHWC4 goes in, an array of floats or bytes, BHWC, comes out, and the other way: one dispatch each."""
+"""Shaders that convert tensors between PHWC4 and BHWC arrays of floats or bytes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

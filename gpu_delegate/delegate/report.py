@@ -1,4 +1,4 @@
-"""Compiled partitions go in; the lines of text that say which operations run where, and why, come out.
+"""The lines of text that say which operations run where, and why.
 
 The first line has the words of TensorFlow Lite's own GPU delegate (GetOpsToReplace in its model_builder.cc): at first
 it claimed nothing behind the first operation that it could not take, and said so; since it claims what comes behind as

@@ -1,4 +1,4 @@
-"""The name of a runtime's module goes in; the call returns if its structs are laid out as ours, and else it raises.
+"""Checks once per runtime, in a child process, that its C structs are laid out as ours.
 
 A child process tries them once (runtime_probe.py): a wrong layout ends there in a crash, a hang or a difference. What
 has passed is kept in the cache on disk, by the runtime's library and by our structs.

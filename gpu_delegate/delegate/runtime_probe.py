@@ -1,4 +1,4 @@
-"""A runtime's module goes in; what it does otherwise than structs.py says comes out, by a delegate that only looks.
+"""The child process of runtime_check.py: checks a runtime's structs, by a delegate that only looks.
 
 This is the child's side of runtime_check.py: the one process that may crash or hang. The delegate takes two of three
 operators of a small model, and every field that is read or written here or elsewhere gets a value that is known.

@@ -1,4 +1,4 @@
-"""Compiled partitions and a device's rates go in; the operators that are better left to the CPU, and why, come out.
+"""Decides which partitions do not pay and are left to the CPU.
 
 A partition costs two copies over its border, a hand-over and its dispatches. It pays if the work that it takes over is
 worth that: its multiply-accumulates, the bytes that its operators would read and write one by one, and what handing

@@ -1,4 +1,4 @@
-"""A directory, a model's token and all that programs depend on go in; a store of compiled programs comes out: one file.
+"""Keeps compiled programs in one file, as TensorFlow Lite's delegates serialize.
 
 As TensorFlow Lite's delegates serialize: DIR/TOKEN_FINGERPRINT.bin, written to a temporary file, synced and renamed,
 read under a lock. A file that is damaged or of another kind counts as absent, and is replaced.

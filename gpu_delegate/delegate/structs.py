@@ -1,4 +1,4 @@
-"""TensorFlow Lite's C structs as ctypes: addresses that it passes go in, typed views of its memory come out.
+"""TensorFlow Lite's C structs as ctypes.
 
 Fields and their order are those of tensorflow/lite/core/c/common.h, from TensorFlow Lite 2.12 to LiteRT 2; a struct may
 end before the last field of the header where nothing behind it is used. Names of fields are the header's.

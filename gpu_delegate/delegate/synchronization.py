@@ -1,4 +1,4 @@
-"""A context and a wait type go in; the call returns once the GPU has done what was asked of it before.
+"""Waits for the GPU, in the four ways of TensorFlow Lite's Metal delegate.
 
 The four wait types are those of TensorFlow Lite's Metal delegate:
 

@@ -1,4 +1,4 @@
-"""An input or output of a Program goes in; other memory is copied into it or out of it, in one layout or the other.
+"""One input or output of a Program: copies it from and to other memory, in either layout.
 
 Integers of 8 bits lie as steps in a program's memory (quantization.py), and as bytes in all other.
 Whoever reads a tensor of a program by a shader, or writes it, issues the barriers between this and the program's run:

@@ -1,4 +1,4 @@
-"""A texture goes in, a tensor of its size in a buffer comes out, and the other way: one dispatch each."""
+"""Shaders that copy a texture into a tensor, and a tensor into a texture."""
 
 from ..model.layout import PHWC4, PLAIN, MapShape, Storage, ceil_div
 from ..targets.gl import opengl

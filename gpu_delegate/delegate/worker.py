@@ -1,4 +1,4 @@
-"""Functions that use OpenGL go in, what they return or raise comes out: a thread with a context, or the caller's own.
+"""Runs functions on the thread of an OpenGL context: one of its own, or the caller's.
 
 Whoever calls from a wrong thread, from a process that was forked, or with a context that is not there any more gets an
 exception, and OpenGL is left alone.

@@ -1,4 +1,4 @@
-"""What was measured on a device, by signature: a tile for a kernel, settings of fusion for a graph.
+"""What was measured on a device: the fastest tile of a kernel and the fastest fusion settings of a graph.
 
 Compilation takes a kernel's tile from here instead of the family's rules (tiling.py), wherever its signature is known.
 """

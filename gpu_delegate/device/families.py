@@ -1,4 +1,4 @@
-"""Families of GPUs that are tuned alike: a driver's names for itself go in, a family and why it is that one come out.
+"""Tells a GPU's family from its driver's names, and holds the tuning of each family.
 
 Drivers of one vendor name their GPUs in many ways, and layers (ANGLE, Zink, D3D12, virgl, Parallels) put that name in
 their own: so what tells a family is looked for anywhere in the renderer's name, then in the vendor's. A software

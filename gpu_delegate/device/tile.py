@@ -1,4 +1,4 @@
-"""A Tile says how one kernel is laid out over threads; a map's shape goes in, the area and the work-groups come out."""
+"""A Tile: how the pixels and channel slices of one kernel are distributed over threads and work-groups."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Areas: a map's size and a tuning go in; how threads lie over its pixels comes out: rows of a thread, work-groups."""
+"""Chooses the shape of work-groups for a map's size: sides of a group, and pixels of a thread."""
 
 from dataclasses import dataclass
 from functools import lru_cache

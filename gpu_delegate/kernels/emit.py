@@ -1,4 +1,4 @@
-"""The code of one pixel kernel: a Body and a Tile go in, statements (code.py) and the weights they read come out.
+"""Writes the code of one pixel kernel: the statements of a planned Body under a Tile, and the weights that they read.
 
 Ops emit only their own arithmetic (gpu_delegate/ops); positions, padding, loads, stores, loops and registers are
 handled here. Identifiers are ordinals (in0, out0, a1_0_2), never names from the model, so that equal kernels have equal

@@ -28,7 +28,21 @@ from .part_writer import PartWriter
 
 
 def moved(writer: PartWriter, node: Node, place: Place, at: Slice) -> Value:
-    """The vec4 of slice `at` of a node's output at a pixel."""
+    """The vec4 of slice `at` of a node's output at a pixel.
+
+    An example: the node is a CONCATENATION of in0 with 3 channels and in1 with 8, maps of 6x6 pixels. In slice 1, lane
+    k is channel 4 + k, which is channel 1 + k of in1. These lie in two texels, each of which is loaded once. In GLSL:
+
+        vec4 v5 = READ(in1, (y0 * 6 + x0));
+        vec4 v6 = READ(in1, (y0 * 6 + x0 + 36));
+        vec4(v5.y, v5.z, v5.w, v6.x)
+
+    Where slices stay together, as in PAD of rows and columns by 1, a slice is one texel, and a condition says where it
+    counts. In row 2 of the output, which is row 1 of the input:
+
+        vec4 v2 = READ(in0, (z0 * 36 + clamp((x0 - 1), 0, 5) + 6));
+        ((x0 - 1) >= 0 && (x0 - 1) <= 5 ? v2 : vec4(0.0))
+    """
     channels = writer.graph.tensors[node.outputs[0]].shape[3]
     return _Reader(writer).slice(node, place, _channel(at, channels), channels)
 

@@ -1,4 +1,4 @@
-"""A graph goes in; a digest of all that it says comes out: by it compiled models are known from run to run."""
+"""A digest of all that a graph says, by which a compiled model is recognized in a later run."""
 
 import hashlib
 

@@ -1,4 +1,4 @@
-"""A graph goes in; what tells it from others comes out: two that are equal compute the same."""
+"""Recognizes equal models within a process: two graphs of the same identity compute the same."""
 
 import hashlib
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""How RESIZE_BILINEAR samples, as TensorFlow Lite defines it: sizes and flags go in, scales and matrices come out."""
+"""Sample positions and weights of RESIZE_BILINEAR, as TensorFlow Lite defines them."""
 
 import math
 

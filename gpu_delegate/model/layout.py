@@ -1,4 +1,4 @@
-"""Shapes as kernels use them: a tensor's shape goes in, its BHWC form and its PHWC4 sizes come out.
+"""How tensors lie in memory: four dimensions (BHWC), in slices of four channels (PHWC4), as floats, halves or bytes.
 
 PHWC4 keeps channels in slices of four: texel ((slice * B + b) * H + y) * W + x holds channels 4 * slice to
 4 * slice + 3 of batch b, so that a slice is one map of B * H rows. Lanes past the last channel hold zeros. An output of
@@ -6,9 +6,9 @@ the model with one channel that no kernel reads is stored as a plain tensor inst
 the bytes to write, and to read after the network.
 
 Values are float32, or, on request, halves (fp16) for tensors inside the network: half the bytes to write and to read.
-Whole numbers of which there are at most 256 are stored as bytes there, which loses nothing (storages.py): a quarter of
-them. Kernels compute with float32 in all cases (shaders/halves.glsl, shaders/stored_bytes.glsl), unless products are
-asked for in halves, too (half_products.py).
+Tensors there that hold at most 256 different whole numbers are stored as bytes, a quarter of float32, without loss
+(storages.py). Kernels compute with float32 in all cases (shaders/halves.glsl, shaders/stored_bytes.glsl), unless
+products are asked for in halves, too (half_products.py).
 """
 
 from collections.abc import Mapping

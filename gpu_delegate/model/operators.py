@@ -1,4 +1,4 @@
-"""An operator of a .tflite file goes in, checked ways to its shapes, options and constants come out.
+"""One operator of a .tflite file: checked access to its shapes, options and constants.
 
 Contradictions raise ModelError; what is valid but not supported raises UnsupportedError. Neither is the whole file's:
 either leaves the operator to TensorFlow Lite, which has rules of its own and refuses what does not fit these.

@@ -1,4 +1,4 @@
-"""Weights packed as kernels read them: OHWI and vectors go in, one array of texels per kernel comes out."""
+"""Packs weights, biases and maps into the order in which kernels read them, and unpacks maps again."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A graph and the operators that stay on the CPU go in; the groups of the others, a program each, come out.
+"""Splits a graph into the parts that run on the GPU, where some operators stay on the CPU.
 
 Groups are those that TensorFlow Lite makes when it hands operators over to a delegate
 (PartitionGraphIntoIndependentNodeSubsets in its graph_info.cc): operators are taken in an order in which they can run,

@@ -1,4 +1,4 @@
-"""Real values of a tensor go in, the integers that its file has for them come out, and vice versa.
+"""Converts between real values and the integers of quantized tensors, and says what those integers mean.
 
 Kernels compute with steps: the whole numbers q - zero point, as float32, for the integers q of a tensor of 8 bits that
 has a scale. What they are for a tensor of the file is said here.

@@ -1,4 +1,4 @@
-"""Editing a graph inside a pass: marks (replace, remove, bypass) go in, a new graph and the pass's outcome come out."""
+"""Edits a graph within one pass: collects changes, applies them all at the end, and counts what applied."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""A file for each family of ops: a file's operator goes in, attributes come out; a node goes in, its GLSL comes out."""
+"""A record for each op, in the file of its family: how files encode it, and what it computes."""

@@ -1,4 +1,4 @@
-"""Blocks of pixels as channels or batches, and back: how files say such ops, and where their values come from."""
+"""SPACE_TO_DEPTH, SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND: file form, and where their values come from."""
 
 import numpy as np
 

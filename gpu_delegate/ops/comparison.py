@@ -1,4 +1,4 @@
-"""Comparisons, logic and choices: one row each. A truth value is 1.0 or 0.0 in kernels."""
+"""Comparisons, logic and selection: a record for each. A truth value is 1.0 or 0.0 in kernels."""
 
 from collections.abc import Sequence
 from dataclasses import replace

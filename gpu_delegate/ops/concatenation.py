@@ -1,4 +1,4 @@
-"""CONCATENATION and PACK: how files say them, and where their values come from; passes turn PACK into CONCATENATION."""
+"""CONCATENATION and PACK: file form, and where their values come from; passes turn PACK into CONCATENATION."""
 
 from collections.abc import Sequence
 

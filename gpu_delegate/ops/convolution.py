@@ -1,5 +1,4 @@
-"""CONV_2D and the transposed convolutions: how files say them; their code, which accumulates over streamed input slices
-or gathers over held ones."""
+"""CONV_2D and the transposed convolutions: file form and kernel code."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""ARG_MAX and ARG_MIN: how files say them; their code, which holds the best value so far and its position together.
+"""ARG_MAX and ARG_MIN: file form and kernel code, which keeps the best value so far and its position.
 
 Of equal values the first one counts. NaN is less, or greater, than everything else. Over channels it is a loop over
 slices, with what it reads computed on the way; over rows, columns or a batch a loop over pixels in memory.

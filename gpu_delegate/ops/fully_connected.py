@@ -1,4 +1,4 @@
-"""FULLY_CONNECTED: how files say it; a pass turns it into a 1x1 convolution."""
+"""FULLY_CONNECTED: file form; a pass turns it into a 1x1 convolution."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The name of an op goes in; why it is left to TensorFlow Lite whatever its form comes out."""
+"""The ops that stay with TensorFlow Lite in any form, each with the reason."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -1,5 +1,4 @@
-"""GATHER, GATHER_ND, EMBEDDING_LOOKUP, ONE_HOT, SCATTER_ND and ops on parts that are not the same for all: how files
-say them.
+"""Ops that look values up by index, such as GATHER, ONE_HOT and SCATTER_ND: file form, and the kernel of GATHER.
 
 Indices are constants or computed. A pass says all of them by GATHER along one dimension with a vector of indices, by
 comparisons and products of matrices; only that GATHER has a kernel. TensorFlow Lite refuses to run where an index is

@@ -1,4 +1,4 @@
-"""BATCH_MATMUL, and convolutions whose weights the model computes: how files say the first; the code of all of them.
+"""Products with weights that the model computes: BATCH_MATMUL's file form, and the kernel code of all of them.
 
 Weights lie in memory as any tensor does. A matrix of K rows and N columns has rows as pixels and columns as channels:
 texel o of row k holds what input value k is multiplied by for output slice o. A matrix of N rows and K columns, and the

@@ -1,4 +1,4 @@
-"""Moves of data: a node and a position of its output go in, where the value there comes from comes out.
+"""Kernel code of ops that move data: it reads each value from where the op's record says that it comes from.
 
 Every op's map of coordinates is in its record (record.Movement). Where slices of four channels stay together a texel is
 read as it is, else lane by lane. A map may read through further maps, see gpu_delegate/plan/reads.py.

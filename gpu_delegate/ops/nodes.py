@@ -1,4 +1,4 @@
-"""A node goes in; what its op's record says of it comes out: questions by role instead of lists of names."""
+"""Questions about a node that its op's record answers, such as whether it is elementwise or reads a window."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

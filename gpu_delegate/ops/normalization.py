@@ -1,4 +1,4 @@
-"""Normalizations over channels: how files say them; a pass makes reductions, a matrix and arithmetic of them.
+"""Normalizations such as SOFTMAX: file form; a pass makes reductions, a matrix and arithmetic of them.
 
 SOFTMAX, LOG_SOFTMAX, L2_NORMALIZATION, LOCAL_RESPONSE_NORMALIZATION, and MEAN_STDDEV_NORMALIZATION, which no file has:
 passes make it where a layer is normalized.

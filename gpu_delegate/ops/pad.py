@@ -1,4 +1,4 @@
-"""PAD, PADV2 and MIRROR_PAD: how files say them, and where their values come from."""
+"""PAD, PADV2 and MIRROR_PAD: file form, and where their values come from."""
 
 import math
 from collections.abc import Sequence

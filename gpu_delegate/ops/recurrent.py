@@ -1,5 +1,4 @@
-"""LSTM in its basic form, whose states are inputs and outputs: how files say it; a pass makes layers and arithmetic of
-it."""
+"""LSTM in its basic form, whose states are inputs and outputs: file form; a pass makes layers and arithmetic of it."""
 
 import math
 

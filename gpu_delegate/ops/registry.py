@@ -1,4 +1,4 @@
-"""The files of gpu_delegate/ops/ go in, all records by the ops' names come out."""
+"""Collects the records of all ops, by the ops' names."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -1,4 +1,4 @@
-"""What passes alone make of 8-bit ops: whole numbers in some scale go in, steps of the output's scale come out.
+"""Rounding ops of quantized models, which only passes make, such as REQUANTIZE and ADD_STEPS.
 
 TensorFlow Lite's reference kernels multiply by an integer of 31 bits, round halves up, divide by a power of two, round
 halves away from zero, and limit the result to the output's type or to its fused activation

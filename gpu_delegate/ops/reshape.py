@@ -1,4 +1,4 @@
-"""RESHAPE, EXPAND_DIMS and SQUEEZE: how files say them, and where their values come from."""
+"""RESHAPE, EXPAND_DIMS and SQUEEZE: file form, and where their values come from."""
 
 import math
 

@@ -1,5 +1,4 @@
-"""RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR: how files say them; source positions as TensorFlow Lite computes them,
-and their code."""
+"""RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR: file form, source positions as in TensorFlow Lite, and kernel code."""
 
 from collections.abc import Sequence
 

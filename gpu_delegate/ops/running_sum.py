@@ -1,4 +1,4 @@
-"""CUMSUM, the sum of all values up to each place along a dimension: how files say it; a pass says it by others."""
+"""CUMSUM, the running sum along a dimension: file form; a pass replaces it by other ops."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

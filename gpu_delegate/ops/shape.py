@@ -1,4 +1,4 @@
-"""SHAPE, RANK, ZEROS_LIKE, RANGE, FILL: how files say them; sizes are known, and passes put values in their places."""
+"""SHAPE, RANK, ZEROS_LIKE, RANGE and FILL: file form; sizes are known, so passes replace these ops by their values."""
 
 import math
 from collections.abc import Sequence

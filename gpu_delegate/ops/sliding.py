@@ -1,4 +1,4 @@
-"""Windows that slide over rows and columns: an operator's options go in, checked sizes come out, and vice versa."""
+"""Stride, dilation, padding and output size of windows that slide over rows and columns."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""SPLIT, SPLIT_V and UNPACK: how files say them; passes turn them into slices, one for each output."""
+"""SPLIT, SPLIT_V and UNPACK: file form; passes turn them into slices, one for each output."""
 
 from ..model.graph import Attributes, Axis, Graph, Node, Split
 from ..model.operators import MAX_OPERANDS, EncodedOperator, Operator, attributes_of, integers

@@ -1,4 +1,4 @@
-"""SLICE, STRIDED_SLICE and REVERSE_V2: how files say them, and where their values come from."""
+"""SLICE, STRIDED_SLICE and REVERSE_V2: file form, and where their values come from."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""TOPK_V2, the greatest values along the last dimension and where they are: how files say it; code of its two halves.
+"""TOPK_V2, the greatest values along the last dimension and their positions: file form and kernel code.
 
 A pass makes two ops of it, one for each output. Each pixel's values are a sorted list in registers, into which the
 channels are put one by one, all places of the list at once. Of equal values the first one comes first.

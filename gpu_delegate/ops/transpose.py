@@ -1,4 +1,4 @@
-"""TRANSPOSE, TILE and BROADCAST_TO: how files say them, and where their values come from."""
+"""TRANSPOSE, TILE and BROADCAST_TO: file form, and where their values come from."""
 
 import math
 from collections.abc import Sequence

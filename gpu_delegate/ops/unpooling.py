@@ -1,4 +1,4 @@
-"""MediaPipe's custom ops MaxPoolingWithArgmax2D and MaxUnpooling2D, and Resampler: how files say them.
+"""MediaPipe's custom ops MaxPoolingWithArgmax2D, MaxUnpooling2D and Resampler: file form.
 
 Their options are TfLitePoolParams, int32 each: padding (1 SAME, 2 VALID), stride and window as (w, h), activation, and
 the padding in pixels, which is computed anew: four numbers, in older files two, perhaps none. An index is the number

@@ -1,4 +1,4 @@
-"""DEPTHWISE_CONV_2D and pooling, windows over each channel separately: how files say them, and their code."""
+"""DEPTHWISE_CONV_2D and pooling, windows over each channel separately: file form and kernel code."""
 
 import math
 from collections.abc import Iterator, Sequence

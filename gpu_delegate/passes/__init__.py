@@ -1,1 +1,1 @@
-"""Graph passes: a graph goes in, one that computes the same comes out; `pipeline` has their order."""
+"""Graph passes: each returns a graph that computes the same, and easier or faster; `pipeline` has their order."""

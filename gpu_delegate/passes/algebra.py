@@ -1,4 +1,4 @@
-"""Passes that use algebra: a graph goes in, one that computes the same with less work comes out.
+"""Passes that save work by algebra, such as a 1x1 convolution before an upsampling instead of behind it.
 
 A bilinear upsampling is linear and its weights sum to one, so it commutes with every op that works pixel by pixel; a
 mean is linear, too. The properties that the passes need are checked on the interpolation matrix, not assumed.

@@ -1,4 +1,4 @@
-"""A node with 8-bit tensors goes in; which rule of TensorFlow Lite's 8-bit quantization it breaks comes out.
+"""Checks a node against TensorFlow Lite's specification of 8-bit quantization.
 
 What it demands of an op is in the op's record (ByteRules). Kernels of TensorFlow Lite take most files that lie outside,
 and each ignores something else of what these say: such nodes are left to them.

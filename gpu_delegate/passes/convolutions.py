@@ -1,4 +1,4 @@
-"""Passes over convolutions, pools and their activations: a graph goes in, one that the kernels can say comes out."""
+"""Passes that bring convolutions and pools into the forms that kernels have, and separate their activations."""
 
 from dataclasses import replace
 

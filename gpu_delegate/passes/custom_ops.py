@@ -1,4 +1,4 @@
-"""A graph with MediaPipe's custom ops goes in; one comes out that says them by ops that have kernels."""
+"""A pass that replaces MediaPipe's custom ops by ops that have kernels."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace

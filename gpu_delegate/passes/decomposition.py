@@ -1,8 +1,8 @@
-"""Ops that others can say go in; the ops that kernels are written for come out.
+"""Passes that replace ops by more basic ones: splits by slices, normalizations by reductions and arithmetic.
 
-SPLIT, SPLIT_V, UNPACK and SLICE become STRIDED_SLICE, PACK becomes CONCATENATION, EXPAND_DIMS and SQUEEZE RESHAPE, a
-CONCATENATION of many several,
-normalizations reductions and arithmetic, TOPK_V2 an op for each of its outputs.
+SPLIT, SPLIT_V, UNPACK and SLICE become STRIDED_SLICE, PACK becomes CONCATENATION, EXPAND_DIMS and SQUEEZE become
+RESHAPE. A CONCATENATION of many parts becomes several, normalizations become reductions and arithmetic, and TOPK_V2
+becomes an op for each of its outputs.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""ARG_MAX and ARG_MIN that leave little of much go in; ops whose loops all threads of a group share come out."""
+"""A pass that computes long ARG_MAX and ARG_MIN by reductions, whose loops all threads of a group share."""
 
 import math
 from dataclasses import replace

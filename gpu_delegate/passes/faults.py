@@ -1,4 +1,4 @@
-"""A graph goes in; one comes out that also tells what TensorFlow Lite refuses at run time: indices, zeros, bytes.
+"""A pass that adds an output which reports what TensorFlow Lite refuses at run time, such as an index out of range.
 
 TensorFlow Lite's kernels look at values and fail; kernels here compute with the nearest index in range. What may be
 wrong becomes one more output, a vector of truths, which is read with the others. Where ranges prove that nothing can

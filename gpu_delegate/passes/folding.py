@@ -1,4 +1,4 @@
-"""A graph goes in, one without the nodes that compute constants comes out."""
+"""A pass that folds constants: nodes whose values are known before a run are replaced by these values."""
 
 import math
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""A graph with grouped convolutions goes in, one with convolutions that kernels can say comes out."""
+"""A pass that brings grouped convolutions into forms that kernels have."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""A graph goes in; the least and the greatest value of each tensor whose values are whole numbers for sure come out.
+"""Integer range analysis: the least and greatest value of each tensor that surely holds whole numbers.
 
 Kernels compute with float32, which has every integer below 2^24: what has a range here is computed exactly, in any
 order, to the same bytes on every device. A range is what follows from constants, types, sizes and `Tensor.steps`, node

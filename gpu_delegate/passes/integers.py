@@ -1,4 +1,4 @@
-"""A graph goes in; it comes out as it is, or UnsupportedError where floats would not hold its integers."""
+"""A pass that changes nothing, and refuses graphs whose integers float32 would not hold exactly."""
 
 from ..base.errors import UnsupportedError
 from ..model.graph import Graph

@@ -1,4 +1,4 @@
-"""A graph with ops that look values up goes in; one comes out that says them by GATHER with a vector of indices."""
+"""A pass that replaces look-ups (ONE_HOT, GATHER_ND, SCATTER_ND and others) by GATHER along one dimension."""
 
 import math
 from collections.abc import Callable, Mapping

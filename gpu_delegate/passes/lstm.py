@@ -1,4 +1,4 @@
-"""A graph with LSTM goes in, one of a layer, slices and arithmetic comes out."""
+"""A pass that replaces LSTM by a fully connected layer for each gate, and arithmetic."""
 
 from collections.abc import Sequence
 

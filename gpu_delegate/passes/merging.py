@@ -1,4 +1,4 @@
-"""Arithmetic with constants around convolutions goes in, convolutions whose weights and bias include it come out.
+"""Passes that merge arithmetic with constants into the weights and biases of neighboring convolutions.
 
 A chain of ADD, SUB, MUL and DIV with one value per channel is y = scale * x + shift. Behind a convolution it scales the
 weights of each output and the bias; before it, it scales the weights of each input channel, and each bias gains what

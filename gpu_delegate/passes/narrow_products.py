@@ -1,4 +1,4 @@
-"""A graph goes in; the same comes out where each REQUANTIZE says whether numbers are small enough for a shorter way."""
+"""A pass that finds where REQUANTIZE can round with fewer instructions, as its numbers are small."""
 
 from dataclasses import replace
 

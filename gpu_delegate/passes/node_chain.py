@@ -1,4 +1,4 @@
-"""A node goes in, nodes in place of it come out: what passes write that say an op by others."""
+"""A helper for passes that replace one node by several: it makes their tensors and constants."""
 
 from dataclasses import replace
 

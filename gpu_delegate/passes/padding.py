@@ -1,4 +1,4 @@
-"""Ops that only pad or interleave a window's input go in, PAD and convolutions with padding or dilation come out."""
+"""Passes that find padding and dilation which a file encodes by other ops, and make them part of the convolution."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Graph passes: a graph as read goes in, the graph that the kernels are made from comes out, with what each pass did.
+"""The ordered list of all graph passes, and what runs them.
 
 PASSES is the one ordered list. Each pass is a pure function Graph -> (Graph, Outcome); an Outcome says how often the
 pass applied and, where it was declined, why. Programs of one dispatch per op go without those that are `fused_only`.

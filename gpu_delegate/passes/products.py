@@ -1,5 +1,4 @@
-"""A graph whose products are said as files say them goes in; one that the kernels of matrix_product.py can say comes
-out."""
+"""Passes that bring matrix products, and convolutions with computed weights, into the forms that kernels have."""
 
 import math
 from dataclasses import replace

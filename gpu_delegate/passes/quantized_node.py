@@ -1,4 +1,4 @@
-"""A node with 8-bit tensors goes in; what its form in steps is made of comes out: scales, limits, constants, nodes.
+"""A quantized node while a pass rewrites it: its scales, limits and constants, and how results are rounded.
 
 TensorFlow Lite's reference kernels round in one of three ways. Sums of products are multiplied by a number of 31 bits
 and rounded, halves up, then divided by a power of two and rounded, halves away from zero (`requantize`); those of fully

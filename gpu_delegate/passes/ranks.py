@@ -1,4 +1,4 @@
-"""The pass that gives every tensor four dimensions: a graph as in the file goes in, one of BHWC tensors comes out.
+"""The pass that gives every tensor four dimensions: BHWC.
 
 Shapes are aligned as layout.aligned_shape says; attributes that speak of dimensions move along. Where an op on aligned
 inputs does not give the aligned form of its output, it gets an output of its own and a RESHAPE behind it: a mean

@@ -1,4 +1,4 @@
-"""CUMSUM goes in; a triangular matrix, or shifts along its dimension and sums of them, come out.
+"""A pass that replaces CUMSUM by a product with a triangular matrix, or by sums of shifted maps.
 
 Over channels that are floats, and not too many, it is a matrix product. Else there are a few steps for any length:
 after one every place has the sum of the values of so many places before it, and the next one adds up several such sums,

@@ -1,4 +1,4 @@
-"""Passes that remove what is not needed: a graph goes in, one with fewer nodes comes out."""
+"""Passes that remove what is not needed: moves of moves, ops that change nothing, and unused tensors."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""A graph with 8-bit tensors goes in, one of float32 comes out that computes the same integers.
+"""The pass that turns quantized tensors into whole numbers in float32, rounded as TensorFlow Lite rounds them.
 
 A quantized tensor becomes steps, whole numbers q - zero point. Zeros stay zeros (padding, unused lanes), and sums of
 products of steps are exact in float32 below 2^24, in whichever order they are added. REQUANTIZE makes steps of the

@@ -1,4 +1,4 @@
-"""Arithmetic of 8-bit integers goes in; arithmetic of steps, and where the reference kernels round, come out.
+"""Quantized arithmetic and comparisons in steps, rounded where TensorFlow Lite's reference kernels round.
 
 ADD, SUB and SQUARED_DIFFERENCE bring their inputs to the greater of the two scales first, and PRELU and its kin have
 two multipliers, one for each side of zero. Comparisons are of real numbers in parts of 1/256.

@@ -1,5 +1,4 @@
-"""Convolutions and products of matrices of 8-bit integers go in; sums of products of steps, and how they are rounded,
-come out."""
+"""Quantized convolutions and matrix products in steps: exact sums of products, and their rounding."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

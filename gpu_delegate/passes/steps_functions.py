@@ -1,4 +1,4 @@
-"""Functions of 8-bit integers go in; the same of real numbers, rounded once, come out."""
+"""Quantized elementwise functions (EXP, RSQRT and others): computed on real numbers and rounded once."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What moves or converts 8-bit integers goes in; the same of steps comes out, in another scale if the file says so."""
+"""Quantized ops that move or convert data, in steps, and rescaled where a file changes the scale."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Means, sums and normalizations of 8-bit integers go in; the same of steps comes out, rounded as by TensorFlow Lite.
+"""Quantized means, sums and normalizations in steps, rounded as TensorFlow Lite rounds them.
 
 Averages are rounded as integers with their zero point: which way a half goes depends on it.
 """

@@ -1,4 +1,4 @@
-"""The plan of one pixel kernel: a group of nodes goes in, the loops over channel slices that compute it come out.
+"""The plan of one pixel kernel: the loops over channel slices that compute a group of nodes.
 
 A pixel kernel runs one thread for a small column of output pixels. Inside, a value is either *streamed* (slice s is
 computed when something asks for it: a load, an elementwise op, a depthwise window) or *held* (all slices in registers).
@@ -99,7 +99,7 @@ class Phase:
 
 @dataclass(frozen=True)
 class Body:
-    """A kernel's nodes, its loops, and the tensors that it reads and writes."""
+    """A kernel's nodes, its loops, and the tensors that it reads and writes; Loops has an example."""
 
     graph: Graph
     nodes: tuple[Node, ...]
@@ -150,6 +150,16 @@ class Loops:
 
     Every method raises Decline where the nodes cannot be one kernel: too many registers, a value needed twice,
     different sizes, too long a source.
+
+    An example: x has 8 channels, two slices; d = depthwise(x), p = conv1x1(d) and a = p + x have as many,
+    e = conv1x1(a) and h = hard_swish(e) have 16. Loops(...).body({h}) has these phases:
+
+        slices 2             Accumulate(p)   computes d slice by slice, and adds each slice to all of p
+        slices 2, unrolled   Hold(a)         reads p in registers and x in memory
+        slices 4             Store(h)        computes e and h slice by slice from a
+
+    p and a are held; d, e and h are streamed; x is the only input, h the only output. body({a, h}) has the same
+    phases, and the second one stores a, too.
     """
 
     def __init__(

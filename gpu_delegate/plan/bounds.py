@@ -1,4 +1,4 @@
-"""A graph goes in; UnsupportedError comes out where its kernels would take too much memory or too long to generate."""
+"""Limits on the weights and the source text of kernels; what exceeds them is refused before it is generated."""
 
 from ..base.errors import UnsupportedError
 from ..model.graph import Graph, Node

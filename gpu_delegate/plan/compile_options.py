@@ -1,4 +1,4 @@
-"""What is asked of a compilation goes in as one value; everything between a verb and the compiler hands it on."""
+"""The options of a compilation, as one value that is handed on from the caller to the compiler."""
 
 from dataclasses import dataclass, replace
 from typing import Any

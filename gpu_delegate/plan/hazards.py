@@ -1,4 +1,4 @@
-"""Barriers: the byte ranges that dispatches read and write go in, the barrier bits before each dispatch come out.
+"""Memory barriers: which a list of dispatches needs, from the byte ranges that each reads and writes.
 
 OpenGL does not order dispatches: what one writes, a later one sees only after a barrier for the kind of access that the
 later one makes. Software renderers hide a missing barrier, so the search is a pure function, and another one

@@ -1,4 +1,4 @@
-"""A kernel's body and its tile go in; the outputs that may lie where one of its inputs lies come out.
+"""Finds outputs of a kernel that may overwrite one of its inputs in memory.
 
 OpenGL orders what one invocation reads and writes through storage blocks that are not `restrict`; of what others do
 meanwhile nothing is known (OpenGL 4.6, 7.13.1; GLSL 4.60, 4.10). Texture fetches from memory that the same dispatch

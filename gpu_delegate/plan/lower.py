@@ -1,4 +1,4 @@
-"""Lowering: the passes' graph goes in, kernels in an executable order and how tensors are stored come out."""
+"""Lowering: turns a graph, after its passes, into an ordered list of kernels, and says how each tensor is stored."""
 
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence

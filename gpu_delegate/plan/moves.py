@@ -49,7 +49,12 @@ def knows_lanes(graph: Graph, node: Node) -> bool:
 
 
 def length_of_read(graph: Graph, node: Node, through: Mapping[int, Node], is_known: bool = False) -> int:
-    """About how many characters read one slice of a node's output at one pixel; is_known: one that has a number."""
+    """About how many characters read one slice of a node's output at one pixel; is_known: one that has a number.
+
+    An example: REVERSE_V2 along x of a map with 6 rows, 6 columns and 8 channels reads one texel,
+    READ(in0, (z0 * 36 + x0 * -1 + 5)) in row 0. Its coordinates as text and READ_LENGTH are 84 characters. A
+    CONCATENATION of 3 and 8 channels reads a value for each of the four lanes, from either input: 787.
+    """
     batch, height, width, channels = graph.tensors[node.outputs[0]].shape
     slices, names = ceil_div(channels, 4), set[Value]()
     b, y = Index.variable(Y0 / 99, 0, batch - 1), Index.variable(Y0 % 99 if batch > 1 else Y0, 0, height - 1)

@@ -1,4 +1,4 @@
-"""Kernels and how their tensors are stored go in; the order of kernels that takes the fewest bytes comes out."""
+"""Reorders kernels so that their tensors take the least memory at a time."""
 
 from collections.abc import Container, Sequence
 

@@ -1,4 +1,4 @@
-"""Bodies, tiles and vector nodes go in; the maps whose kernels leave sums for the reductions of these come out.
+"""Epilogue reductions: which kernels add up the maps that they write, so that a later reduction reads only sums.
 
 A mean of a map would be read by one work-group, or by each one that needs it: 1.3 MB for one of selfie's. Instead the
 kernel that makes the map leaves a vec4 for each of its work-groups and channel slices, a map of its own of as many

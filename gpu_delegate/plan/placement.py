@@ -1,4 +1,4 @@
-"""Kernels and how tensors are stored go in; when each tensor is alive, where it lies and who accesses it come out."""
+"""Plans a program's memory: when each tensor is alive, where it lies, and which bytes each kernel accesses."""
 
 import contextlib
 from bisect import bisect_left, bisect_right

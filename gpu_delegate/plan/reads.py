@@ -1,4 +1,4 @@
-"""A graph goes in; the tensors that need no memory, because what reads them applies their map itself, come out."""
+"""Finds tensors that need no memory, because the kernels that read them apply the move of data themselves."""
 
 from collections import Counter
 from collections.abc import Mapping

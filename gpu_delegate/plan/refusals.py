@@ -1,4 +1,4 @@
-"""A graph as read and a device go in; for each operator why the GPU cannot take it comes out, before GLSL is made.
+"""Finds the operators of a graph that the GPU cannot take, each with the reason, before kernels are generated.
 
 What the reader has left opaque has its reason. Every other operator is planned as a graph of its own: the compiler's
 checks, its passes and the loops of its kernel. Operators that are alike are planned once. Integers that float32 may not

@@ -1,4 +1,4 @@
-"""A body or vector work, a tile and how tensors are stored go in; what its threads compute and read again comes out.
+"""Counts the work that the threads of a kernel repeat: values that several of them compute or read.
 
 A work-group computes the vectors in front of its kernel by itself, and threads that have but some output slices each
 compute what these are summed up from. Neither is in an op's own multiply-accumulates, but both are executed.

@@ -1,4 +1,4 @@
-"""A planned body and a precision go in; a short hex name comes out, equal for bodies whose kernels take equally long.
+"""A short hash of a planned kernel; kernels with the same signature take equally long.
 
 It covers what the loops do: ops, attributes, shapes, which tensors are constant, read or stored. It leaves out what
 does not change the time, which are weights, names and numbers of tensors, and what is chosen by it: the tile.

@@ -1,4 +1,4 @@
-"""A planned kernel goes in, about how long its GLSL becomes and how much work it is to compile comes out.
+"""Estimates how long a kernel's source becomes, and how much work it is to compile.
 
 Everything here follows what gpu_delegate/kernels/emit.py and gpu_delegate/ops write, without writing it: fusion and
 tiling ask many plans. An operation is what a product of two vec4s, or the read of one, costs the compiler of a driver,

@@ -1,4 +1,4 @@
-"""A body and a tile go in; about how long the kernel takes comes out, in multiplications of vec4s.
+"""Estimates how long a kernel takes under a tile, in multiplications of vec4s.
 
 It tells fusion whether a kernel costs more than its parts, and tuning which candidates cannot win: reads, stores and
 multiplications of all threads, those past the edges included, and how much of a device is left without a thread. Reads

@@ -1,4 +1,4 @@
-"""A graph of rank 4 and what is asked of a program go in; how each tensor is stored, and where in others, comes out.
+"""Chooses how each tensor is stored (floats, halves or bytes), and which tensors lie inside others.
 
 Between kernels a tensor of whole numbers of which there are at most 256 is stored as bytes: the number less the least
 one. What is read is what was written, in a quarter of the bytes of float32. Lanes past the last channel hold zeros

@@ -1,4 +1,4 @@
-"""Tiles: bodies and a tuning go in, for each body a tile comes out: rows per thread, work-group, literals or not."""
+"""Chooses a tile for each kernel: pixels and slices of a thread, work-group, weights as literals or in memory."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

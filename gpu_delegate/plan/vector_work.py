@@ -1,4 +1,4 @@
-"""Vector nodes and how one kernel shall compute them go in; what it reads, its shared memory and its loads come out."""
+"""The vector nodes that one work-group computes: what they read, the shared memory, and the work that they take."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""A graph goes in; the tensors that are a range of another one's bytes come out: nodes between them need no kernel.
+"""Finds tensors that are a range of another one's bytes, so that the nodes between them need no kernel.
 
 A RESHAPE often keeps every byte where it is; a slice of whole channel slices is a range of its input; parts of a
 concatenation may be written where they belong at once. PHWC4 has its slices outermost, then batches, rows and columns.

@@ -1,4 +1,4 @@
-"""Models go in while a cache is open; what was made of each comes out again for further instances of the same model.
+"""The models of a WeightsCache, and what was compiled of each for further instances.
 
 Once the cache is finalized, any other model is an error that says what differs.
 """

@@ -1,6 +1,6 @@
-"""The name of an op goes in; whether it runs on the GPU and in the CPU's own code, and with which types, comes out.
+"""Whether an op runs on the GPU and in the CPU's own code, and with which types.
 
-All is tried on the example of its record.
+The example of the op's record is compiled to find out.
 """
 
 from dataclasses import replace

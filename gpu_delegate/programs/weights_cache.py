@@ -1,4 +1,4 @@
-"""Instances of models go in; they get packed weights and compiled programs that they share with others like them."""
+"""WeightsCache: instances of one model share packed weights and compiled programs."""
 
 import contextlib
 import threading

@@ -1,1 +1,1 @@
-"""Reading a model: the bytes of a .tflite file go in, a verified Graph comes out."""
+"""Reading and writing models: the bytes of a .tflite file to a verified Graph, and back."""

@@ -1,4 +1,4 @@
-"""An operator of a model's file goes in as its table; its options, read field by field, come out, to be written again.
+"""Reads an operator's options field by field, for operators that are kept whole for TensorFlow Lite.
 
 The schema's generated classes tell the fields. What they cannot tell, or what leads elsewhere (to other subgraphs),
 cannot be verified, and raises UnsupportedError.

@@ -1,4 +1,4 @@
-"""The tensors of a model's file go in as tables, checked Tensors come out: type, shape, values, quantization.
+"""Reads the tensors of a model's file: type, shape, values and quantization, all of them checked.
 
 What no kernel can use, but TensorFlow Lite can (sizes that are known only when it runs, texts, variables), is no error:
 the tensor says so in `unusable`.

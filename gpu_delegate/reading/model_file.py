@@ -1,4 +1,4 @@
-"""The bytes of a .tflite file go in; its tables, vectors and buffers come out, each bounded before memory is taken."""
+"""Bounded access to the flatbuffer of a .tflite file, so that a damaged file cannot exhaust memory."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -1,4 +1,4 @@
-"""The bytes of a .tflite file go in, an immutable Graph comes out; a damaged or malicious file ends in one clear line.
+"""Reads a .tflite file into an immutable Graph; a damaged or malicious file ends in one clear line.
 
 Nothing is folded or fused here. Constants are read-only views of the file's bytes, fp16 stays float16; sparse ones are
 made dense. What no rule takes becomes an opaque node, for TensorFlow Lite: only what it does not take either is called

@@ -1,4 +1,4 @@
-"""A part of a model's graph and other shapes of its inputs go in; the same part, read again for them, comes out.
+"""Reads a part of a model again for other shapes of its inputs.
 
 What an operator writes has the shape that its rule gives it, as TensorFlow Lite infers it from the operator's inputs.
 """

@@ -1,4 +1,4 @@
-"""A model's file and a signature's name, or a subgraph's number, go in; the subgraph that is meant comes out.
+"""The signatures of a model: finds the subgraph that a name or a number means.
 
 A signature is an entry of the model that has a name: one of its subgraphs, with names for inputs and outputs.
 """

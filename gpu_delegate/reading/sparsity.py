@@ -1,4 +1,4 @@
-"""The values of a sparse constant and the tables that say where they stand go in; the dense constant comes out.
+"""Makes sparse constants dense, and checks the tables that describe them.
 
 The format is TensorFlow Lite's (lite/schema/schema.fbs, SparsityParameters): the dimensions in the order in which they
 are traversed, each of them dense or compressed sparse rows; dimensions behind the tensor's own are those of blocks.

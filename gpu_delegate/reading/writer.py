@@ -1,4 +1,4 @@
-"""A Graph as it was read goes in, the bytes of a .tflite file come out: what TensorFlow Lite gets.
+"""Writes a Graph, as it was read, as a .tflite file for TensorFlow Lite.
 
 It never gets an untrusted file. Only what the graph holds is written, so the file has nothing that the reader did not
 validate. Tensors are renumbered, see written_indices(); constants of sizes, axes and paddings follow them.

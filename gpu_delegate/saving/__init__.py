@@ -1,1 +1,1 @@
-"""Compiled models and the driver's programs go in; they come out again in later runs, from files that are checked."""
+"""Keeps compiled models on disk, and checks them when they are loaded again."""

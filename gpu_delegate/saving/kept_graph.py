@@ -1,6 +1,6 @@
-"""As compile_graph: a graph and a device go in; its CompiledGraph comes out, from an earlier run where one is kept.
+"""compile_graph with a cache: returns the CompiledGraph of an earlier run where one is kept.
 
-It is kept by all that it depends on: the graph, the device with its limits, tuning and what was measured on it, the
+Its key is all that it depends on: the graph, the device with its limits, tuning and what was measured on it, the
 options, the driver, and the engine's own code. With it a model starts without passes, lowering and packing.
 """
 

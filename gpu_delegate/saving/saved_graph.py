@@ -1,8 +1,8 @@
-"""A CompiledGraph goes in, bytes come out; of these, and of the graph that was compiled, the same CompiledGraph.
+"""Writes a CompiledGraph as bytes, and reads it back with checks.
 
 Packed weights are in the kernels; constants that are no outputs and that no kernel reads as tensors are left out, so
-that tensors that were constants have no data. Bytes from a file have a checksum there (disk_cache.py); here all places
-are held against what there is, so that no kernel is given anything beyond its buffers.
+that tensors that were constants have no data. The cache on disk checks bytes by a checksum (disk_cache.py); here all
+places are checked against the buffers that there are, so that no kernel is given anything beyond them.
 """
 
 import math

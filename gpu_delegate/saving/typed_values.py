@@ -1,7 +1,7 @@
-"""A frozen dataclass with all that it holds goes in, bytes come out, and of these an equal one, by its annotations.
+"""Writes frozen dataclasses as bytes, and reads them back as their annotations demand.
 
-In front is a description as JSON, behind it the arrays. Whatever the bytes are, what comes out is as the annotations
-say, or ValueError is raised: nothing is called but the classes in them, and subclasses of these, by their names.
+A description as JSON comes first, then the arrays. Whatever the bytes are, the value that is read matches the
+annotations, or ValueError is raised; only the classes in the annotations, and their subclasses, are ever called.
 """
 
 import dataclasses

@@ -1,1 +1,1 @@
-"""Graphs, devices and clocks go in; the kernels that are fastest on a device come out, found by measuring."""
+"""Finds the fastest tiles and fusion settings on a device, by measuring."""

@@ -1,4 +1,4 @@
-"""A body, a tile and a device's limits go in; other tiles that may be faster come out, the most promising first.
+"""Proposes tiles of a kernel that may be faster, the most promising first.
 
 The search goes in steps: each step varies one kind of choice and keeps what has won so far in the others, so that few
 kernels have to be compiled. What a static model says to take twice as long as the best is left out.

@@ -1,4 +1,4 @@
-"""Candidates and a function that measures one go in; the fastest comes out, found with few measurements.
+"""Finds the fastest of several candidates with few measurements, by successive halving.
 
 Successive halving: all are measured a little, the better half of them more, until one is left. Source: Jamieson and
 Talwalkar, "Non-stochastic Best Arm Identification and Hyperparameter Optimization" (arXiv 1502.07943). Times are the

@@ -1,4 +1,4 @@
-"""A compiled graph and one kernel go in; a graph of that kernel alone comes out, with memory for what it touches."""
+"""Isolates one kernel of a compiled graph, so that it can be measured alone."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A kernel alone and a context go in; milliseconds of one dispatch come out, and what it computes.
+"""Measures one kernel on the GPU: milliseconds of a dispatch, and what it computes.
 
 Programs stay compiled between the measurements of one search. A kernel that the driver refuses has
 no time.

@@ -1,4 +1,4 @@
-"""What two kernels computed goes in; whether it is the same comes out: to the bit, or within a model's tolerance."""
+"""Compares what two kernels computed: to the bit, or within a model's tolerance."""
 
 from collections.abc import Sequence
 from typing import Any

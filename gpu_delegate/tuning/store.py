@@ -1,4 +1,4 @@
-"""A context goes in; what was measured on its device in earlier runs comes out, and what is new is kept for later ones.
+"""Keeps what was measured on a device in the cache on disk.
 
 An entry of the cache belongs to a vendor, a renderer, a driver's version and the rules by which kernels are made here:
 with another of them, nothing is known.

@@ -1,4 +1,4 @@
-"""The environment goes in; whether kernels are tuned, and earlier tunings count, comes out."""
+"""The environment variable that turns tuning off."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""A model, a device and what times kernels go in; choices for its kernels come out, longest kernels first.
+"""Tunes a model on a device: measures and chooses fusion settings and tiles, longest kernels first.
 
 It works in small steps, so that callers can show progress or do other work in between; what was found so far is never
 lost. Ops are put together by the settings of each family that leads to other kernels, unless that takes much longer;

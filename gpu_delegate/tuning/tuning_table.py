@@ -1,4 +1,4 @@
-"""Choices go in, JSON comes out, and back: whatever the bytes are, what is no choice is left out."""
+"""Writes tuning choices as JSON, and reads them back; malformed entries are dropped."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Kernels and the tiles that each may have instead go in; lowerings of the graph that hold the kernels come out."""
+"""Lowers a graph with alternative tiles, so that these can be measured."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence

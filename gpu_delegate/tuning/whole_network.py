@@ -1,4 +1,4 @@
-"""A model and two devices go in, one with choices; how long it takes with both comes out, and whether results agree."""
+"""Compares a whole network with and without tuned choices: time and results."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

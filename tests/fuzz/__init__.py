@@ -1,1 +1,1 @@
-"""A number of cases and a seed go in; what the program made of as many attacks comes out: `python -m tests.fuzz`."""
+"""Attacks on the program with damaged and hostile input: `python -m tests.fuzz`."""

@@ -1,4 +1,4 @@
-"""The names of attacks, a number of cases and a seed go in; a table of what became of them comes out.
+"""Runs attacks with many cases, and prints a table of the results.
 
     python -m tests.fuzz --cases 2000              # every attack
     python -m tests.fuzz models --model selfie --model other.tflite

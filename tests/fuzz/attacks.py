@@ -1,4 +1,4 @@
-"""The attacks by name: the sound files that mutants are made of go in, and what each mutant is given to."""
+"""The table of attacks: the valid files that mutants are made of, and what reads each mutant."""
 
 import contextlib
 import io

@@ -1,4 +1,4 @@
-"""Sound bytes and a generator go in; bytes that differ from them, as damage and attackers make them, come out."""
+"""Damages bytes as accidents and attackers do."""
 
 import random
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""A function goes in, how it ended in a process of its own comes out: with a text, by a signal, too late or too large.
+"""Runs a function in a child process, and says how it ended: normally, by a signal, too late or too large.
 
 The parent forks, so what it has imported is there at once; it should have no threads.
 """

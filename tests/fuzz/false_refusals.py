@@ -1,4 +1,4 @@
-"""A mutated model goes in; AssertionError comes out if the reader calls damaged what TensorFlow Lite runs."""
+"""Checks that the reader calls no model damaged that TensorFlow Lite runs."""
 
 import importlib
 from typing import Any

@@ -1,4 +1,4 @@
-"""A number of random graphs and a first seed go in; how many agree with TensorFlow Lite, and which do not, comes out.
+"""Compares many random graphs with TensorFlow Lite.
 
     python -m tests.fuzz.graphs --count 5000             # seeds 0 to 4999
     python -m tests.fuzz.graphs --only 1234              # one graph again, in this process

@@ -1,4 +1,4 @@
-"""Op cases and random graphs go in; which of their native kernels read or write beside their memory comes out.
+"""Finds native kernels that read or write outside of their memory, by pages that may not be touched.
 
     python -m tests.fuzz.guards cases                    # every case of every op; also: cases ABS CONV_2D
     python -m tests.fuzz.guards graphs --count 500 --quantized int8

@@ -1,4 +1,4 @@
-"""A number of kills goes in; as many recordings are killed at random moments, and it is counted what they still hold.
+"""Kills recordings at random moments, and counts what their files still hold.
 
     python -m tests.fuzz.kills --cases 100 --seed 0     # exit code 1 if a promise was broken
 

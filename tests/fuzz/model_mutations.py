@@ -1,4 +1,4 @@
-"""The bytes of .tflite files and a random generator go in, the bytes of a damaged or changed one come out.
+"""Damages or changes .tflite files: their bytes, their tables, or the graph.
 
 Three kinds: damage to bytes wherever they are; to what the file says in its tables (offsets, vtables, fields, small
 vectors), which passes for a model more often; and changes of the graph, written again, which mostly are models.

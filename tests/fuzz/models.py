@@ -1,4 +1,4 @@
-"""A mutated model goes in; how reader, writer and TensorFlow Lite came through it comes out."""
+"""Runs a mutated model through reader, writer and TensorFlow Lite."""
 
 from collections.abc import Sequence
 from functools import cache

@@ -1,4 +1,4 @@
-"""Seeds of mutated 8-bit models go in; which of these differ from TensorFlow Lite's reference kernels comes out.
+"""Compares mutated 8-bit models with TensorFlow Lite's reference kernels.
 
     python -m tests.fuzz.quantized --count 20000                # seeds 0 to 19999
     python -m tests.fuzz.quantized --folder DIR --seed 500 --count 100

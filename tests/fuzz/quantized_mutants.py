@@ -1,4 +1,4 @@
-"""A seed and perhaps a folder of .tflite files go in; an 8-bit model comes out, changed in what its integers mean.
+"""Random 8-bit models with changed quantization, options or wiring.
 
 A mutant is cut from a quantized twin of an op or of a random graph, or from a file: one to eight operators, with their
 constants. Then one to three of its scales, zero points, dimensions of scales, options, types, ops, wires or constants

@@ -1,4 +1,4 @@
-"""A model that fails and what tells whether one fails go in; a smaller one that fails, too, comes out.
+"""Makes a failing model smaller, as long as it fails.
 
 Ops are taken away one by one: what they wrote becomes an input, and what nothing needs any more goes as well.
 """

@@ -1,4 +1,4 @@
-"""A refusal goes in; AssertionError comes out if a person could not read it as one line."""
+"""Checks that a refusal is one readable line."""
 
 from texelflow.gpu_delegate.base.errors import TexelflowError
 

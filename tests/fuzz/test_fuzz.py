@@ -1,4 +1,4 @@
-"""A few cases of each attack, and that what attacks an attempt is found out: `make fuzz` runs many."""
+"""A few cases of each attack, and that attacks find planted errors: `make fuzz` runs many."""
 
 import ast
 import json

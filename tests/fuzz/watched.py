@@ -1,4 +1,4 @@
-"""A log, seconds to pause and arguments of the command line go in; the real program runs, and the log tells of frames.
+"""Runs the real program slowed down, and logs each frame that the recorder gets.
 
 Each line has the moment at which the recorder was handed a frame (nanoseconds of the monotonic clock, which all
 processes share) and that frame's time stamp in seconds. The last, 'closing', tells that the file is about to be

@@ -1,1 +1,1 @@
-"""Kernels go in; what the compilers of real GPUs make of them comes out, on machines without those GPUs."""
+"""What the compilers of real GPUs make of the kernels, on machines without those GPUs."""

@@ -1,4 +1,4 @@
-"""Names of platforms, and models, go in; tables of what the compilers of those GPUs make of the kernels come out.
+"""Prints tables of what the compilers of GPUs that are not here make of the kernels.
 
     python -m tests.gpu_compilers                            # RADV and, with fake devices, 24 more GPUs
     python -m tests.gpu_compilers --platform tgl --platform radv-navi22 --model selfie --brief

@@ -1,4 +1,4 @@
-"""A platform and models go in; figures of each dispatch come out, by the compiler in a process of its own."""
+"""Runs the compiler of a GPU in a process of its own, and collects figures of each dispatch."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Reports of all platforms go in; the part of docs/gpu.md that holds their figures is written anew."""
+"""Writes the figures of all platforms into docs/gpu.md."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain

@@ -1,4 +1,4 @@
-"""Shaders go in as JSON on stdin; what this process's OpenGL driver says of each goes out, a line of JSON for each.
+"""The process that compiles shaders on a driver's fake device: JSON on standard input and output.
 
 The first line is the driver's limits. Run by compilers.py in the environment of a fake device: python -m ... gl|gles
 """

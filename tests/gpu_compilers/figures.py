@@ -1,4 +1,4 @@
-"""What a driver says of a shader goes in; figures in words common to all drivers come out."""
+"""Reads the statistics of different drivers into common figures."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Shaders go in; what the reference compiler complains of comes out, or, of a kernel, SPIR-V for Vulkan."""
+"""Checks shaders with the reference compiler, and compiles kernels to SPIR-V for Vulkan."""
 
 import re
 import shutil

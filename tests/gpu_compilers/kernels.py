@@ -1,4 +1,4 @@
-"""Names or files of models and a family of GPUs go in; their kernels come out, with their text."""
+"""The kernels of models for a family of GPUs, with their text."""
 
 import hashlib
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""A kernel's text and its machine code go in; the instructions that one thread executes come out.
+"""Counts the instructions that one thread executes, from a kernel's text and its machine code.
 
 Compilers that estimate cycles invent the turns of a loop (ten on Intel, eight on AMD). Here they are known: each loop
 of the machine code is matched with the loop of the text that ends at the number which it compares with. Both sides of a

@@ -1,4 +1,4 @@
-"""Nothing goes in; the GPUs whose compilers run without them come out: name, family, and what makes a driver see one.
+"""The GPUs whose compilers run without them: name, family, and the environment that a driver needs.
 
 Mesa's drm-shim libraries give a process a render node that does not exist. Drivers compile for it, and nothing is run.
 """

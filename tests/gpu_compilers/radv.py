@@ -1,4 +1,4 @@
-"""Kernels go in as JSON on stdin; what Mesa's RADV makes of each goes out, a line of JSON for each.
+"""The process that compiles kernels with Mesa's RADV: JSON on standard input and output.
 
 Run by compilers.py, with RADV_FORCE_FAMILY in the environment: RADV then needs no GPU, and runs nothing.
 """

@@ -1,4 +1,4 @@
-"""Reports of platforms go in; costs as JSON come out, and what has become worse since such JSON was written.
+"""The table of costs of kernels as JSON, and what has become worse than it.
 
 A table has costs by Mesa's version, platform and model, a line of the file for each dispatch.
 """

@@ -1,4 +1,4 @@
-"""Reports of platforms go in; sums and tables in Markdown come out."""
+"""Tables and sums of reports in Markdown."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Kernels on GPUs that are not here: valid in both languages, no dearer than the table says; what drivers say is read.
+"""Kernels for GPUs that are not here: valid in both languages, and no dearer than the table of costs.
 
 Only texts that are not in the table are compiled. `make gpu-compilers` renews it.
 """

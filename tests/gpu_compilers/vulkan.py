@@ -1,4 +1,4 @@
-"""A SPIR-V module goes in; the statistics and the listing that a Vulkan driver has of its pipeline come out.
+"""Reads a Vulkan driver's statistics and listing of a pipeline, through ctypes.
 
 Through ctypes and VK_KHR_pipeline_executable_properties; the structures are those of Vulkan's specification.
 """

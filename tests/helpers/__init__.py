@@ -1,3 +1,1 @@
-"""What tests use to run the real thing: screens, cameras, streams, processes, contexts, and second opinions in
-NumPy.
-"""
+"""What tests use to run the real thing (screens, cameras, streams, contexts), and second implementations in NumPy."""

@@ -1,4 +1,4 @@
-"""Small jobs of an archive and what comes of them, for tests of what hands them out."""
+"""Small jobs of an archive and their results, for tests of what hands them out."""
 
 from texelflow.app.archive.jobs.jobs import ArchiveInput, Cut, FrameRange, InputDone, PieceDone, RenderPiece
 

@@ -1,4 +1,4 @@
-"""Networks go in, what they compute on a 64-bit ARM CPU comes out: cross-compiled, and run by an emulator."""
+"""Runs networks on 64-bit ARM: cross-compiled, and executed by an emulator."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""A compiled graph goes in; a Program comes out whose bindings end behind its tensors, so that overruns show.
+"""A Program whose bindings reach past its tensors, so that reads and writes out of bounds show.
 
 Bindings of exact ranges hide what a kernel reads or writes past them: software renderers drop it, while a GPU may hand
 out or overwrite what lies there. Here each binding reaches to the end of its buffer, and what nothing has written is

@@ -1,4 +1,4 @@
-"""A folder goes in; variables of the environment come out, by which EGL has a GPU first whose driver does not start.
+"""The environment in which EGL lists first a GPU whose driver does not start.
 
 The driver is a real one to EGL's dispatcher (libglvnd, whose src/EGL/libeglvendor.h says what it has to export).
 """

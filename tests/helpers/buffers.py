@@ -1,4 +1,4 @@
-"""A frame of the demo clip goes in; the buffers that cameras would send of it come out, made by FFmpeg."""
+"""The buffers that cameras would send of a frame of the demo clip, made by FFmpeg."""
 
 from fractions import Fraction
 from itertools import islice

@@ -1,4 +1,4 @@
-"""A random graph goes in; in which way of computing it which output differs from TensorFlow Lite's comes out.
+"""Runs a random graph in every way, and finds the first output that differs from TensorFlow Lite's.
 
 Integers and truth values are equal; floats within TOLERANCE of the tensor's largest magnitude, or of 1. A quantized
 graph is judged by the reference kernels: see `rounding_depth`.

@@ -1,4 +1,4 @@
-"""Nothing goes in; settings as a person may have them come out, for property tests."""
+"""Settings as a person may have them, for property tests."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Clicks and flashes, once a second, in step: made here, in clips and for microphones, and measured in recordings."""
+"""Clicks and flashes in step, once a second: made for clips and microphones, and measured in recordings."""
 
 import fcntl
 import os

@@ -1,4 +1,4 @@
-"""Pictures and settings go in; small video files of the kinds that tests need come out, made with PyAV."""
+"""Makes small video files of the kinds that tests need, with PyAV."""
 
 import struct
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""A test says how much time has passed; a clock comes out that shows it, however long the machine takes."""
+"""A clock that shows the time that a test sets."""
 
 import threading
 from time import perf_counter_ns

@@ -1,4 +1,4 @@
-"""Arguments of the command line go in; its exit code, output and complaint come out, run in this process."""
+"""Runs a command line in this process, and returns its exit code, output and errors."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

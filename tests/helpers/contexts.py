@@ -1,4 +1,4 @@
-"""The bytes or the path of a model and a function go in; it is called with the context that a delegate gets."""
+"""Calls a function with the context that a delegate gets from TensorFlow Lite."""
 
 import ctypes
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A graph and a device go in; the work of all its kernels as they are executed comes out, in multiplications of vec4s.
+"""Counts the work of all kernels of a graph, in multiplications of vec4s.
 
 Kernels are planned and counted, and none is written: decisions of fusion, tiling and lowering are those of the product.
 """

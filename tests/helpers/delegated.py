@@ -1,4 +1,4 @@
-"""A model goes in; what the interpreter with the delegate computes and hands over comes out, against the one without.
+"""Runs a model in the interpreter with the delegate and without it, and compares outputs and partitions.
 
 How operators are cut is compared with the slow partitioner and with what TensorFlow Lite really made.
 """

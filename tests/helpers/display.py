@@ -1,4 +1,4 @@
-"""Nothing goes in; a screen of the suite's own comes out (Xvfb), whose keys and windows xdotool moves.
+"""Virtual screens (Xvfb) for tests of windows, with keys and mouse by xdotool.
 
 There are two: a bare one, and one with a small window manager (cwm), which windows on it cannot tell from a desktop's.
 """

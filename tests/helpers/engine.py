@@ -1,4 +1,4 @@
-"""What the engine's tests do over and over: a model's bytes and inputs go in, outputs of the CPU or GPU come out."""
+"""What the engine's tests do most often: run a model on the CPU or GPU and compare outputs."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType

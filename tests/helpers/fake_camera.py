@@ -1,4 +1,4 @@
-"""Recorded buffers go in; a camera comes out that Linux seems to have, opened by the real program in another process.
+"""A camera that Linux seems to have, which sends recorded buffers to the real program in another process.
 
 tests/helpers/fake_v4l2.c answers for the device, below OpenCV's V4L2 and below our own questions; nothing else is
 replaced.

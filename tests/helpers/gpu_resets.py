@@ -1,4 +1,4 @@
-"""Contexts go in; drivers that report a reset when a test says so come out, as no software renderer ever does."""
+"""Drivers that report a GPU reset when a test asks for it, as no software renderer ever does."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""A graph goes in, its program behind an I/O binding comes out: for tests of how tensors get there and back."""
+"""Programs with I/O binding, for tests of how tensors get in and out."""
 
 import contextlib
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Settings and a script go in; a real live session in a real window runs, driven by the script's keys, files and waits.
+"""Runs a real live session in a real window, driven by a script of keys, files and waits.
 
 A script is a generator: the session takes one step of its loop at each yield, and ends with the script.
 """

@@ -1,4 +1,4 @@
-"""A context goes in, the numbers of OpenGL's objects that live in it come out."""
+"""Counts the OpenGL objects that live in a context."""
 
 import ctypes
 import gc

@@ -1,4 +1,4 @@
-"""Tests go in; those that need OpenGL, a window or time come out marked; with --without-gl others that open one fail.
+"""Marks tests that need OpenGL, a window or much time; with --without-gl others that open one fail.
 
 Most are known by the fixtures that they use; whatever opens a context or a window by itself, or takes
 long, carries the marker by hand.

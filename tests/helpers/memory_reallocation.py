@@ -1,4 +1,4 @@
-"""Which tasks read what each task writes goes in; whose tensors may share memory in any order of tasks comes out.
+"""TensorFlow Lite's reallocation graph: which tensors may share memory in any order of tasks.
 
 Source: the reallocation graph of TensorFlow Lite's GPU delegate.
 """

@@ -1,4 +1,4 @@
-"""Textures with their sides and lifetimes go in; objects of two or three sides, which never grow, come out.
+"""Memory planners of textures, as in TensorFlow Lite's GPU delegate.
 
 A texture serves as a larger or smaller one only where it is at least as long on every side: bytes do not tell. Tensors
 of one side are buffers (objects_in_order.py, objects_by_size.py). Rules: those of TensorFlow Lite's GPU delegate.

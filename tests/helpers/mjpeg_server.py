@@ -1,4 +1,4 @@
-"""A way to behave goes in, a real HTTP server on loopback comes out that sends MJPEG so, or stops doing it.
+"""A real HTTP server on loopback that sends MJPEG, and misbehaves as a test asks.
 
 What it does may be changed at any time, from any thread: it can stall, send garbage, repeat one picture, change size,
 cut the connection, refuse new ones, and come back.

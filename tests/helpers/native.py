@@ -1,4 +1,4 @@
-"""Graphs go in, networks that run as this CPU's code come out, compiled together: LLVM takes long to begin."""
+"""Compiles several graphs at once to the CPU's own code, since LLVM takes long to begin."""
 
 from collections.abc import Iterable, Mapping
 from typing import TypeVar

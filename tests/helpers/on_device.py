@@ -1,4 +1,4 @@
-"""A picture in RAM goes in, a target on the device that holds it comes out."""
+"""Copies pictures to the GPU and back."""
 
 import numpy as np
 import numpy.typing as npt

@@ -1,4 +1,4 @@
-"""The bytes of a .tflite file and inputs go in, what TensorFlow Lite makes of these very bytes comes out: an oracle.
+"""Runs a .tflite file's own bytes in TensorFlow Lite, as the oracle.
 
 For files that the tests made themselves or know: TensorFlow Lite trusts a file blindly. Only MediaPipe's custom op is
 replaced, in front of the unchanged file, because not every runtime has it.

@@ -1,4 +1,4 @@
-"""Frames, masks and looks go in; what must be drawn comes out of NumPy in double precision, and a bench to draw it."""
+"""What must be drawn of frames, masks and effects, by NumPy in double precision, and a bench that draws it."""
 
 import numpy as np
 import numpy.typing as npt

@@ -1,4 +1,4 @@
-"""Drawing functions and shaders go in; an old OpenGL and the reference compiler have to be content with them."""
+"""Checks that drawing works on OpenGL 3.3 and on what a Raspberry Pi has, and that shaders are valid GLSL."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""A recording, flags and a script go in; a real session plays it in a real window, driven by the script's keys."""
+"""Runs a real replay session in a real window, driven by a script of keys."""
 
 import contextlib
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Arguments of the command line go in; the real program runs in a process of its own, to be ended in any way."""
+"""Runs the real program in a process of its own, which a test may end in any way."""
 
 import contextlib
 import csv

@@ -1,4 +1,4 @@
-"""The names of TensorFlow Lite's packages go in, their modules with an Interpreter come out, for tests that use each.
+"""Loads each of TensorFlow Lite's packages, for tests that use them all.
 
 Both can be loaded into one process: neither has names that the other would take.
 """

@@ -1,4 +1,4 @@
-"""A context and a folder go in; a small network starts with the programs that are kept there, and says what it did."""
+"""Starts a small network with the programs kept in a folder, and says what was loaded and compiled."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

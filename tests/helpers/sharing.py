@@ -1,4 +1,4 @@
-"""Plans of one graph's memory go in; what its programs give under each of them comes out: all must give the same bytes.
+"""Runs a graph under every plan of memory, which must all give the same bytes.
 
 All that a program stores is no number before each of two runs, so that what is read before it is written shows, and
 what is written over something that is still needed.

@@ -1,4 +1,4 @@
-"""A rule for how long a kernel takes goes in; a device that nobody has comes out, with noise and a clock of its own."""
+"""A simulated GPU: a rule says how long a kernel takes, with noise, by a clock of its own."""
 
 from collections.abc import Callable
 

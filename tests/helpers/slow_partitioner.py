@@ -1,4 +1,4 @@
-"""A graph and what stays on the CPU go in, the groups that TensorFlow Lite makes of the rest come out, slowly.
+"""A slow second implementation of TensorFlow Lite's partitioning of graphs.
 
 Written from what TensorFlow Lite says of PartitionGraphIntoIndependentNodeSubsets: walk through all operators again and
 again; the first that can run decides whose group it is; the group takes each operator of its side all of whose inputs

@@ -1,4 +1,4 @@
-"""Nothing goes in; PNG files of folders are written only after the event that comes out is set."""
+"""A disk that stalls: PNG files are written only after an event is set."""
 
 import threading
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""An address goes in, the test pattern is sent there in real time: as a thread of the tests, or a program of its own.
+"""Sends the test pattern to an address in real time, from a thread or as a program of its own.
 
 What begins by connecting to a server has to be a program: PyAV lets no other Python thread run meanwhile.
 """

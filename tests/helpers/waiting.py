@@ -1,4 +1,4 @@
-"""A condition goes in, and it is waited for: with a patience that only a broken program exhausts, on any machine."""
+"""Waits for a condition, long enough for any machine."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The bytes of a model go in; the bytes of models come out that differ in one option, one value, one scale each."""
+"""Makes copies of a model that each differ in one option, value or scale."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

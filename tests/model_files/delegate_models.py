@@ -1,4 +1,4 @@
-"""A runtime and a model go in, an interpreter with delegates comes out, ready to run; models to try delegates on."""
+"""Models to try delegates on, and interpreters with delegates."""
 
 from typing import Any
 

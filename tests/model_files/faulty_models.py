@@ -1,4 +1,4 @@
-"""Models that have one fault each, and their twins without it, go out: what advice is tested on."""
+"""Models that have one fault each, and their twins without it, on which advice is tested."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

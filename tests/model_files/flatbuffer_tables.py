@@ -1,4 +1,4 @@
-"""Parts of a model go into a flatbuffer, where they stand in it comes out: for the models that tests are made of."""
+"""Builds flatbuffer tables of a model for the models that tests are made of."""
 
 from collections.abc import Sequence
 from typing import Any

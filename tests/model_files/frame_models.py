@@ -1,4 +1,4 @@
-"""Sizes and channels go in, files of networks for frames come out: pictures to pictures, pictures to several classes.
+"""Files of networks for frames: pictures to pictures, and pictures to several classes.
 
 Their weights are random. Metadata says what they mean, where it is asked for.
 """

@@ -1,4 +1,4 @@
-"""A sketch goes in, the few ops of a network that kernels share or passes move are drawn in it, outputs come out."""
+"""Sketches of the few ops that one kernel fuses or passes move, such as residuals and gates."""
 
 from tests.model_files.sketch import Sketch
 

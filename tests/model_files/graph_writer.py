@@ -1,4 +1,4 @@
-"""A Graph goes in, also one that passes made, the outputs that TensorFlow Lite computes for it come out.
+"""Writes any Graph, also one that passes made, as a file and runs it in TensorFlow Lite.
 
 Padding that neither SAME nor VALID says becomes a PAD in front of the window, or a SLICE behind a transposed
 convolution. Parameters that a Graph keeps as attributes become the constants that the file has.

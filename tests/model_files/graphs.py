@@ -1,4 +1,4 @@
-"""Shapes, constants and nodes go in, a Graph comes out: for passes over ops and forms that no file says."""
+"""Builds a Graph from shapes, constants and nodes, also with ops and forms that no file has."""
 
 from collections.abc import Sequence
 from types import MappingProxyType

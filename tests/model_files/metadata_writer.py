@@ -1,4 +1,4 @@
-"""What a model is to say of itself goes in; its metadata, or its file with them, comes out."""
+"""Writes the metadata of a model, alone or into its file."""
 
 import io
 import zipfile

@@ -1,4 +1,4 @@
-"""Shapes, constants and ops go in, the bytes of a real .tflite file come out: the models that the tests are made of."""
+"""Builds .tflite files from shapes, constants and ops: the models that the tests are made of."""
 
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""A model that the GPU runs wholly goes in; the file of the same model with operators that it cannot run comes out.
+"""Makes variants of a model with operators that the GPU cannot run.
 
 `segments` is such a model of few operators, each of them worth a GPU.
 """

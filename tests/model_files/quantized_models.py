@@ -1,4 +1,4 @@
-"""Small quantized models for tests of what lies around the kernels: a scheme goes in, the bytes of a file come out."""
+"""Small quantized models, for tests of what lies around the kernels."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

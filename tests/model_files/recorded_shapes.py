@@ -1,4 +1,4 @@
-"""A model goes in, the same model comes out that records other shapes for what its operators write; and both oracles.
+"""Makes copies of a model that record other shapes than its operators write.
 
 TensorFlow Lite never believes these shapes: it infers them when tensors are allocated.
 """

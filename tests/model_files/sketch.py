@@ -1,4 +1,4 @@
-"""Ops with shapes left to be worked out and constants left to chance go in, small test models come out."""
+"""Sketches of small test models: shapes are inferred, and constants random."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A dense array and a way to traverse it go in; what is not zero, and the tables that say where it stands, come out.
+"""Encodes arrays as TensorFlow Lite's sparse constants, for tests of what decodes them.
 
 An encoder of TensorFlow Lite's sparse constants, for tests of what decodes them.
 """

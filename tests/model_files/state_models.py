@@ -1,4 +1,4 @@
-"""Models with operators that stay on the CPU whatever their form, most because of their states, come out as files."""
+"""Models with operators that stay on the CPU in any form, most because of their states."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType

@@ -1,4 +1,4 @@
-"""A sketch whose values are made whole numbers goes in; a graph that says which tensors have no others comes out.
+"""Sketches whose values are whole numbers, so that every sum is exact wherever it is computed.
 
 Weights are small whole numbers and scales powers of two, so that every sum is exact wherever it is computed.
 """

@@ -1,1 +1,1 @@
-"""Real models and published networks go in; whether and how fast each runs on the GPU, beside the CPU, comes out."""
+"""Measures real models and published networks on the GPU, and compares them with the CPU."""

@@ -1,4 +1,4 @@
-"""Names of models go in; a table of whether and how fast they run on the GPU comes out; exit code 1 if one does not.
+"""Prints a table of whether and how fast models run on the GPU.
 
     python -m tests.models                                 # the catalogue and the published networks
     python -m tests.models selfie mobilenet-v1             # these alone
@@ -7,7 +7,7 @@
     python -m tests.models --memory                        # under every plan of memory: the same bytes, or which differ
     python -m tests.models --unfused --networks 200        # whether fusing costs nothing; random networks, too
 
-Every model runs in a process of its own, which may take 4 GiB and 15 minutes.
+Every model runs in a process of its own, which may take 4 GiB and 15 minutes. Exit code 1 if one does not run right.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""The file of a model goes in; what the interpreter with the delegate computes of it, and in what time, comes out.
+"""Measures a model through TensorFlow Lite's interpreter with the delegate and without it.
 
 The model goes through TensorFlow Lite's interpreter three times: without the delegate, with the partitions that pay,
 and with all that the GPU can take. Where TensorFlow Lite lacks an op of MediaPipe's, the graph as we write it is what

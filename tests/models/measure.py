@@ -1,4 +1,4 @@
-"""The file of a model goes in; whether the GPU agrees with TensorFlow Lite, and what it took, come out.
+"""Measures a model on the GPU, and compares its outputs with TensorFlow Lite's.
 
 The CPU runs the file itself, with XNNPACK and as many threads as there are CPUs: a software renderer has as many. Only
 where TensorFlow Lite lacks an op of MediaPipe's it gets the graph as we write it.

@@ -1,4 +1,4 @@
-"""The file of a model goes in; whether its programs give the same bytes under each plan of memory comes out."""
+"""Checks that a model gives the same bytes under each plan of memory."""
 
 from collections.abc import Mapping
 from time import perf_counter

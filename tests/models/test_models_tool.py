@@ -1,4 +1,4 @@
-"""What `make models` says of models: one that runs, one that is refused, and outputs that differ."""
+"""The results of `make models`: a model that runs, one that is refused, and outputs that differ."""
 
 import json
 from pathlib import Path

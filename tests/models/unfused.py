@@ -1,4 +1,4 @@
-"""The file of a model goes in; whether its fused kernels cost more than a kernel for each op comes out.
+"""Checks that a model's fused kernels cost no more than a kernel for each op.
 
 Counted work on every family of GPUs, the longest source there, and on this machine the least CPU time of runs in turn.
 """

@@ -1,1 +1,1 @@
-"""Quantized models go in; how near each way of running them is to TensorFlow Lite's reference kernels comes out."""
+"""Compares quantized models, here and in XNNPACK, with TensorFlow Lite's reference kernels."""

@@ -1,5 +1,4 @@
-"""Quantized models go in; a table of how near we and XNNPACK are to the reference kernels comes out; exit code 1 if we
-fall short on one.
+"""Prints a table of how near quantized models here and in XNNPACK are to the reference kernels.
 
     python -m tests.quantized                        # networks with random weights, each quantized in several ways
     python -m tests.quantized mobilenet              # those whose names hold this
@@ -7,7 +6,7 @@ fall short on one.
     python -m tests.quantized --way native           # this CPU's code instead of OpenGL; also delegate
     python -m tests.quantized --ops                  # every op alone; exit code 1 if one is off by 2 steps
 
-Every model runs in a process of its own, on 60 pictures and 40 times noise.
+Every model runs in a process of its own, on 60 pictures and 40 times noise. Exit code 1 if one falls short.
 """
 
 import argparse

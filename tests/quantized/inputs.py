@@ -1,4 +1,4 @@
-"""The shape and type of a model's input go in; sixty pictures and forty times noise come out, all from here."""
+"""Pictures and noise as inputs of quantized models."""
 
 from collections.abc import Sequence
 from functools import cache

@@ -1,4 +1,4 @@
-"""Outputs of a quantized model go in, run by ourselves, XNNPACK and the reference kernels; how near each is comes out.
+"""Judges how near the outputs of a quantized model are to the reference kernels, here and in XNNPACK.
 
 What is asked: of all output values as many equal the reference's as with XNNPACK, less 1 of 100; the greatest value of
 a vector is the same one as often, less 2 of 100; the classes of pixels are equal as often, less 1 of 100; and every

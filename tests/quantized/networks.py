@@ -1,4 +1,4 @@
-"""Layer tables go in, float networks with random weights come out: what published quantized models are made of, small.
+"""Small float networks with random weights, like those of which published quantized models are made.
 
 Each function returns a network whose inputs are pictures from 0 to 1; `quantizer` makes quantized twins of them.
 """

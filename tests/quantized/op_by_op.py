@@ -1,4 +1,4 @@
-"""Every tensor of a quantized model by two ways goes in; the first op that they compute differently comes out.
+"""Finds the first op of a quantized model that two ways compute differently.
 
 An op is judged where all that it reads is equal. What it writes is equal, too, but for ops that go through real numbers
 or functions of them: these may be one step apart. What is computed of such a difference, or of an integer that was NaN,

@@ -1,4 +1,4 @@
-"""Single ops of 8-bit integers go in, in one model; how near each is to TensorFlow Lite's reference comes out."""
+"""Measures how near single 8-bit ops are to TensorFlow Lite's reference."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,5 +1,4 @@
-"""The bytes of a quantized model go in; a function that runs it here comes out: on OpenGL, as this CPU's code, or both
-through TensorFlow Lite's interpreter with the delegate, whose other operators are the reference kernels."""
+"""Runs quantized models here: on OpenGL, in the CPU's own code, or through the delegate."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""A float model and inputs go in, its quantized twin comes out, by TensorFlow Lite's rules for quantized models.
+"""Quantizes a float model by TensorFlow Lite's rules.
 
 Ranges are measured: the float twin runs on the inputs. Activations are int8 or uint8 with a scale and a zero point for
 each tensor, weights int8 with a scale for each channel (or uint8 with one for all), biases int32 with the product of

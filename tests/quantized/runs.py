@@ -1,4 +1,4 @@
-"""A .tflite file and inputs go in; what TensorFlow Lite's reference kernels, and XNNPACK, make of them comes out.
+"""Runs quantized models in TensorFlow Lite: with the reference kernels and with XNNPACK.
 
 What was measured on single convolutions (16,384 sums each): the reference kernels of both packages, tflite-runtime 2.14
 and ai-edge-litert 2.3, scale an int32 in two roundings, by a multiplier of 31 bits and then by a power of two (halves

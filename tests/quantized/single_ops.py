@@ -1,4 +1,4 @@
-"""Ops by name go in; small float models that have each of them alone come out, for quantized twins.
+"""Small float models of each op alone, to be quantized.
 
 Each draws its op from two inputs of one shape, with values from -2 to 2; a model has one output for each op.
 """

@@ -1,4 +1,4 @@
-"""What `make quantized` says: how models are quantized, on what, how near outputs are, and what falls short."""
+"""The results of `make quantized`: how models are quantized, inputs, nearness, and what falls short."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A vector of the original delegate's own tests goes in; the graph that computes it comes out.
+"""Graphs of the original delegate's own test vectors.
 
 The graph is read from a .tflite file wherever TensorFlow Lite has words for what the vector does. tests/data/README.md
 lists the original's conventions and what they became.

@@ -1,1 +1,1 @@
-"""When each tensor is alive and how large it is go in; its place in memory comes out."""
+"""Memory planning: offsets or shared buffers for tensors, from their sizes and lifetimes."""

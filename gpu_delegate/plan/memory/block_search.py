@@ -1,4 +1,4 @@
-"""Blocks of memory with their lifetimes go in; offsets at which all of them fit come out, or that there are none.
+"""An exact search for offsets at which blocks of memory with given lifetimes fit within a budget of bytes.
 
 Depth first, from the lowest offset upward, each block directly on others: every plan can be brought into that form, and
 does not grow. Related: Moffitt, "MiniMalloc: A Lightweight Memory Allocator for Hardware-Accelerated Machine Learning"

@@ -1,4 +1,4 @@
-"""How many steps a search may take, and until when, goes in; an exception comes out when it has."""
+"""A bound on the steps and the time of a search."""
 
 import time
 from collections.abc import Callable

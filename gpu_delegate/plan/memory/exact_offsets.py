@@ -1,4 +1,4 @@
-"""Usage records and a plan go in; a smaller plan in one arena comes out, or the proof that there is none.
+"""An exact planner: finds the smallest plan in one arena, or proves that there is no smaller one.
 
 Tensors that fit whatever the others do are left for last, those that are always alive go to the bottom, and what has no
 task in common is planned apart. What that leaves of a network is small, and searched (block_search.py).

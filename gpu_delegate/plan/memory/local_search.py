@@ -1,4 +1,4 @@
-"""Usage records go in, offsets in one arena come out: greedy by size, and then small changes of the order.
+"""A planner that improves greedy offsets by small changes of the order in which tensors are placed.
 
 What lies highest in memory is placed earlier, which often finds it a place further down.
 """

@@ -1,4 +1,4 @@
-"""Usage records go in; bytes that no plan can be below come out, for offsets in one arena and for shared objects.
+"""Lower bounds on the bytes of any plan, for offsets in one arena and for shared objects.
 
 Source: Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference" (arXiv 2001.03288).
 """

@@ -1,4 +1,4 @@
-"""What is asked of a program's memory goes in: the strategy that plans it comes out, or one line with the choices."""
+"""The memory options of a program, and the planner that they choose."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a planner has decided goes in; where each tensor lies comes out, in one arena or in several shared objects."""
+"""A memory plan: where each tensor lies, in one arena or in several shared objects."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Tensors that share objects go in; which object is free for another one, by size or by nearest use, comes out."""
+"""Shared objects and the times at which they are in use: finds the best free one for a tensor."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Usage records go in, shared objects that tensors take turns in come out: planners that begin with large tensors.
+"""Planners of shared objects that place large tensors first.
 
 Source: Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference" (arXiv 2001.03288), section 4.
 """

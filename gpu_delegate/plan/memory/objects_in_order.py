@@ -1,4 +1,4 @@
-"""Usage records go in, shared objects that tensors take turns in come out: planners that take them in order.
+"""Planners of shared objects that take tensors in the order in which they are written.
 
 Sources: Lee et al., "On-Device Neural Net Inference with Mobile GPUs" (arXiv 1907.01989), section 5, for
 `greedy_in_order`; `equality` is what TensorFlow Lite has for sizes that cannot be told apart as smaller and larger.
@@ -50,7 +50,8 @@ def greedy_in_order(
     """Each tensor into the free object of the nearest size, which grows where it is smaller, else into a new one.
 
     Of two equally near the larger one. The pool of free objects is sorted: O(n log n) comparisons. Where tasks run side
-    by side, `sharing` tells for each record those that may come before it in an object (reallocation.py).
+    by side, `sharing` tells for each record those that may come before it in an object
+    (tests/helpers/memory_reallocation.py).
     """
     objects, sizes = dict[int, int](), list[int]()
     pool: list[tuple[int, int]] = []  # free objects: size, number

@@ -1,4 +1,4 @@
-"""Usage records go in, offsets in one arena come out.
+"""Greedy planners of offsets in one arena.
 
 Source: Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference" (arXiv 2001.03288).
 """

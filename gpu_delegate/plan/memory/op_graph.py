@@ -1,4 +1,4 @@
-"""A graph as read goes in; the usage records of its operators, one task each, come out: what papers plan memory of."""
+"""Usage records of a graph's operators as read, one task each: the setting in which papers plan memory."""
 
 import math
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What each task reads and writes goes in; the order of tasks with the fewest bytes alive at a time comes out.
+"""Finds the order of tasks that has the fewest bytes alive at a time.
 
 Only tasks change places that access different bytes, or only read the same ones. A dynamic program over sets of tasks
 that are done: which bytes are alive then does not depend on the order in which they were done. It is exact as long as

@@ -1,8 +1,8 @@
-"""Usage records of tensors that a program keeps, and of others, go in; its own buffer and those to share come out.
+"""Plans the memory of programs that run in turns: a buffer of its own for each, the rest shared.
 
-Programs that run one after another need their inputs and outputs each, and the rest in turns. While an input or output
-is not alive, its memory has others of the same program, so that less is shared, and one program alone takes hardly more
-than without that.
+Programs that run one after another each need their own inputs and outputs, and use the rest in turns. While an input or
+output is not alive, other tensors of the same program use its memory; so one program alone takes hardly more than
+without sharing.
 """
 
 from collections.abc import Collection, Sequence

@@ -1,4 +1,4 @@
-"""Usage records go in; how much is alive at each task, and in which order planners take the tensors, comes out.
+"""Profiles of memory use: what is alive at each task, and the orders in which planners take the tensors.
 
 Source: Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference" (arXiv 2001.03288), section 3.
 """

@@ -1,4 +1,4 @@
-"""Planners go in, the cheapest first; one that takes the smallest of their plans comes out. Exact planners, too."""
+"""Planners that run several others, the cheapest first, and take the smallest plan."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The name of a strategy goes in, its planner comes out: one table of all that there are.
+"""The table of all memory planners, by name.
 
 To add one: a function of usage records and an alignment that returns a MemoryPlan, and a row here.
 """

@@ -1,4 +1,4 @@
-"""Usage records go in, offsets in one arena come out: tensors are rectangles that fill a strip from below.
+"""A planner of offsets by best-fit strip packing: tensors are rectangles in a strip of time and memory.
 
 Source: Sekiyama et al., "Profile-guided memory optimization for deep neural networks" (arXiv 1804.10001), 2018, the
 best-fit heuristic.

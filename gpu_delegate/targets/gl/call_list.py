@@ -1,4 +1,4 @@
-"""Calls of OpenGL's entry points go in, once; a list of them that can be made again comes out, in Python and in words.
+"""Records lists of OpenGL calls, to be made again from Python or by native code.
 
 Words of 64 bits are what native code reads (call_machine.py). A call is the number of its form, the address of its
 function, for a result the address of the word that it goes to, and its arguments.

@@ -1,4 +1,4 @@
-"""Forms of calls go in; a native function that makes lists of such calls, of whatever functions, comes out.
+"""The native function that makes recorded lists of calls.
 
 Its code is the same for all lists and in all processes, so that it is compiled once for each kind of CPU. It reads the
 words of call_list.py: a switch over the forms, with a call in each branch.

@@ -1,4 +1,4 @@
-"""Work that calls OpenGL goes in; the same calls are made again and again, many of them by one call of native code.
+"""Makes recorded OpenGL calls again and again, many of them by one call of native code.
 
 What is called with the same arguments in each run is recorded (call_list.py). A list is made by native code with
 Python's lock let go, once LLVM is loaded, which a thread does beside the first runs; before that, and without LLVM, by

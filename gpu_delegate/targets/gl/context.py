@@ -1,4 +1,4 @@
-"""A machine with OpenGL goes in, a checked context with ctypes entry points and read-back counters comes out.
+"""Opens an OpenGL context, checks it, and counts what is read back through it.
 
 A context belongs to the thread that opened it: everything that touches OpenGL happens there.
 """

@@ -1,4 +1,4 @@
-"""A context goes in; whether another one, or the one that is current later, has the same objects comes out."""
+"""Tells whether another OpenGL context shares the objects of this one."""
 
 import ctypes
 import secrets

@@ -1,4 +1,4 @@
-"""Addresses of OpenGL entry points go in, addresses that count what is read back come out.
+"""Counts what is read back from the GPU, by wrapping OpenGL's entry points.
 
 Every way in which pixels or buffers reach the CPU is counted, whether the engine, the program or moderngl makes the
 call, since all of them load their entry points here. `calls` is the number of such calls. `bytes` is what reaches the

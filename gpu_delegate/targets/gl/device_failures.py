@@ -1,4 +1,4 @@
-"""A device of EGL and what it failed with go in; why it does not work, and what to do, come out in a few words."""
+"""Explains, in a few words, why an EGL device gives no context, and what to do about it."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""A program on the GPU goes in; how long each of its dispatches takes comes out.
+"""Measures how long each dispatch of a program takes.
 
 Each dispatch is repeated until the span is long against the clock's step and what is around it. Dispatches are measured
 in turn, in several rounds, in the order of a run, with the data and behind the barriers that they have there.

@@ -1,4 +1,4 @@
-"""A device of EGL, an API and a version go in; an OpenGL context without a window comes out. On Linux alone.
+"""Opens OpenGL contexts without a window through EGL, on Linux.
 
 Names and numbers are those of EGL's specification and of its extensions (registry.khronos.org/EGL).
 """

@@ -1,8 +1,8 @@
-"""Bytes in RAM go into buffers that stay on the device, and bytes of such buffers come out in RAM.
+"""Buffers in the GPU's own memory: how bytes get into them from RAM, and back.
 
 Drivers may move a buffer that the CPU writes or reads directly to the host's memory, from where kernels would then
 fetch weights. Buffers without such access (glBufferStorage, no flags) stay; what goes there and comes from there is
-copied on the device, from and to a buffer for the way. Software renderers have one memory: there all access is direct.
+copied on the device, through a staging buffer. Software renderers have one memory: there all access is direct.
 """
 
 import ctypes

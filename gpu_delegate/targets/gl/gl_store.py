@@ -1,4 +1,4 @@
-"""Packed weights and GLSL go in; ranges of GL buffers and GL programs come out, the same ones for the same content.
+"""Shares packed weights and GL programs of the same content between programs.
 
 A store belongs to contexts that share objects. A lease is what one program has of it: what no lease has any more is
 freed on the thread of the last one, where a context of these is current.

@@ -1,4 +1,4 @@
-"""Marks between pieces of work on the device go in; when it reached them comes out some frames later, without waiting.
+"""Measures stages of a frame with the GPU's time stamps, without waiting for them.
 
 Time stamp queries in a ring: one per border, so that n stages take n + 1. A result that has not come when its place in
 the ring is needed again is dropped.

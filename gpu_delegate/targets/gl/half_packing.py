@@ -1,4 +1,4 @@
-"""A context goes in; whether its packHalf2x16 converts floats to halves as kernels need it comes out.
+"""Tests whether a driver's packHalf2x16 rounds floats to halves as kernels need it.
 
 OpenGL lets a driver round either way, and flush what is too small for a normal half. Where it rounds to the nearest,
 ties to even, kernels that store halves use it (shaders/halves_packed.glsl). Elsewhere they convert with integers, by

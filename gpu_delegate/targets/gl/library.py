@@ -1,4 +1,4 @@
-"""The name of a library of the system goes in; the library comes out, or what it says of OpenGL in this thread."""
+"""Loads the system's OpenGL libraries, and asks which context is current in this thread."""
 
 import contextlib
 import ctypes

@@ -1,4 +1,4 @@
-"""Messages of the driver (KHR_debug) go in; errors and warnings, each text once, come out when asked for.
+"""Collects the driver's messages (KHR_debug): errors, warnings, each text once.
 
 Messages on performance (NVIDIA's driver sends one for every shader that it recompiles) are shown only if DEBUG is set.
 Messages arrive from C, in the middle of the call that they are about or later, on the caller's thread or on one of the

@@ -1,4 +1,4 @@
-"""A version of OpenGL and a choice among devices go in; a context without a window on the best of them comes out.
+"""Opens a context without a window on the best device, or on the one that the environment asks for.
 
 Windows and macOS give one device each, by glcontext; on Linux EGL's devices are tried, hardware ahead of software.
 """

@@ -1,4 +1,4 @@
-"""A function loader goes in, OpenGL's entry points and constants come out, callable through ctypes.
+"""OpenGL's entry points and constants, callable through ctypes.
 
 Every call releases the GIL while the driver works. Names are OpenGL's own, so that its manual applies.
 """

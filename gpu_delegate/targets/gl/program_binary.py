@@ -1,4 +1,4 @@
-"""A linked program goes in, the driver's own form of it comes out as bytes, and of such bytes a program again.
+"""Reads linked programs as the driver's own binaries, and loads them again.
 
 GL_ARB_get_program_binary, part of OpenGL 4.1 and ES 3.0. A driver may refuse what it made itself, after an update for
 one, and says so by the program's link status.

@@ -1,7 +1,7 @@
-"""What a driver calls itself goes in; what was compiled for it in earlier runs comes out, and what is new is kept.
+"""The cache of compiled graphs and of driver binaries for one driver.
 
-Two kinds of entries: graphs (CompiledGraphs, by kept_graph.py) and binaries (the driver's programs). Each is known by
-all that it depends on, so that another driver, driver version or GPU has entries of its own. Whatever is missing,
+Two kinds of entries: graphs (CompiledGraphs, by kept_graph.py) and binaries (the driver's programs). The key of each
+is all that it depends on, so that another driver, driver version or GPU has entries of its own. Whatever is missing,
 damaged or refused is compiled.
 """
 

@@ -1,4 +1,4 @@
-"""A CompiledGraph and its dispatches go in; what DEBUG asks to see of them comes out: lines on stderr, and files.
+"""What DEBUG shows of a compiled program: lines on stderr and files.
 
 The text is made by pure functions; ProgramLog only decides which of it is due. debug.py lists the levels.
 """

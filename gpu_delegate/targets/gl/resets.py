@@ -1,4 +1,4 @@
-"""A context goes in; that its GPU was reset, or lost its memory over a suspend, comes out as an error, when asked.
+"""Detects that the GPU was reset, or has lost its memory while the computer slept.
 
 Drivers tell of a reset where the context was made to be told (EGL_LOSE_CONTEXT_ON_RESET and its like; OpenGL 4.5,
 KHR_robustness). Of a suspend the clocks tell; whether memory has survived it is seen by checksums of some buffers.

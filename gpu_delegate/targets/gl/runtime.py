@@ -1,4 +1,4 @@
-"""The runtime: a CompiledGraph and a context go in, a Program that runs it in one short loop comes out."""
+"""The runtime: executes a CompiledGraph on an OpenGL context in one short loop."""
 
 import ctypes
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Commands for the device go in; how many seconds it works on them comes out, by the best clock that its driver has.
+"""Measures seconds of work on the GPU, by the best clock that its driver has.
 
 Time stamps of the device where they tell it: between two glFinish, 20 to 60 us pass on a GPU for a dispatch of 5, and
 it clocks down. On a software renderer the CPU's clock between two glFinish. A driver that executes nothing (Mesa's over

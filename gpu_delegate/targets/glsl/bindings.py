@@ -1,4 +1,4 @@
-"""A kernel's tensors and how each is read go in; the GLSL declarations behind its READ, WRITE and WEIGHT come out.
+"""Chooses how a kernel accesses its tensors (buffer textures or blocks), and writes their GLSL declarations.
 
 Binding points of storage blocks belong to outputs, then inputs, then weights; those of uniform blocks to weights, then
 inputs; each kind counts only what is read in its way. Texture units are WEIGHTS_UNIT, then one for each input.

@@ -1,4 +1,4 @@
-"""Compilation: a graph and a device go in, a CompiledGraph (everything decided, no OpenGL yet) comes out."""
+"""Compiles a graph for a device to a CompiledGraph: everything is decided, and OpenGL not yet called."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

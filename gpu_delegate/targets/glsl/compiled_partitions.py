@@ -1,4 +1,4 @@
-"""A model's graph and a device go in; compiled partitions, and why other operators stay on the CPU, come out.
+"""Compiles the parts of a model that the GPU can take, and says why other operators stay on the CPU.
 
 No OpenGL is needed. Every operator is either in one partition, which has been compiled, or has a reason.
 """

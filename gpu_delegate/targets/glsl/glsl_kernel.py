@@ -1,4 +1,4 @@
-"""One kernel as a value: a planned body or vector nodes go in, complete GLSL, grid, bindings and weights come out."""
+"""Makes complete GLSL kernels from planned bodies and vector nodes, with grid, bindings and weights."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence

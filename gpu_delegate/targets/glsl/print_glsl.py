@@ -1,4 +1,4 @@
-"""Values and statements of kernels (code.py) go in, their GLSL comes out: the one place that knows how GLSL says them.
+"""Prints values and statements of kernels as GLSL: the one place that knows GLSL's syntax.
 
 READ, WEIGHT, WRITE and keep are the words of shaders/vocabulary.glsl.
 """

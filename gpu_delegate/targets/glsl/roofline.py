@@ -1,4 +1,4 @@
-"""A kernel's work and a machine's peaks go in; which of the two roofs bounds it comes out.
+"""The roofline model: which of arithmetic and memory traffic bounds a kernel on a machine.
 
 A dispatch cannot be faster than its multiply-accumulates (MAC) at the device's peak rate, nor than its bytes at the
 peak memory bandwidth. app/verbs/peaks.py measures both peaks. A MAC counts once, whether the device fuses it or not.

@@ -1,4 +1,4 @@
-"""A shader's name and its parameters go in, complete GLSL comes out; a driver's log comes back with files and lines.
+"""Loads shaders with their includes and parameters, and translates drivers' logs back to files and lines.
 
 Shaders are valid GLSL as they are: `#define NAME default` lines give the defaults of parameters. But for their header,
 which `for_es` changes, they are also valid in OpenGL ES from 3.10 on. Includes are resolved here. The lines of file

@@ -1,1 +1,1 @@
-"""The CPU as a second target: a Graph goes in, machine code for it, made by LLVM, comes out and runs."""
+"""The CPU as a target: compiles a Graph to machine code with LLVM, and runs it."""

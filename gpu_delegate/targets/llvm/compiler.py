@@ -1,4 +1,4 @@
-"""The text of a module in LLVM's intermediate representation goes in; machine code, loaded and callable, comes out.
+"""Compiles LLVM's intermediate representation to machine code, loads it, and caches object code on disk.
 
 The only file that knows llvmlite, which is loaded when first needed and may be missing. Object code is kept on disk, by
 the CPU, LLVM's version, what optimizes, and the text. ORC's linker loads it: unlike MCJIT it ends no process for a

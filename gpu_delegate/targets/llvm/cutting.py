@@ -1,4 +1,4 @@
-"""The sizes of steps and a number of threads go in, rounds of tasks come out: which parts of a step threads share."""
+"""Cuts the steps of a program into tasks that threads share."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A DEPTH_TO_SPACE alone goes in, a function of LLVM's language comes out: rows of several planes interleaved into one.
+"""The kernel of a DEPTH_TO_SPACE alone: interleaves rows of several planes into one.
 
 What print_llvm.py makes of it holds all channels of a pixel and stores each at a place of its own: of a thousand
 channels LLVM makes code for ten seconds. Here loops run over output planes and rows, and lanes are pixels.

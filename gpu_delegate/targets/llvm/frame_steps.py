@@ -1,4 +1,4 @@
-"""How pictures and masks are sampled goes in, steps that do it in machine code come out: in front of a network, behind.
+"""Machine code that samples pictures in front of a network and resizes masks behind it.
 
 Each is a kernel with its tables; what changes from frame to frame are addresses among its words. Their rows may be
 shared by threads, as those of a network's steps.

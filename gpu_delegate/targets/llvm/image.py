@@ -1,8 +1,8 @@
-"""A compiled model goes in, all that running it takes comes out, as bytes and back: code, weights, calls, places.
+"""A compiled model as bytes: machine code, weights, calls and places of tensors; written, and read with checks.
 
-What a NativeProgram knows besides (graph, passes, kernels as text) is not in it, so that a model that was compiled
-before starts without it. Bytes from the cache on disk have a checksum there; here their counts are held against each
-other, so that no place lies outside of what is there.
+It leaves out what else a NativeProgram knows (graph, passes, kernels as text), so that a model that was compiled before
+starts without these. The cache on disk checks bytes by a checksum; here counts are checked against each other, so that
+no place lies outside of the memory that there is.
 """
 
 import json

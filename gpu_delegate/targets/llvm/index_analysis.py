@@ -1,4 +1,4 @@
-"""The code of a pixel kernel goes in; what its positions and conditions are for each column, or each row, comes out.
+"""Index analysis: what a kernel's positions and conditions are for each column or row, known before code is printed.
 
 Positions under a window, whether they lie inside of a map, and places and weights of resizing depend on the column
 alone or on the row alone. They are computed here, in NumPy, for the whole map, before any code is printed. So a printer

@@ -1,4 +1,4 @@
-"""Instructions go in, the text of a module in LLVM's intermediate representation comes out (llvm.org/docs/LangRef).
+"""Writes the text of modules in LLVM's intermediate representation (llvm.org/docs/LangRef).
 
 A plain writer of text, since a network takes tens of thousands of instructions, and the start waits for them. Variables
 are allocas, which LLVM's mem2reg turns into registers; loops and branches are blocks of Python's `with`.

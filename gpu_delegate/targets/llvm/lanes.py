@@ -1,7 +1,8 @@
-"""Ints, conditions and floats of neighboring pixels go in, LLVM's instructions on lanes come out.
+"""Instructions on lanes: ints, conditions and floats of neighboring pixels, as LLVM's vectors.
 
-A lane is a pixel. An int that goes from lane to lane in equal steps is Affine: what it reads lies in a row. One that
-steps by fewer than the lanes there are is Near: what it reads is loaded at once and permuted. Only others are gathered.
+A lane is a pixel. An int that grows from lane to lane in equal steps is Affine: what it reads lies in a row. One that
+differs between lanes by less than their number is Near: what it reads is loaded at once and permuted. All others are
+gathered.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -58,7 +59,22 @@ T = TypeVar("T")
 
 
 class Lanes:
-    """Instructions at the end of a function; what was computed in an enclosing block is found again."""
+    """Instructions at the end of a function; what was computed in an enclosing block is found again.
+
+    An example with four lanes: x = Affine(x0, 0, 2) is x0, x0 + 2, x0 + 4, x0 + 6, the even columns from x0 on, as a
+    window with stride 2 reads them. `load_channel(PlaneMemory(plane, 1, 1000), x, 0)` loads two vectors and picks
+    lanes:
+
+        %v1 = getelementptr inbounds float, ptr %plane, i64 %x0
+        %v2 = load <4 x float>, ptr %v1, align 4
+        %v3 = getelementptr inbounds float, ptr %v1, i64 4
+        %v4 = load <4 x float>, ptr %v3, align 4
+        %v5 = shufflevector <4 x float> %v2, <4 x float> %v4, <4 x i32> <i32 0, i32 2, i32 4, i32 6>
+
+    The next tap, add(x, Affine(None, 1)), is Affine(x0, 1, 2). Its load finds %v2 and %v4, and is one shuffle of lanes
+    1, 3, 5, 7. Affine(x0, 0, 1) is one load; Affine(x0, 0, 0) one float, which all lanes share. Near(x0, 0, offsets)
+    loads four floats from x0 on and permutes them by `offsets`; a vector of places in a register is gathered.
+    """
 
     def __init__(self, function: Function, target: CpuTarget) -> None:
         self.f = function

@@ -1,6 +1,6 @@
-"""A graph and a kind of CPU go in; its image and loaded code come out, from the cache on disk or made anew.
+"""Loads a model for the CPU from the cache on disk, or compiles it anew.
 
-An image is kept by all that it depends on: the graph, the CPU, LLVM's version, the threads that share the work, and
+An image's key is all that it depends on: the graph, the CPU, LLVM's version, the threads that share the work, and
 this package's own files. With it a model starts without passes, planning and LLVM's optimizer.
 """
 

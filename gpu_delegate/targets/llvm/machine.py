@@ -1,4 +1,4 @@
-"""What LLVM and the system say of this machine goes in; the kind of CPU to make code for, and its cores, come out.
+"""What kind of CPU this machine has, its caches, and how many cores the process may use.
 
 Threads that wait for each other by spinning must have a core each, so cores that the process may not use do not count:
 those outside its affinity, and what a control group's quota withholds (docs.kernel.org/admin-guide/cgroup-v2.html).

@@ -1,4 +1,4 @@
-"""The sizes of a mask and of a frame go in; the kernel that makes a mask of the frame's size of the other comes out.
+"""The kernel that resizes a network's mask to the size of a frame.
 
 Bilinear: for each row of the frame two rows of the mask are mixed, then their columns. Where the frame is larger, the
 columns that a vector of results needs lie in two vectors, one of them a column further on, and are permuted by what is

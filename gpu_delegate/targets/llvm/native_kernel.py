@@ -1,5 +1,4 @@
-"""One kernel for the CPU: a planned body and a tile go in, a function in LLVM's words, and what a caller of it needs,
-come out.
+"""Makes one CPU kernel: a function in LLVM's language from a planned body and a tile.
 
     void NAME(ptr tensors, ptr weights, i32 y0, i32 y1, i32 z0, i32 z1)
 

@@ -1,7 +1,7 @@
-"""A graph and a kind of CPU go in; steps, their code as text, weights and a plan of memory come out, no machine code.
+"""Compiles a graph for the CPU up to LLVM's text: steps, weights and a plan of memory, no machine code yet.
 
 Passes, fusion, views, tiles and the plan of memory are those of the GPU path (lower.py); what differs is in the tuning
-(tuning.py), in the order of values in memory (planes.py), and in the code.
+(native_tuning.py), in the order of values in memory (planes.py), and in the code.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""An image or a NativeProgram goes in, a network that runs on the CPU comes out: BHWC arrays in, BHWC arrays out."""
+"""Runs a compiled network on the CPU: BHWC arrays in, BHWC arrays out."""
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""A kind of CPU goes in; what compilation knows of it as a device comes out: its tuning, without OpenGL's limits."""
+"""The tuning for a kind of CPU, as a Device without OpenGL's limits."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The steps of a network go in, what strips.py needs to know of them comes out: which need but the same pixels."""
+"""Finds which steps of a network need only the same pixels of each other, so that they can run strip by strip."""
 
 from collections.abc import Sequence
 

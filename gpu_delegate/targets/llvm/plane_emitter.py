@@ -1,4 +1,4 @@
-"""The code of one pixel kernel for the CPU, as emit.py has it for the GPU: tensors lie in planes, lanes are pixels."""
+"""Writes the code of one pixel kernel for the CPU: tensors lie in planes, and lanes are pixels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

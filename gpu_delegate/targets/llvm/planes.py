@@ -1,4 +1,4 @@
-"""Tensors as CPU kernels store them: a shape goes in, sizes and strides come out; BHWC arrays become planes and back.
+"""Tensors as CPU kernels store them: a plane for each channel; their sizes, and conversion from and to BHWC arrays.
 
 A map lies in planes, one for each channel: the rows of the whole batch, one behind the other. Channels are filled up to
 whole slices of four, as in PHWC4, with planes of zeros. Planes begin at whole cache lines and are an odd number of them

@@ -1,4 +1,4 @@
-"""Tables of work go in and are done, by the thread that asks and by threads of the pool, bit by bit the same.
+"""The pool of threads that runs tables of work in native code.
 
 Workers are threads that stay in native code, without Python's lock: they take tasks, wait a moment for more, and sleep
 on locks of Python's own kind, which any thread may use on every system. Numbers too small for a normal float count as

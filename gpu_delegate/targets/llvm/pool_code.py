@@ -1,4 +1,4 @@
-"""A kind of CPU goes in; the code that threads work through a WorkTable with comes out, as text for LLVM.
+"""The native code of the thread pool: how threads take tasks, wait and sleep, as text for LLVM.
 
 No thread waits for another one to come: tasks are taken from a counter, and a round is over when its tasks are done. So
 a thread that the system holds up holds up others only while it has a task. One word of 64 bits says all that a thread

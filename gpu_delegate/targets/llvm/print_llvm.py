@@ -1,4 +1,4 @@
-"""Statements of kernels (code.py) go in, LLVM's instructions on lanes of pixels come out, as print_glsl.py makes GLSL.
+"""Prints the statements of kernels as LLVM's instructions on lanes of pixels.
 
 Variables are registers from the start: where loops and branches meet, those that change get a phi. Loads stand where
 they are first needed. Where pixels lie, and which count, is printed by print_positions.py.

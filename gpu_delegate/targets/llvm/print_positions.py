@@ -1,7 +1,7 @@
-"""Ints, conditions and floats of kernels (code.py) go in, LLVM's instructions for them come out: where pixels lie.
+"""Prints positions, conditions and other per-pixel numbers of kernels as LLVM's instructions.
 
-What a column or a row alone decides was computed before (survey.py). It is a number where it is the same all over the
-region that is printed, a step from lane to lane, or a table among the weights.
+What a column or a row alone decides was computed before (index_analysis.py): it is a number where it is the same all
+over the region that is printed, else a step from lane to lane, or a table among the weights.
 """
 
 from abc import ABC, abstractmethod

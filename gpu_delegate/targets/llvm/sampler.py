@@ -1,4 +1,4 @@
-"""Planes of a picture's samples and the map to a network's input go in; the kernel that fills its planes comes out.
+"""The kernel that samples a picture, in RGB or YUV planes of 8 or 16 bits, into a network's input.
 
 A picture's planes have samples of 8 or 16 bits, of one channel or of several in turn. For each row of the map the rows
 of every plane that it mixes are mixed first, over all of their samples, into floats that stay in the cache; then the

@@ -1,4 +1,4 @@
-"""What a kernel samples goes in, the tables that it reads go out: places and weights along axes, as words in memory.
+"""Tables that the kernels of a frame read: sample positions and weights along axes, as words in memory.
 
 Kernels of a frame (sampler.py, mask_resize.py) have the signature of all kernels, void(ptr tensors, ptr weights,
 i32 y0, i32 y1, i32 z0, i32 z1), but `tensors` and `weights` are arrays of 64-bit words here: addresses and whole

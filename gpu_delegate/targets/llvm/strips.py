@@ -1,4 +1,4 @@
-"""Steps and what each reads of others go in; rounds of tasks come out: which pixels of which step are computed when.
+"""Schedules steps strip by strip, so that the values between them stay in the cache.
 
 Steps that need but the same pixels of each other, as a pointwise convolution does behind a depthwise one, take turns
 strip by strip, so that what is between them stays in the cache; all strips of a task have their values there in the

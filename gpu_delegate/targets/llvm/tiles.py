@@ -1,4 +1,4 @@
-"""A body and a tile for threads of a GPU go in, the tile and the lanes of its kernel for a CPU come out."""
+"""Adapts a kernel's tile to the CPU, and chooses how many lanes its vectors have."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Vectors of floats go in, what functions of mathematics make of them comes out: LLVM's instructions without libraries.
+"""Mathematical functions on vectors of floats as LLVM's instructions, without libraries.
 
 Polynomials and reductions of arguments are those of Moshier's Cephes library (netlib.org/cephes, single), with fused
 multiply-adds, and for erf that of Abramowitz and Stegun. Where results would be subnormal they are zero.

@@ -1,4 +1,4 @@
-"""Rounds of tasks go in, the table that threads work through comes out: which rows of which step come when.
+"""The table of work that threads go through: which rows of which step are computed when.
 
 A range is some rows and parts of one step. A task is ranges that one thread does in order. A round is tasks that may be
 done in any order, by any threads; the next round begins when all of them are done.

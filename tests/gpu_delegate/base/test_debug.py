@@ -1,4 +1,4 @@
-"""DEBUG, level by level, on a real program; names for debuggers; what the driver says by itself."""
+"""DEBUG, level by level, on a real program; names for debuggers; messages of the driver."""
 
 import contextlib
 import ctypes

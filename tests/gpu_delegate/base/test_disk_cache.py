@@ -1,4 +1,4 @@
-"""Entries come back as they were, within a bound, whatever else is in the folder and whoever else writes there."""
+"""The cache on disk: entries come back intact and stay within the bound, whatever other processes or files do."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The table of cases of every op against TensorFlow Lite, on the GPU and as this CPU's code: a part of it."""
+"""A part of the table of op cases against TensorFlow Lite, on the GPU and in the CPU's own code."""
 
 import zlib
 from collections import Counter

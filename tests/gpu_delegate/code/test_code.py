@@ -1,4 +1,4 @@
-"""The vocabulary of kernels and the order of loads, read by NumPy against TensorFlow Lite; how GLSL says it."""
+"""The vocabulary of kernels and the order of loads, executed by NumPy against TensorFlow Lite; how GLSL prints it."""
 
 from collections.abc import Callable, Iterable, Iterator
 

@@ -1,4 +1,4 @@
-"""Products in half precision: which sums are made of them, that their text is valid, and how far results are off.
+"""Products in half precision: which sums use them, valid source text, and how far results are off.
 
 No driver here computes with halves. OpenGL ES runs the kernels with mediump, which Mesa's renderer takes for float32;
 and every operation is rounded to a half by what is put in place of the conversions.

@@ -1,4 +1,4 @@
-"""Messages and arrays through a pipe: they arrive as they were sent, and what is no message is refused."""
+"""Messages and arrays through a pipe: they arrive as they were sent, and anything else is refused."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""The reference with a delegate: in this process and in another, with OpenGL and without, and what it says of it."""
+"""The reference with a delegate: in this process and in another, with OpenGL and without, and its report."""
 
 from types import MappingProxyType
 

@@ -1,4 +1,4 @@
-"""What a graph may cost in TensorFlow Lite: not less than it does, little for real models, and too much is refused."""
+"""Estimates of what a graph costs in TensorFlow Lite: never too low, small for real models, enforced."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""What TensorFlow Lite computes of a graph after passes, against what it computes of the graph as it was read."""
+"""Graphs rewritten for TensorFlow Lite on the CPU compute the same as the graphs as they were read."""
 
 from collections import Counter
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What goes wrong in TensorFlow Lite's calls: it surfaces with its cause, or the model runs on the CPU and says why."""
+"""Failures in TensorFlow Lite's calls: they surface with their cause, or the model runs on the CPU and says why."""
 
 import ctypes
 import io

@@ -1,4 +1,4 @@
-"""What an interpreter holds in memory is what its file says: every op, every option, every scale, in each runtime."""
+"""The model read from an interpreter's memory equals its file: every op, option and scale, in each runtime."""
 
 import ctypes
 from functools import partial

@@ -1,4 +1,4 @@
-"""Where TensorFlow Lite cuts a graph, in cases that random networks do not have; what it makes is what was planned."""
+"""Partitions of graphs that random networks do not have: TensorFlow Lite makes those that were planned."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The delegate computes what the interpreter holds, whatever file it was given and whatever was changed in memory."""
+"""The delegate computes what the interpreter holds in memory, whatever file it was given."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Signals at every moment of an invocation: each one is right to the last bit, or raises."""
+"""Signals at random moments of an invocation: each run is right to the last bit, or raises."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Tensors between RAM and a program's memory: bit by bit what the engine's own, slower way gives."""
+"""I/O binding copies tensors between RAM and a program's memory, bit for bit as the engine's slower way does."""
 
 import contextlib
 from dataclasses import replace

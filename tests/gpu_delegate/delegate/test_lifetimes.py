@@ -1,4 +1,4 @@
-"""Which of interpreter and delegate ends first, what is asked for too late, and what is left behind."""
+"""Interpreter and delegate end in either order: late calls raise, and nothing is left behind."""
 
 import gc
 import os

@@ -1,4 +1,4 @@
-"""The model that an interpreter runs, taken from its memory, and told from every other that is given for it."""
+"""The model that an interpreter runs is found in its memory, and told from any other that is given for it."""
 
 import ctypes
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Ops whose option names their output's type: where the tensor has another one, TensorFlow Lite gives the option's."""
+"""Ops whose option names the output's type: where the tensor's type differs, TensorFlow Lite uses the option's."""
 
 import numpy as np
 import pytest

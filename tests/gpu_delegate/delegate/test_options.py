@@ -1,4 +1,4 @@
-"""The delegate's options: what follows from them, and one line for each that is wrong."""
+"""The delegate's options: what follows from them, and one line of error for each that is wrong."""
 
 import dataclasses
 import itertools

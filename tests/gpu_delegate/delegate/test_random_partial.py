@@ -1,4 +1,4 @@
-"""Random networks of which the GPU lacks some ops, through the interpreter with the delegate against the one without.
+"""Random networks with some ops that the GPU lacks, through the interpreter with the delegate and without.
 
 TEXELFLOW_NETWORKS=FIRST:COUNT tries other networks: `make delegate` has 500.
 """

@@ -1,4 +1,4 @@
-"""The lines that say what runs where: in the original's words, then the reasons, in a bounded number."""
+"""The report of what runs where: in the original's words, then the reasons, in a bounded number of lines."""
 
 from tests.gpu_delegate.delegate.test_selection import DEAR, chain
 from tests.model_files.sketch import Sketch

@@ -1,4 +1,4 @@
-"""Which partitions pay: what they cost against what they take over, asked again until nothing changes."""
+"""Which partitions pay: their cost against the work that they take over, decided again until nothing changes."""
 
 from dataclasses import replace
 from typing import Any

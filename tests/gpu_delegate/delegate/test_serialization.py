@@ -1,4 +1,4 @@
-"""With a directory, a token and the flag, programs are in one file of the caller's, as TensorFlow Lite names it."""
+"""Serialized programs: one file of the caller's, with a directory, a token and the flag as in TensorFlow Lite."""
 
 import re
 from pathlib import Path

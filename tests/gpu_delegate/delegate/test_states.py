@@ -1,4 +1,4 @@
-"""What stays on the CPU whatever its form, such as states: beside the GPU it computes and keeps what it does alone."""
+"""Ops with states stay on the CPU, and keep their states beside the GPU as they do alone."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Waiting for the GPU: in each way until it is done, and not for a fence that does not exist."""
+"""Waiting for the GPU in each of the four ways; a fence that does not exist is an error."""
 
 from typing import get_args
 

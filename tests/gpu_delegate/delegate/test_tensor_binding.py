@@ -1,4 +1,4 @@
-"""Textures and buffers of the caller's as inputs and outputs: what is in them is right, and nothing is read back."""
+"""The caller's textures and buffers as inputs and outputs: the right content, and nothing read back."""
 
 from collections.abc import Callable
 from dataclasses import replace

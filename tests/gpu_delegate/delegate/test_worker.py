@@ -1,4 +1,4 @@
-"""The thread of OpenGL and the caller's own: results, exceptions, and every wrong use of them."""
+"""The worker of OpenGL, a thread of its own or the caller's: results, exceptions, and every wrong use."""
 
 import gc
 import os

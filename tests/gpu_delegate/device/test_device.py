@@ -1,4 +1,4 @@
-"""Devices: the driver's limits and the tuning for its kind stay apart, and what is not asked of a driver is assumed."""
+"""Devices: the driver's limits and the tuning stay apart, and defaults are what OpenGL guarantees."""
 
 from dataclasses import fields, replace
 

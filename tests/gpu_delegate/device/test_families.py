@@ -1,4 +1,4 @@
-"""Families: names as drivers and the layers above them give them, and what `inspect` says of one."""
+"""Families of GPUs: recognized by the names that drivers give, and shown by `inspect`."""
 
 import json
 from dataclasses import fields

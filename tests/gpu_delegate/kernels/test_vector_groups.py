@@ -1,4 +1,4 @@
-"""Tensors of one pixel, and narrow maps: work-groups whose lanes have work, vectors computed once, loops."""
+"""Kernels of one-pixel tensors and narrow maps: no idle work-groups, and vectors computed once."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Partitions: which operators stay on the CPU and why, how the others are grouped, and that groups compute the same."""
+"""Partitions: which operators stay on the CPU and why, how the others are grouped, and equal results."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace

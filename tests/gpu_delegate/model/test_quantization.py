@@ -1,4 +1,4 @@
-"""Real values as integers and back: the error is half a step, and the CPU path speaks floats to quantized networks."""
+"""Real values as integers and back: errors of half a step at most, and floats around quantized networks."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Products and recurrent cells: files that contradict themselves, and what the passes make of the others."""
+"""Matrix products and LSTM cells: contradictory files are refused, and what passes make of the others."""
 
 from collections.abc import Callable
 from typing import Any

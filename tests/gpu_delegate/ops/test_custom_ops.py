@@ -1,4 +1,4 @@
-"""MediaPipe's pooling with indices, its reverse, and Resampler, which TensorFlow Lite has not: against NumPy.
+"""MediaPipe's custom ops, which TensorFlow Lite lacks, against NumPy.
 
 The original's own vectors of them are in test_op_cases.py.
 """

@@ -1,4 +1,4 @@
-"""The map of each move, evaluated in NumPy: value by value, and in slices where they stay together."""
+"""The map of coordinates of each op that moves data, evaluated in NumPy, by value and by slices."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""The original delegate's own test vectors, fusions and layouts: every one on the GPU, in four configurations.
+"""The original delegate's own test vectors, fusions and layouts: each on the GPU in four configurations.
 
 All in float32: kernels as for llvmpipe and as for hardware (whole pixels or slices, weights as literals or fetched),
 each with ops fused and one dispatch for each op. tests/gpu_delegate/targets/llvm/test_native_ops.py has the same as

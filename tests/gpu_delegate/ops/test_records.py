@@ -1,4 +1,4 @@
-"""Every op's record has what its role needs; tests/gpu_delegate/cases/test_op_table.py computes its example."""
+"""Every op's record has what its role needs; tests/gpu_delegate/cases/test_op_table.py runs its example."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Reductions of channels share kernels with what they reduce and what reads them: a softmax is three loops of one."""
+"""Reductions of channels share a kernel with what they reduce and what reads them, such as a whole softmax."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Steps of one scale as steps of another, on OpenGL: as TensorFlow Lite's reference kernels do, exactly."""
+"""REQUANTIZE on OpenGL rounds exactly as TensorFlow Lite's reference kernels do."""
 
 from collections.abc import Sequence
 from types import MappingProxyType

@@ -1,4 +1,4 @@
-"""Zeros, infinities, what is no number, halves and large values: elementwise ops give what TensorFlow Lite gives."""
+"""Elementwise ops on zeros, infinities, NaN, halves and large values give what TensorFlow Lite gives."""
 
 from typing import Any
 

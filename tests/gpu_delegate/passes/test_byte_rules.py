@@ -1,4 +1,4 @@
-"""Scales at ties, where float32 and float64 differ, by the reference kernels; and what the specification forbids."""
+"""8-bit quantization at its edges: scales at ties as in the reference kernels, and what the specification forbids."""
 
 from collections import Counter
 from random import Random

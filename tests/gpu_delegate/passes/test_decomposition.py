@@ -1,4 +1,4 @@
-"""Ops written as others: the nodes that come out, and that TensorFlow Lite computes the same from them."""
+"""Ops replaced by others: the nodes that result, and that TensorFlow Lite computes the same from them."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""ARG_MAX and ARG_MIN as reductions: the first of equal values, where loops are long and little is left."""
+"""Long ARG_MAX and ARG_MIN as reductions: of equal values the first one wins, and short ones stay."""
 
 import numpy as np
 import pytest

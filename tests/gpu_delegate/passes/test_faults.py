@@ -1,4 +1,4 @@
-"""Where TensorFlow Lite refuses to run, so do we: indices out of range, divisions by 0; elsewhere nothing is added."""
+"""Runs that TensorFlow Lite refuses (indices out of range, divisions by 0) are refused here, and no others."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

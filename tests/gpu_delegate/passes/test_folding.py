@@ -1,4 +1,4 @@
-"""Constant folding: what NumPy computes from constants is what TensorFlow Lite computes from the same values."""
+"""Constant folding with NumPy gives what TensorFlow Lite computes from the same values."""
 
 from collections.abc import Callable
 from dataclasses import replace

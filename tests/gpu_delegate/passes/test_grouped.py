@@ -1,4 +1,4 @@
-"""Convolutions in groups of channels, in graphs that no reader has checked: computed right, or refused."""
+"""Grouped convolutions in graphs that no reader has checked: computed right, or refused."""
 
 from dataclasses import replace
 from types import MappingProxyType

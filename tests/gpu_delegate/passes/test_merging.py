@@ -1,4 +1,4 @@
-"""Constants merged into weights: the original's numbers, TensorFlow Lite's results, and where it is declined."""
+"""Constants merged into weights: the original delegate's numbers, TensorFlow Lite's results, and refusals."""
 
 import json
 from collections.abc import Callable

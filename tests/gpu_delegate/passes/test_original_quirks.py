@@ -1,4 +1,4 @@
-"""What the original delegate gets wrong on purpose or by accident, and its limits: here TensorFlow Lite's results.
+"""Known errors and limits of the original delegate: here the results are TensorFlow Lite's.
 
 Most of it is one model with an output for each quirk, as one GL program and as this CPU's code.
 """

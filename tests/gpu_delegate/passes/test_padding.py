@@ -1,4 +1,4 @@
-"""PAD and dilation from other ops: the same results in TensorFlow Lite, and where the passes hold back."""
+"""PAD and dilation found in other ops: equal results in TensorFlow Lite, and where the passes decline."""
 
 from collections.abc import Callable
 from dataclasses import replace

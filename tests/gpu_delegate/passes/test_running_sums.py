@@ -1,4 +1,4 @@
-"""Running sums as other ops: the same numbers, in few steps whatever the length."""
+"""Running sums by other ops: the same numbers, in few steps whatever the length."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Moves joined and dropped: what is left, and that TensorFlow Lite computes the same from it."""
+"""Moves joined and dropped: what remains, and that TensorFlow Lite computes the same from it."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Broken graphs are refused, each with what is broken, and the pass that broke one is named."""
+"""Broken graphs are refused with what is broken, and the pass that broke one is named."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Ranges of whole numbers: what values can be is always within them, and what may exceed float32's has none."""
+"""Integer range analysis: values always lie in their ranges, and what float32 may not hold has none."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

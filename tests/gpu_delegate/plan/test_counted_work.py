@@ -1,4 +1,4 @@
-"""The oracle of fusion: by counted work, no fused program costs more than one of a kernel for each op."""
+"""By counted work, no fused program costs more than one with a kernel for each op."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Reductions that leave few pixels of many: threads that share their loops count every pixel once."""
+"""Reductions whose loops several threads share: every pixel counts exactly once."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Grouping into kernels: nothing is lost or done twice, nothing waits for itself, and refusals have reasons."""
+"""Fusion: nothing is lost or computed twice, no group depends on itself, and each refusal has a reason."""
 
 from collections import Counter
 from pathlib import Path

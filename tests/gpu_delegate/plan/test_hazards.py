@@ -1,4 +1,4 @@
-"""Barriers: none may be missing, and none is there for nothing, on real models and on made-up dispatch lists."""
+"""Barriers: none is missing and none is superfluous, on real models and on made-up dispatch lists."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Moves at their limits: long chains of maps, many parts, names, and the lanes that kernels put together."""
+"""Moves of data at their limits: long chains of maps, many parts, names, and slices put together by lanes."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Sums that kernels leave of their maps: each pixel counted once, whatever the groups; gates computed from them."""
+"""Sums that kernels leave of their maps: each pixel counts once, and gates are computed from them."""
 
 from collections.abc import Callable
 from pathlib import Path

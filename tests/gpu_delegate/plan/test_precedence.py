@@ -1,4 +1,4 @@
-"""Which groups of nodes would wait for themselves: against a search from node to node."""
+"""Which groups of nodes would depend on themselves, against a search from node to node."""
 
 from collections.abc import Sequence
 

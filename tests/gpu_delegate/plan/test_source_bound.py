@@ -1,4 +1,4 @@
-"""Kernels of hostile shapes, under every tuning: none has more than 64 KB of text, or its op is refused."""
+"""Kernels of hostile shapes under every tuning: at most 64 KB of source, or the op is refused."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""How long sources become: estimated well, bounded for each kernel, and for a program by its budget."""
+"""Length of sources: estimated well, bounded for each kernel, and within a program's budget."""
 
 from collections.abc import Iterator
 

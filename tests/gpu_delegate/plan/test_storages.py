@@ -1,4 +1,4 @@
-"""Bytes between kernels: the same numbers to the bit, in a quarter of the memory, and where they cannot be had."""
+"""Tensors stored as bytes between kernels: the same numbers in a quarter of the memory."""
 
 from collections import Counter
 from dataclasses import replace

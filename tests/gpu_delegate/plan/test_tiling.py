@@ -1,4 +1,4 @@
-"""Tiles: whatever the size of a map, threads cover every pixel, and few of them repeat the work of others."""
+"""Tiles: for any size of map threads cover every pixel, and few of them repeat the work of others."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""Constants that are outputs of a graph have their values on the GPU and in native code, as in TensorFlow Lite."""
+"""Constants that are outputs of a graph have their values on the GPU and in native code."""
 
 from collections.abc import Mapping
 from dataclasses import replace

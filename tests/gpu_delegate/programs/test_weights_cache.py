@@ -1,4 +1,4 @@
-"""A WeightsCache: what instances share is there once, computes the same, is freed with the last, refused to others."""
+"""WeightsCache: instances share what they can, compute the same, and the last one frees it."""
 
 import gc
 import threading

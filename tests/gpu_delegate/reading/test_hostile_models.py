@@ -1,4 +1,4 @@
-"""Impossible, damaged and hostile .tflite files: each is refused in one line, whatever is wrong with it."""
+"""Impossible, damaged and hostile .tflite files: each is refused in one line."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Shapes that a file does not record, or records wrongly, are those that TensorFlow Lite infers, for every op."""
+"""Shapes that a file omits or records wrongly are inferred as TensorFlow Lite infers them, for every op."""
 
 from typing import Any
 

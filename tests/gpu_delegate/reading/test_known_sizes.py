@@ -1,4 +1,4 @@
-"""Sizes that a model computes from shapes: they are known when it is read, so nothing that needs them is left."""
+"""Sizes that a model computes from shapes are known when it is read, so what needs them runs on the GPU."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Operators that no rule takes: kept whole, refused by the compiler, computed by TensorFlow Lite as in the original."""
+"""Operators that the engine does not know: kept whole, refused by the compiler, run by TensorFlow Lite."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Operators that are read again for other shapes of their inputs: as if the file had been written for those."""
+"""Operators read again for other shapes of their inputs: as if the file had been written for those."""
 
 from collections.abc import Callable
 from functools import partial

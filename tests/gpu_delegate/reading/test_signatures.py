@@ -1,4 +1,4 @@
-"""Models of several signatures: each subgraph is read by its name or number, and runs as TensorFlow Lite runs it."""
+"""Models of several signatures: each subgraph is read by name or number, and runs as in TensorFlow Lite."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Sparse constants: any way to traverse one gives the array back, as in TensorFlow Lite; tables that lie do not."""
+"""Sparse constants: any traversal gives the dense array, as in TensorFlow Lite; contradictory tables are refused."""
 
 from dataclasses import replace
 from typing import Any

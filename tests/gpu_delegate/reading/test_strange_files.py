@@ -1,4 +1,4 @@
-"""Files that the reader takes and that kill TensorFlow Lite: it gets one that is written from the graph.
+"""Files that the reader takes and that crash TensorFlow Lite, which therefore gets a rewritten file.
 
 What is wild in them is what the graph does not need, so that the models run all the same.
 """

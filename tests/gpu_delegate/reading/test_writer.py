@@ -1,4 +1,4 @@
-"""What is written of a graph gives the same bits as the original file, in every tensor, and holds nothing else."""
+"""Written models give the same bits as the original file in every tensor, and hold nothing else."""
 
 import struct
 from collections.abc import Sequence

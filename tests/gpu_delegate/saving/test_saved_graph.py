@@ -1,4 +1,4 @@
-"""A compiled model comes back from its bytes as it was, and from other bytes as nothing, or within its buffers."""
+"""Saved compiled models: read back as they were, or, from any other bytes, refused or harmless."""
 
 import contextlib
 import itertools

@@ -1,4 +1,4 @@
-"""Few measurements find the winners; the default stays where nothing is faster by enough, or there is no time."""
+"""Successive halving finds the winners with few measurements; the default stays where nothing is clearly faster."""
 
 from collections import Counter
 from collections.abc import Sequence

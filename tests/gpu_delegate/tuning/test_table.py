@@ -1,4 +1,4 @@
-"""Choices come back from JSON as they were; whatever else is there is left out without an error."""
+"""Tuning choices survive JSON; malformed entries are dropped without an error."""
 
 import json
 

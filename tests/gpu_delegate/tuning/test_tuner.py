@@ -1,4 +1,4 @@
-"""Against a device whose fastest kernels are known, the tuner finds them in spite of noise, and keeps to its rules."""
+"""The tuner on a simulated device whose fastest kernels are known: it finds them in spite of noise."""
 
 import math
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""A device and what times kernels go in; the best work-group for each kind of convolution comes out, over a domain.
+"""Measures the best work-group for each kind of convolution, over sizes of maps.
 
 The domain and the question are those of Table 2 of Lee et al., "On-Device Neural Net Inference with Mobile GPUs" (arXiv
 1907.01989): convolutions of 1x1 and 3x3 and depthwise ones, on square maps, by stride; sides of work-groups of 2, 4, 8.

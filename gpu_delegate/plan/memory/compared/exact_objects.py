@@ -1,4 +1,4 @@
-"""Usage records and a plan go in; the smallest plan of shared objects comes out, by scipy's HiGHS.
+"""An exact planner of shared objects: an integer program, solved by scipy's HiGHS.
 
 Each object is named by its largest tensor: which tensors are such, and whom the others join, are the unknowns of an
 integer program. Of what a task has alive at most one tensor joins an object, which makes the program's relaxation so

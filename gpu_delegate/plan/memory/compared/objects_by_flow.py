@@ -1,4 +1,4 @@
-"""Usage records go in, shared objects come out: who takes over whose object is an assignment problem, solved by scipy.
+"""A planner of shared objects by minimum-cost flow: which tensor takes over which object, solved by scipy.
 
 Source: Lee et al., "On-Device Neural Net Inference with Mobile GPUs" (arXiv 1907.01989), section 5, which solves the
 same as a minimum-cost flow.

@@ -1,4 +1,4 @@
-"""Exact planners: the least of all plans where these can be counted, published networks, what is left open in time."""
+"""Exact planners: the best of all plans where these can be enumerated, published networks, and limits of time."""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""Plans that others have published: TensorFlow Lite's own cases to the letter, figures of the papers, of MobileNet."""
+"""Published memory plans: TensorFlow Lite's own test cases, and figures of papers for MobileNet."""
 
 import json
 from collections.abc import Mapping

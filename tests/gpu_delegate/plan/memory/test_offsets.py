@@ -1,4 +1,4 @@
-"""Offsets of tensors in one arena: as the papers place them, never two in one place."""
+"""Offsets of tensors in one arena: as the papers place them, and never two tensors in one place."""
 
 from collections.abc import Sequence
 

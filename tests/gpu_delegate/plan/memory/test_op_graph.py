@@ -1,4 +1,4 @@
-"""Usage records of a graph's operators: the figures that TensorFlow's article gives, and what belongs to the caller."""
+"""Usage records of a graph's operators: the figures of TensorFlow's article, without the caller's tensors."""
 
 import numpy as np
 

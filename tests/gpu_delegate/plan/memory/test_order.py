@@ -1,4 +1,4 @@
-"""Orders of tasks: the least peak of all orders, every task behind those that it waits for, never worse than given."""
+"""Orders of tasks: the lowest peak of all orders, dependencies kept, and never worse than the given order."""
 
 import itertools
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What programs that run in turns keep for themselves, and what they share: plans of both."""
+"""Memory of programs that run in turns: which tensors each keeps to itself, and which they share."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

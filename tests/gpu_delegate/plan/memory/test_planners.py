@@ -1,4 +1,4 @@
-"""What holds of the plans of every strategy, and of those that say how they choose."""
+"""What holds for the plans of every strategy, and for the rules by which single ones choose."""
 
 import sys
 from collections.abc import Sequence

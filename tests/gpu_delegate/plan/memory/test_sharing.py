@@ -1,4 +1,4 @@
-"""Tensors that share memory: where a kernel may write over what it reads, and that no plan changes a value."""
+"""Tensors that share memory: where a kernel may overwrite its input, and that no plan changes a value."""
 
 from collections.abc import Callable
 from dataclasses import replace

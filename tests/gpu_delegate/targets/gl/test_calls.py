@@ -1,4 +1,4 @@
-"""Lists of calls made by native code and by the loop: the same calls, arguments and order, seen by the functions."""
+"""Recorded OpenGL calls, by native code and by the loop: the same calls, arguments and order."""
 
 import ctypes
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The context on this machine's real OpenGL: limits, errors in one line, read-backs counted whoever makes them."""
+"""The context on this machine's real OpenGL: limits, errors in one line, and counted read-backs."""
 
 import ctypes
 import os

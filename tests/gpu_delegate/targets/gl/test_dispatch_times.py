@@ -1,4 +1,4 @@
-"""Single dispatches are repeated until a span tells how long one takes, by the GPU's clock where that can be."""
+"""Single dispatches are repeated until they can be timed, by the GPU's clock where it can be trusted."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""EGL's devices and contexts without windows, and what is said of devices that give none."""
+"""EGL's devices and contexts without windows, and the reasons why a device gives none."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Halves between kernels: bytes by count, values within what halves allow, and what no half can hold."""
+"""Halves between kernels: half the bytes, values within half precision, and values that no half can hold."""
 
 import json
 import math

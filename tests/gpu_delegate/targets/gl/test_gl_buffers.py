@@ -1,4 +1,4 @@
-"""What goes into a buffer comes out, span by span, whether or not the CPU reaches it; on a GPU nothing reaches it."""
+"""Buffers of the GPU: what is written is read again, whether or not the CPU can map the memory."""
 
 import ctypes
 

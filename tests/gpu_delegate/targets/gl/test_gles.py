@@ -1,4 +1,4 @@
-"""The same networks and pictures on OpenGL ES: bit for bit, within less than it promises, and where it lacks much."""
+"""The same networks and pictures on OpenGL ES: the same bits, within its guaranteed limits, and on weak drivers."""
 
 import ctypes
 import math

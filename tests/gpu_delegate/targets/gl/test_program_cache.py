@@ -1,4 +1,4 @@
-"""What was compiled is loaded by the next start of the same driver, and nothing that is damaged, refused or foreign."""
+"""Compiled programs are loaded by the next start of the same driver; damaged or foreign ones are not."""
 
 from pathlib import Path
 

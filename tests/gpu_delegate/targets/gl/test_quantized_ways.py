@@ -1,4 +1,4 @@
-"""A quantized model through all ways in and out: its file's own bytes, the same ones everywhere."""
+"""A quantized model through every way in and out gives the same bytes everywhere."""
 
 from pathlib import Path
 

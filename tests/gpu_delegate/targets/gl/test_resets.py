@@ -1,4 +1,4 @@
-"""GPUs that are reset, computers that sleep: what a context says of it, and that weights are compared after that."""
+"""Resets of the GPU and suspends of the computer: how a context reports them, and when weights are checked."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Bindings: however weights and inputs are read, within a device's limits, kernels compute the same bits."""
+"""Bindings: however weights and inputs are read, kernels compute the same bits within a device's limits."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Shader text: includes, parameters, sections; drivers' logs; all generated GLSL is what it was, and valid."""
+"""Shader text: includes, parameters, sections, drivers' logs; generated GLSL is unchanged and valid."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Code for 64-bit ARM: right in an emulator, fused multiply-adds by lane, and loops that keep a Cortex-A72 busy."""
+"""Code for 64-bit ARM: right results in an emulator, fused multiply-adds, and loops that suit a Cortex-A72."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""Text in LLVM's intermediate representation becomes functions that run, and object code that later runs find again."""
+"""LLVM's text becomes functions that run, and object code that later runs find in the cache."""
 
 import ctypes
 import sys

@@ -1,4 +1,4 @@
-"""Every part of every step is done once, after all of the steps before it, whatever their sizes and the threads."""
+"""Cut steps: each part of each step is done once, after the steps before it, for any sizes and threads."""
 
 from itertools import product
 

@@ -1,4 +1,4 @@
-"""Elementwise ops as vectors of the CPU, for each width, against float64 over wide ranges, and at their ends."""
+"""Elementwise ops on the CPU's vectors of each width, against float64 over wide ranges and at their ends."""
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Kernels for vectors of 4, 8 and 16 lanes: op cases at odd sizes against TensorFlow Lite, and what their loops are."""
+"""Kernels for vectors of 4, 8 and 16 lanes: right at odd sizes, and without gathers or spills in their loops."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""A compiled model is kept whole: the next start takes it from the cache, and nothing damaged, stale or foreign."""
+"""Compiled models in the cache on disk: the next start takes them, and nothing damaged, stale or foreign."""
 
 from dataclasses import replace
 from pathlib import Path

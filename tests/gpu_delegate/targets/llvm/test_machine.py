@@ -1,4 +1,4 @@
-"""What a machine says of itself becomes the kind of CPU that code is made for, and the cores that may be kept busy."""
+"""What a machine reports of itself becomes the kind of CPU to compile for, and the number of usable cores."""
 
 import os
 from pathlib import Path

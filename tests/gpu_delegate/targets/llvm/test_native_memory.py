@@ -1,4 +1,4 @@
-"""Kernels on maps about as wide as a vector: they write their outputs alone, and what else lies there never counts."""
+"""CPU kernels on maps about as wide as a vector: they write only their outputs, and ignore what is around."""
 
 from dataclasses import replace
 

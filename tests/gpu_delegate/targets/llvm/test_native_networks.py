@@ -1,4 +1,4 @@
-"""Random networks as this CPU's code: every stored tensor against TensorFlow Lite, then memory shared, narrow, unfused.
+"""Random networks in the CPU's own code: every stored tensor against TensorFlow Lite.
 
 TEXELFLOW_NETWORKS=FIRST:COUNT tries other networks, as many as there is time for.
 """

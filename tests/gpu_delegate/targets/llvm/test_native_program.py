@@ -1,4 +1,4 @@
-"""Programs for the CPU: what shares memory and functions, and that values stay right where it does."""
+"""Programs for the CPU: shared memory, shared functions, and right values."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Networks give the same bytes whatever their order of work and the threads that share it, several at once as well."""
+"""CPU networks give the same bytes in any order of work and with any number of threads."""
 
 import threading
 from collections.abc import Iterator

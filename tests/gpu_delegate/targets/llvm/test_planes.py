@@ -1,4 +1,4 @@
-"""Planes of CPU kernels: what goes in comes out, other channels are zeros, and no planes share a cache's sets."""
+"""Planes of CPU kernels: what goes in comes out, padding channels are zeros, and planes spread over a cache's sets."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Tables of work are done by one thread or several with the same bytes, in order, however short, and end cleanly."""
+"""The thread pool: the same bytes with any number of threads, in order, and a clean end."""
 
 import subprocess
 import sys

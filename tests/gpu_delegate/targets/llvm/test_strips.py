@@ -1,4 +1,4 @@
-"""Strips: every pixel of every step is computed, from values that are where it looks for them, whatever the sizes."""
+"""Strips: every pixel of every step is computed, and values are where the next step looks for them."""
 
 from itertools import pairwise
 

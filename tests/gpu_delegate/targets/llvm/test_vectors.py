@@ -1,4 +1,4 @@
-"""Vector nodes as the CPU's code, at odd sizes and for every width of vectors, against float64."""
+"""Vector nodes in the CPU's own code, at odd sizes and for every width of vectors, against float64."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -121,7 +121,9 @@ RECORDS = (
         Example(shapes=_TWO, out=(1, 8, 8, 16), attributes=Concatenation(axis=3)),
         emission=MOVE,
         movement=Movement(_joined, _whole_slices),
-        quantized=NO_RULES,  # uint8 may have a scale for each part, evaluate=_joined_values, agrees=_adds_up,
+        quantized=NO_RULES,  # uint8 may have a scale for each part
+        evaluate=_joined_values,
+        agrees=_adds_up,
     ),
     OpRecord(
         "PACK",

@@ -14,6 +14,7 @@ from texelflow.gpu_delegate.base.errors import UnsupportedError
 from texelflow.gpu_delegate.cpu import runtime_trial
 from texelflow.gpu_delegate.cpu.reference import load_interpreter_module
 from texelflow.gpu_delegate.delegate import builtin_structs, runtime_check, structs
+from texelflow.gpu_delegate.ops import fully_connected, lookup, normalization, pad, record
 
 
 @pytest.fixture(autouse=True)
@@ -94,20 +95,30 @@ def test_every_wrong_layout_is_refused(old: str, new: str, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "op"),
+    ("module", "old", "new", "op"),
     [
-        ("KeepNumDims:b AsymmetricQuantizeInputs:b", "AsymmetricQuantizeInputs:b KeepNumDims:b", "FULLY_CONNECTED"),
-        ('"Mode:e"', '"Mode:i"', "MIRROR_PAD"),
-        ('_WINDOW = "Padding:e StrideW:i StrideH:i"', '_WINDOW = "Padding:e StrideH:i StrideW:i"', "AVERAGE_POOL_2D"),
-        ('"Radius:i Bias:f Alpha:f Beta:f"', '"Radius:i Bias:f Beta:f Alpha:f"', "LOCAL_RESPONSE_NORMALIZATION"),
-        ("MOST_INTEGERS = 8", "MOST_INTEGERS = 6", "RESHAPE"),
-        ("SeqDim:i BatchDim:i", "BatchDim:i SeqDim:i", "REVERSE_SEQUENCE"),
+        (
+            fully_connected,
+            "KeepNumDims:b AsymmetricQuantizeInputs:b",
+            "AsymmetricQuantizeInputs:b KeepNumDims:b",
+            "FULLY_CONNECTED",
+        ),
+        (pad, '"Mode:e"', '"Mode:i"', "MIRROR_PAD"),
+        (record, '"Padding:e StrideW:i StrideH:i"', '"Padding:e StrideH:i StrideW:i"', "CONV_2D"),
+        (
+            normalization,
+            '"Radius:i Bias:f Alpha:f Beta:f"',
+            '"Radius:i Bias:f Beta:f Alpha:f"',
+            "LOCAL_RESPONSE_NORMALIZATION",
+        ),
+        (builtin_structs, "MOST_INTEGERS = 8", "MOST_INTEGERS = 6", "RESHAPE"),
+        (lookup, "SeqDim:i BatchDim:i", "BatchDim:i SeqDim:i", "REVERSE_SEQUENCE"),
     ],
 )
 def test_every_other_place_of_an_option_is_refused(
-    old: str, new: str, op: str, runtime: Any, monkeypatch: pytest.MonkeyPatch
+    module: ModuleType, old: str, new: str, op: str, runtime: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with_structs(monkeypatch, old, new, builtin_structs)
+    with_structs(monkeypatch, old, new, module)
     with pytest.raises(UnsupportedError, match=rf"GpuDelegate does not work with this .*: options of {op}: "):
         runtime_check.check_runtimes(runtime.__name__)
 

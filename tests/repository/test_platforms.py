@@ -57,7 +57,8 @@ for platform, (modules, functions, signals) in MISSING.items():
     from texelflow.app.media import growing_file, recorder
     from texelflow.app import displays
     from texelflow.app.verbs import doctor_findings
-    from texelflow.gpu_delegate import errors, library
+    from texelflow.gpu_delegate.base import errors
+    from texelflow.gpu_delegate.targets.gl import library
     import numpy as np
 
     assert cli.main(["models"]) == 0 and cli.main(["inspect", "--ops"]) == 0

@@ -423,7 +423,6 @@ class TestMessages:
         code = """
 import ctypes, sys
 from texelflow.app.cli import main
-from texelflow.app.frame import compute
 from tests.gpu_delegate.base.test_debug import UNDEFINED, insert, open_context
 def slow(*_):
     with open_context() as context:

@@ -1,7 +1,7 @@
 """Reads frames from a capture that OpenCV has opened, with the driver's time stamps where they are plausible.
 
 Used by one thread. A call into a driver can hang: OpenCV waits a second for V4L2 (camera.py sets that), other backends
-have no limit. So `read` may block, and its caller must be able to abandon the thread (reader.py).
+have no limit. So `read` may block, and its caller must be able to abandon the thread (capture_reader.py).
 `close` waits for the driver as well, and is called by the same thread.
 """
 

@@ -2,6 +2,6 @@
 
 Where things are added:
 
-    an output   a sink as in file_sinks.py, a method in outputs.py
-    a format    what its sink reads in readers.py, where it is not RGBA, I420, NV12 or gray
+    an output   a sink as in file_sinks.py, a method in frame_outputs.py
+    a format    what its sink reads in picture_readers.py, where it is not RGBA, I420, NV12 or gray
 """

@@ -1,9 +1,9 @@
 """Defines how a frame becomes the network's float32 input, and how its mask is brought back to the frame's size.
 
 This is the written definition of both, which the shaders (image_to_tensor.comp, exposure.comp, frame.glsl,
-frame_mean.glsl, mask_to_frame.comp, mask_over.glsl) follow as well, and with sampling.py, planes.py and exposure.py the
-NumPy implementation that the CPU path runs. There are two ways in: `plain`, which other programs take as well and which
-the frame job is measured by, and `auto`, which holds on pictures that are noisy or dark.
+frame_mean.glsl, mask_to_frame.comp, mask_over.glsl) follow as well, and with sampling.py, color_planes.py and
+exposure.py the NumPy implementation that the CPU path runs. There are two ways in: `plain`, which other programs take
+as well and which the frame job is measured by, and `auto`, which holds on pictures that are noisy or dark.
 
 Geometry. Pixels are squares with their centers at +0.5. Pixel (X, Y) of the network's W x H input samples the w x h
 frame at column (X + 0.5) * scale_x + offset_x - 0.5, row likewise, where

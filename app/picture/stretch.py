@@ -1,7 +1,8 @@
 """Resizes upright RGBA pictures to the network's RGB grid with OpenCV, where all of the picture goes in.
 
 OpenCV's bilinear resizing of floats is what preprocess.py defines for `stretch`, to float32's rounding. It converts all
-pixels, not just those that count, so NumPy (planes.py) is faster where a picture has far more than the network's input.
+pixels, not just those that count, so NumPy (color_planes.py) is faster where a picture has far more than the network's
+input.
 """
 
 import cv2

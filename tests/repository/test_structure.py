@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -96,6 +97,13 @@ def test_the_guide_tells_the_layers_in_their_order() -> None:
     told = [re.findall(r"`([\w/]+)/`", row) for row in rows]
     first = told.index(["base"])
     assert told[first : first + len(LAYERS["gpu_delegate"])] == [list(line) for line in LAYERS["gpu_delegate"]]
+
+
+def test_a_file_is_found_by_its_name() -> None:
+    files = [file for top in ("app", "gpu_delegate") for file in (ROOT / top).rglob("*.py")]
+    names = Counter(file.name for file in files if not file.name.startswith("__"))
+    assert len(names) > 500, "the scan finds the program's files"
+    assert not [name for name, count in names.items() if count > 1]
 
 
 def test_plans_and_kernels_are_of_no_language() -> None:

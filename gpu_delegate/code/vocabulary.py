@@ -456,16 +456,19 @@ def values_in(node: Value | Statement) -> Iterator[Value]:
     waiting: list[object] = [node]
     while waiting:
         part = waiting.pop()
-        if isinstance(part, tuple):
-            waiting += part[::-1]
-        elif not isinstance(part, _LEAVES) and isinstance(part, _NODES):  # most are leaves
+        kind = type(part)
+        if kind in _LEAVES:  # most are
+            continue
+        if kind is tuple:
+            waiting += reversed(part)  # type: ignore[call-overload]
+        elif isinstance(part, _NODES):
             if isinstance(part, Value):
                 yield part
-            waiting += list(vars(part).values())[::-1]
+            waiting += reversed(vars(part).values())
 
 
 _NODES = (Value, *get_args(Statement))
-_LEAVES = (int, str, float)
+_LEAVES = frozenset({int, str, float, bool, type(None)})
 
 
 def blocks_in(statement: Statement) -> tuple[tuple[Statement, ...], ...]:

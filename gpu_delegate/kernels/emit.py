@@ -156,7 +156,7 @@ class Emitter:
     def position(self, prefix: str, value: Value) -> Name:
         """Like once(), for values that depend on the thread, then declared before all loops, or on a tap."""
         assert prefix in _POSITIONS, f"{prefix} names what is declared in loops, which is counted by itself"
-        if self._varying.intersection(each.name for each in values_in(value) if isinstance(each, Name)):
+        if self._varying and any(isinstance(each, Name) and each.name in self._varying for each in values_in(value)):
             name = self.once("j", value)
             self._varying.add(name.name)
             return name

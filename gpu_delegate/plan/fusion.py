@@ -8,6 +8,7 @@ inspect`.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from ..base.errors import UnsupportedError
 from ..device.device import Device
@@ -102,6 +103,7 @@ class _Grouper:
         self.through = read_through(graph, views) if fuse else NOTHING
         self.vectors: dict[int, Node] = {}
         self.declined: list[str] = []
+        self.costs = WeakKeyDictionary[_Group, float]()
 
     def place(self, number: int) -> None:
         """Put a node into the first group that may take it, else into one of its own; vector nodes are in none."""
@@ -190,8 +192,11 @@ class _Grouper:
         return whole > parts + self._cost(self._planned(alone, frozenset({number})))
 
     def _cost(self, group: _Group) -> float:
-        tuning = self.device.tuning
-        return whole_cost(group.body, usual_tile(group.body, tuning), tuning)
+        """Counted once: a group that grows is asked for before and after each node."""
+        if group not in self.costs:
+            tuning = self.device.tuning
+            self.costs[group] = whole_cost(group.body, usual_tile(group.body, tuning), tuning)
+        return self.costs[group]
 
     def _is_reduction(self, body: Body) -> bool:
         """Whether a body reduces channels and does nothing else that could occupy more threads on its own."""

@@ -17,6 +17,7 @@ import pytest
 
 from tests.helpers.clips import moving, write_clip
 from tests.helpers.commands import Command
+from tests.helpers.portable import needs_terminal
 from tests.helpers.running import times_of
 from tests.helpers.waiting import PATIENCE_S
 from texelflow.app.console import Console, Report
@@ -336,6 +337,7 @@ def on_terminal(answer: bytes, question: str, *arguments: str) -> tuple[int, str
     return os.waitstatus_to_exitcode(status), shown.decode()
 
 
+@needs_terminal
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "code", "last", "kept"),

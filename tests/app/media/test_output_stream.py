@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.clips import Recipe, moving, number_of, numbered, packets, write_clip
+from tests.helpers.portable import needs_terminal
 from tests.helpers.running import ROOT
 from texelflow.app.media.output_stream import OutputStream, standard_output
 from texelflow.app.media.recorder import Recorder
@@ -139,16 +140,20 @@ def test_a_stream_takes_all_bytes_or_says_why_not(unbuffered: bool) -> None:
         OutputStream(full).append(data)
 
 
+@needs_terminal
 def test_a_terminal_is_no_place_for_a_recording(monkeypatch: pytest.MonkeyPatch) -> None:
     here, there = pty.openpty()
     with open(there, "w") as terminal:
         monkeypatch.setattr(sys, "stdout", terminal)
         with pytest.raises(UsageError, match="--out -: standard output is a terminal"):
             standard_output()
-        monkeypatch.setattr(sys, "stdout", None)
-        with pytest.raises(UsageError, match="--out -: standard output is closed"):
-            standard_output()
     os.close(here)
+
+
+def test_a_closed_stream_is_no_place_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(UsageError, match="--out -: standard output is closed"):
+        standard_output()
 
 
 def test_transparency_in_a_pipe_is_refused() -> None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from tests.app.frame.looks.test_background import png
 from tests.helpers.clips import Recipe, moving, number_of, numbered, write_clip
+from tests.helpers.portable import needs_terminal
 from tests.helpers.running import ROOT
 from tests.helpers.waiting import PATIENCE_S
 from texelflow.app.media.container import PassingBytes, examine_container
@@ -127,14 +128,20 @@ class TestRefusals:
         assert "no video in a known format" in refusal(b"hello\n" * 100)
         assert "has no picture" in refusal(png(numbered(1)[0])[:-9])
 
-    def test_terminals_and_closed_streams(self) -> None:
+    @needs_terminal
+    def test_terminals(self) -> None:
         main, other = os.openpty()
         with pytest.raises(MediaError, match="no recording comes from"):
             open_pipe(other)
         os.close(main)
         os.close(other)
+
+    def test_closed_streams(self) -> None:
+        reader, writer = os.pipe()
+        os.close(reader)
+        os.close(writer)
         with pytest.raises(MediaError, match="closed"):
-            open_pipe(other)
+            open_pipe(reader)
 
 
 class TestWaiting:

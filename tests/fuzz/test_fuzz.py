@@ -16,7 +16,7 @@ from tests.fuzz.models import small_models
 from tests.helpers.running import ROOT
 from texelflow.gpu_delegate.reading.reader import read_model
 
-CASES = 25
+CASES = 12
 BYTE_MODELS = 24
 QUICK = [name for name in ATTACKS if name != "commands"]
 

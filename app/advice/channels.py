@@ -8,8 +8,8 @@ from texelflow.gpu_delegate.model.graph import Graph, Tensor
 from texelflow.gpu_delegate.model.layout import RANK, aligned_channels
 
 from .cost import RunCost, copy_cost
+from .coupled_channels import Coupling, channels, find_couplings, with_sizes
 from .fault import Analysis, Fault, operators_of
-from .ties import Tie, channels, find_ties, with_sizes
 
 _FEW = 2  # of four lanes: with three in use there is little to gain
 _MOST_SIZES = 12  # that are tried, the largest first
@@ -17,19 +17,21 @@ _MOST_SIZES = 12  # that are tried, the largest first
 
 def padded_channels(analysis: Analysis) -> Iterator[Fault]:
     """5 channels cost as much as 8."""
-    sizes: dict[int, list[Tie]] = {}
-    for tie in find_ties(analysis.graph):
-        if tie.size > 4 and 1 <= tie.size % 4 <= _FEW:
-            sizes.setdefault(tie.size, []).append(tie)
+    sizes: dict[int, list[Coupling]] = {}
+    for coupling in find_couplings(analysis.graph):
+        if coupling.size > 4 and 1 <= coupling.size % 4 <= _FEW:
+            sizes.setdefault(coupling.size, []).append(coupling)
     for size in sorted(sizes, key=lambda size: -_values(analysis, sizes[size]))[:_MOST_SIZES]:
         narrowed = with_sizes(analysis.graph, dict.fromkeys(sizes[size], size // 4 * 4))
         if narrowed is not None:
             yield _padded(analysis.graph, size, sizes[size], narrowed)
 
 
-def _padded(graph: Graph, size: int, ties: list[Tie], narrowed: Graph) -> Fault:
+def _padded(graph: Graph, size: int, couplings: list[Coupling], narrowed: Graph) -> Fault:
     used, whole = size % 4, aligned_channels(size)
-    tensors = {tensor for tie in ties for tensor, _ in tie.sides if not graph.tensors[tensor].is_constant}
+    tensors = {
+        tensor for coupling in couplings for tensor, _ in coupling.sides if not graph.tensors[tensor].is_constant
+    }
     layers = [node for node in graph.nodes if tensors.intersection(node.outputs) and node.op not in _OF_CONSTANTS]
     return Fault(
         kind="channels",
@@ -46,9 +48,9 @@ def _padded(graph: Graph, size: int, ties: list[Tie], narrowed: Graph) -> Fault:
 _OF_CONSTANTS = ("DEQUANTIZE", "DENSIFY")
 
 
-def _values(analysis: Analysis, ties: list[Tie]) -> int:
-    """How much lies in tensors of these ties, in pixels."""
-    tensors = {tensor for tie in ties for tensor, _ in tie.sides}
+def _values(analysis: Analysis, couplings: list[Coupling]) -> int:
+    """How much lies in tensors of these couplings, in pixels."""
+    tensors = {tensor for coupling in couplings for tensor, _ in coupling.sides}
     return sum(_pixels(analysis.graph.tensors[tensor]) for tensor in tensors)
 
 

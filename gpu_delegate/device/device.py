@@ -33,7 +33,7 @@ class Tuning:
     wave_threads: int = 32  # of a work-group that a GPU runs at once: it runs whole waves
     sum_group_threads: int = 256  # of a work-group whose threads share sums: all devices but Arm's oldest allow it
     sum_texels: int = 1024  # of shared memory that such a group may take: all that OpenGL ES guarantees
-    sum_parts: int = 1  # the most threads that share the terms of a sum, to the same end
+    split_k: int = 1  # the most threads that share the terms of a sum, to the same end
     least_threads: int = 0  # that keep a GPU busy: where there would be fewer, each computes less
     window_slices: int = 0  # output slices that one thread computes behind a window; 0: as many as elsewhere
     window_repeats: int = 3  # times that a window may be computed: once for each thread that needs some output slices
@@ -111,7 +111,7 @@ HARDWARE = SOFTWARE.with_tuning(
     simd_width=1,
     min_fused_threads=16384,
     least_threads=8192,
-    sum_parts=12,
+    split_k=12,
     window_slices=6,
     window_repeats=1,
     bake_pixels=1 << 62,

@@ -57,7 +57,7 @@ TUNINGS: Mapping[str, Tuning] = MappingProxyType(
         "intel-xe2": replace(_BLOCKS, weights_fetch="storage", wave_threads=32, least_threads=16384, window_slices=4),
         # No sums in parts: compilers cannot know that a wave's threads are of one part, and give up scalar loads of
         # weights (latency of selfie 246 k with, 110 k without, though with fewer dispatches).
-        "amd": replace(_BLOCKS, wave_threads=64, least_threads=32768, window_slices=4, sum_parts=1),
+        "amd": replace(_BLOCKS, wave_threads=64, least_threads=32768, window_slices=4, split_k=1),
         # A dispatch costs a large card more than the weights of gates that its work-groups read again.
         "nvidia": replace(_BLOCKS, least_threads=32768, prologue_loads=600_000),
         # Textures have a cache of their own there, and TensorFlow Lite reads them, too. With uniform blocks an Adreno
@@ -74,9 +74,9 @@ TUNINGS: Mapping[str, Tuning] = MappingProxyType(
         # From the 660 on (a6xx_gen4 and a7xx of Mesa's freedreno, has_isam_v) a message fetches four floats of a block,
         # where the 618 sends four. A thread of the 660 has 32 registers of four floats, not 48: with the tuning above
         # 50 of 1,647 kernels of 30 models spill there, with this one none, for a fifth fewer instructions.
-        "adreno-660": replace(_BLOCKS, wave_threads=64, window_slices=3, sum_parts=1),
+        "adreno-660": replace(_BLOCKS, wave_threads=64, window_slices=3, split_k=1),
         # Its shared memory is main memory: sums in parts spill (1 to 31 registers) and take more instructions.
-        "mali": replace(_BLOCKS, wave_threads=16, window_slices=3, sum_parts=1),
+        "mali": replace(_BLOCKS, wave_threads=16, window_slices=3, split_k=1),
         # The same, and eight cores of sixteen lanes are soon busy. Threads have as many slices each: with a branch
         # around loads Mesa's compiler came to no end.
         "videocore": replace(
@@ -85,7 +85,7 @@ TUNINGS: Mapping[str, Tuning] = MappingProxyType(
             even_slices=True,
             window_slices=2,
             wave_threads=16,
-            sum_parts=1,
+            split_k=1,
             least_threads=1024,
             written_taps=24,  # with windows of 5x5 written out kernels spill, or the compiler comes to no end
             written_deep_taps=3,  # and with those of 2x2 and 3x3 in the loop over slices of a convolution's input

@@ -253,9 +253,9 @@ def slides_over(node: Node, shape: Shape, kernel: Shape, output: Shape) -> bool:
     """Whether windows of (h, w) slide over a BHWC shape as often as the output has pixels."""
     window = node.attributes
     assert isinstance(window, Conv2D | Pool2D)
-    pad, (spread_h, spread_w) = window.padding, window.dilation if isinstance(window, Conv2D) else (1, 1)
-    height = slid_size(shape[1], kernel[0], window.stride[0], pad.top, pad.bottom, spread_h)
-    width = slid_size(shape[2], kernel[1], window.stride[1], pad.left, pad.right, spread_w)
+    pad, (dilation_h, dilation_w) = window.padding, window.dilation if isinstance(window, Conv2D) else (1, 1)
+    height = slid_size(shape[1], kernel[0], window.stride[0], pad.top, pad.bottom, dilation_h)
+    width = slid_size(shape[2], kernel[1], window.stride[1], pad.left, pad.right, dilation_w)
     return output[:3] == (shape[0], height, width)
 
 

@@ -41,8 +41,8 @@ def slide(
     if scheme not in (tflite.Padding.SAME, tflite.Padding.VALID):
         operator.damaged(f"padding {scheme} is neither SAME nor VALID")
     outs, befores, afters = [], [], []
-    for size, taps, step, spread in zip(sizes, kernel, stride, dilation, strict=True):
-        reach = (taps - 1) * spread + 1
+    for size, taps, step, gap in zip(sizes, kernel, stride, dilation, strict=True):
+        reach = (taps - 1) * gap + 1
         out = -(-size // step) if scheme == tflite.Padding.SAME else (size - reach) // step + 1
         if out < 1:
             operator.damaged(f"a window of {reach} does not fit into {size}")

@@ -214,10 +214,10 @@ def _accumulated(body: Body, tile: Tile, node: Node) -> SourceSize:
     products = _computed(body, tile, node, places) if computed_weights(node) else _products(tile, places, lanes)
     if is_pixelwise_contraction(body.graph, node):
         return products
-    stride, spread = (
+    stride, dilation = (
         (node.attributes.stride[0], node.attributes.dilation[0]) if isinstance(node.attributes, Conv2D) else (1, 1)
     )
-    return _reads(body, node.inputs[0], _window(tile, height, stride, spread) * width) + products
+    return _reads(body, node.inputs[0], _window(tile, height, stride, dilation) * width) + products
 
 
 def _computed(body: Body, tile: Tile, node: Node, places: int) -> SourceSize:
@@ -240,9 +240,9 @@ def _written(kernel: Sequence[int]) -> Sequence[int]:
     return (1, 1) if is_long(math.prod(kernel)) else kernel
 
 
-def _window(tile: Tile, height: int, stride: int, spread: int) -> int:
+def _window(tile: Tile, height: int, stride: int, dilation: int) -> int:
     """Source rows under the windows of a thread's pixels."""
-    return len({row * stride + k * spread for row in range(tile.rows) for k in range(height)})
+    return len({row * stride + k * dilation for row in range(tile.rows) for k in range(height)})
 
 
 def _reads(body: Body, tensor: int, count: int) -> SourceSize:

@@ -215,6 +215,6 @@ def _window_reads(tile: Tile, node: Node, taps: int) -> float:
     height = round(math.sqrt(taps))
     if isinstance(attributes, Pool2D):
         height = attributes.kernel[0]
-    stride, spread = (attributes.stride[0], attributes.dilation[0]) if isinstance(attributes, Conv2D) else (1, 1)
-    rows = len({row * stride + k * spread for row in range(tile.rows) for k in range(height)})
+    stride, dilation = (attributes.stride[0], attributes.dilation[0]) if isinstance(attributes, Conv2D) else (1, 1)
+    rows = len({row * stride + k * dilation for row in range(tile.rows) for k in range(height)})
     return rows * taps / height

@@ -316,13 +316,13 @@ def possible_parts(body: Body, tuning: Tuning) -> list[int]:
     first = body.phases[0]
     is_sum = body.split and any(isinstance(root, Accumulate) for root in first.roots) and not first.unrolled
     if can_share_pixels(body):
-        most = min(tuning.sum_parts, power_of_two_from(most_shared_slices(body)))
+        most = min(tuning.split_k, power_of_two_from(most_shared_slices(body)))
         parts = [1 << k for k in range(most.bit_length())]
         return [part for part in parts if part == 1 or _shared_pixels(body, part, tuning) >= LEAST_SHARED_PIXELS]
     if not is_sum:
         return possible_fold_parts(body, tuning)
     slices = max(1, _even_slices(body, False, tuning)[-1])
-    most = min(tuning.sum_parts, first.slices // 2, tuning.sum_group_threads, tuning.sum_texels // slices)
+    most = min(tuning.split_k, first.slices // 2, tuning.sum_group_threads, tuning.sum_texels // slices)
     return [1, *(part for part in range(2, most + 1) if first.slices % part == 0)]
 
 

@@ -97,7 +97,7 @@ class Search:
         """More or fewer threads that share the terms of a sum; what remains of a work-group lies over fewer pixels."""
         if best.baked or not best.z_slices:
             return
-        for parts in possible_parts(self.body, replace(self.device.tuning, sum_parts=MOST_PARTS)):
+        for parts in possible_parts(self.body, replace(self.device.tuning, split_k=MOST_PARTS)):
             for x, y in _PART_SIDES:
                 yield replace(best, rows=1, flat=False, local=(x, y, parts))
 

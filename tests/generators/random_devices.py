@@ -29,6 +29,6 @@ def random_device(device: Device, rng: np.random.Generator) -> Device:
         leaves_sums=bool(pick(0, 1, 1)),
         sum_groups=pick(1, 4, 64),
         sum_threads=pick(64, 128, 256),
-        sum_parts=pick(1, 3, 8) if device.tuning.sum_parts > 1 else 1,
+        split_k=pick(1, 3, 8) if device.tuning.split_k > 1 else 1,
         min_shared_threads=pick(1, 100, 4096),
     )

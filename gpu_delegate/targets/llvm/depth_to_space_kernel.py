@@ -18,12 +18,12 @@ from .native_kernel import PARAMETERS, LlvmKernel
 PLANES = 4  # of a slice
 
 
-def is_spread(body: Body) -> bool:
+def is_depth_to_space(body: Body) -> bool:
     """Whether a body is a DEPTH_TO_SPACE of a map in memory, and nothing else."""
     return [node.op for node in body.nodes] == ["DEPTH_TO_SPACE"] and body.inputs == body.nodes[0].inputs
 
 
-def spread_function(module: Module, symbol: str, body: Body, lanes: int, storages: Storages) -> LlvmKernel:
+def depth_to_space_function(module: Module, symbol: str, body: Body, lanes: int, storages: Storages) -> LlvmKernel:
     """Add the function of such a body to a module: row groups are rows of the input, slice blocks output slices."""
     (node,) = body.nodes
     out = shape_of(body.graph.tensors[node.outputs[0]])

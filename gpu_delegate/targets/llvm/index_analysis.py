@@ -58,7 +58,7 @@ _ARITHMETIC: Mapping[str, Callable[..., Any]] = MappingProxyType(
 )  # fmt: skip
 
 
-class Survey:
+class IndexAnalysis:
     """What depends on one axis alone, by value."""
 
     def __init__(self, variable: Name, places: Known, declared: Mapping[str, Operand]) -> None:
@@ -154,8 +154,8 @@ def run_of(fine: Known) -> tuple[int, int]:
 class Outline:
     """What a kernel declares and computes, for both axes."""
 
-    columns: Survey
-    rows: Survey
+    columns: IndexAnalysis
+    rows: IndexAnalysis
     values: tuple[Value, ...]  # all that may be a limit or a condition
 
     @staticmethod
@@ -166,7 +166,7 @@ class Outline:
         declared = {each.name.name: each.value for each in declarations if each.name.type in _PLAIN}
         looked_at = (each for each in _simple(statements) if not _only_reads(each))
         found = tuple(v for each in looked_at for v in values_in(each) if isinstance(v, Inside | Operation))
-        across, down = Survey(X0, np.arange(columns), declared), Survey(Y0, first_rows, declared)
+        across, down = IndexAnalysis(X0, np.arange(columns), declared), IndexAnalysis(Y0, first_rows, declared)
         return Outline(across, down, found)
 
 

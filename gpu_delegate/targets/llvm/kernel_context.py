@@ -51,7 +51,7 @@ class Region:
 
 
 @dataclass(frozen=True)
-class Scene:
+class KernelContext:
     """What surrounds the code of a kernel."""
 
     outline: Outline

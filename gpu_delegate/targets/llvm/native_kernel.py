@@ -25,7 +25,7 @@ from ...ops.nodes import is_contraction, record_of
 from ...plan.body import Body
 from .index_analysis import Outline, run_of
 from .ir import I64, POINTER, Function, Module, Register, integer
-from .kernel_context import Region, Scene, Tables
+from .kernel_context import KernelContext, Region, Tables
 from .lanes import Affine, IntValue, Lanes, PlaneMemory
 from .machine import CpuTarget
 from .plane_emitter import PlaneEmitter
@@ -177,7 +177,7 @@ class _Writer:
         grid = self.grid
         columns = min(grid.width, 3) if grid.step else grid.width  # pixels in a row need no conditions
         outline = Outline.of(statements, columns, grid.first_rows)
-        self._scene = Scene(outline, grid.first_rows, self.tables, self._weights, self._memories, self._plain)
+        self._context = KernelContext(outline, grid.first_rows, self.tables, self._weights, self._memories, self._plain)
         self._statements = statements
         y0, y1, z0, z1 = (self.f.convert("sext", limit, I64) for limit in self._limits)
         with self.f.loop(z0, z1) as block:
@@ -186,13 +186,13 @@ class _Writer:
                 ints["z0"] = self._start(block, grid.z_slices, grid.slices)
             if by_channels(statements) and not self._plain:
                 with self.f.loop(integer(0, I64), integer(4, I64)) as channel:
-                    self._scene = self._of_channel(channel)
+                    self._context = self._of_channel(channel)
                     self._groups(y0, y1, ints)
             else:
                 self._groups(y0, y1, ints)
         self.f.give_back()
 
-    def _of_channel(self, channel: Register) -> Scene:
+    def _of_channel(self, channel: Register) -> KernelContext:
         """What surrounds the code of one channel of all slices."""
         memories = {
             name: memory._replace(
@@ -200,7 +200,7 @@ class _Writer:
             )
             for name, memory in self._memories.items()
         }
-        return replace(self._scene, memories=memories, channel=channel)
+        return replace(self._context, memories=memories, channel=channel)
 
     def _groups(self, y0: Register, y1: Register, ints: Mapping[str, IntValue]) -> None:
         if not self._narrow or not self.grid.step:
@@ -267,7 +267,7 @@ class _Writer:
 
     def _inside(self) -> Region | None:
         """Where no condition fails; None where that is too little for code of its own."""
-        grid, outline = self.grid, self._scene.outline
+        grid, outline = self.grid, self._context.outline
         fine_columns, fine_rows = (each.undisturbed(outline.values) for each in (outline.columns, outline.rows))
         if fine_columns.all() and fine_rows.all():
             return Region((0, grid.width - 1), slice(None))
@@ -300,4 +300,4 @@ class _Writer:
         mask = lanes.first_lanes(self.grid.width) if self.grid.width < lanes.count else None
         lanes.present = mask or lanes.present
         with lanes.block():
-            LanePrinter(lanes, self._scene, region, x, ints, mask).print(self._statements)
+            LanePrinter(lanes, self._context, region, x, ints, mask).print(self._statements)

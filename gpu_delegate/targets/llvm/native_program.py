@@ -30,7 +30,7 @@ from ...plan.partial_sums import PartialSum
 from ...plan.placement import OuterLifetime, plan_memory, usage_records
 from ...plan.vector_work import VectorWork
 from ...plan.views import Views
-from .depth_to_space_kernel import is_spread, spread_function
+from .depth_to_space_kernel import depth_to_space_function, is_depth_to_space
 from .ir import Module
 from .machine import CpuTarget
 from .native_kernel import KnownFunctions, LlvmKernel, pixel_function
@@ -150,8 +150,10 @@ class _NativeKernels:
         assert not prologue.nodes
         assert not left
         before = self.module.shared_bytes
-        if is_spread(body):
-            made = spread_function(self.module, self.module.new_name("k"), body, self.target.lanes, self.storages)
+        if is_depth_to_space(body):
+            made = depth_to_space_function(
+                self.module, self.module.new_name("k"), body, self.target.lanes, self.storages
+            )
             made = self._shared(made)
         else:
             made = pixel_function(self.module, body, tile, self.target, self.storages, self.known)

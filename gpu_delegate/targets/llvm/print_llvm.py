@@ -40,7 +40,7 @@ from ...code.vocabulary import (
     values_in,
 )
 from .ir import I1, Register
-from .kernel_context import Region, Scene
+from .kernel_context import KernelContext, Region
 from .lanes import Affine, FloatValue, IntValue, Lanes, PlaneMemory
 from .native_elementwise import FLOAT_CONDITIONS, elementwise_vectors
 from .print_positions import PositionPrinter, Texels
@@ -55,23 +55,23 @@ class LanePrinter(PositionPrinter):
     def __init__(
         self,
         lanes: Lanes,
-        scene: Scene,
+        context: KernelContext,
         region: Region,
         first_column: Affine,
         ints: Mapping[str, IntValue],
         mask: Register | None,
     ) -> None:
         """`mask` says which pixels the block has, where they are not as many as there are lanes."""
-        super().__init__(lanes, scene, region, first_column, ints)
+        super().__init__(lanes, context, region, first_column, ints)
         self.mask = mask
         self._variables: dict[str, Texels] = {}
         self._values: dict[str, Texels] = {}  # of names that never change
         self._changing: frozenset[str] = frozenset()
         self._strided: dict[tuple[str, str, int], dict[int, tuple[FloatValue, IntValue]]] = {}
-        channel = scene.channel
-        weights = self.f.hidden(scene.weights) if channel is None else self.f.at(scene.weights, channel)
+        channel = context.channel
+        weights = self.f.hidden(context.weights) if channel is None else self.f.at(context.weights, channel)
         self._weights = PlaneMemory(weights, 4, 1)
-        self._together = 4 if scene.channel is None else 1  # channels of a slice
+        self._together = 4 if context.channel is None else 1  # channels of a slice
 
     # Statements -------------------------------------------------------------------------------------------------------
 
@@ -220,9 +220,9 @@ class LanePrinter(PositionPrinter):
     # Stores -----------------------------------------------------------------------------------------------------------
 
     def _store(self, statement: StoreTo) -> None:
-        memory = self.scene.memories[statement.target]
+        memory = self.context.memories[statement.target]
         at, value = self._int(statement.at), statement.value
-        if statement.target in self.scene.plain:
+        if statement.target in self.context.plain:
             values = (self._float(value),) if type_of(value) == "float" else self.texels(value)
             self._store_values(statement.target, memory.pointer, self.lanes.times(at, len(values)), values)
             return
@@ -267,7 +267,7 @@ class LanePrinter(PositionPrinter):
         """Store what has waited in vain."""
         for (target, _, _), waiting in self._strided.items():
             for value, at in waiting.values():
-                self.lanes.scatter(self.scene.memories[target].pointer, at, value, self.mask)
+                self.lanes.scatter(self.context.memories[target].pointer, at, value, self.mask)
         self._strided.clear()
 
     # Vectors ----------------------------------------------------------------------------------------------------------
@@ -321,8 +321,8 @@ class LanePrinter(PositionPrinter):
 
         def load(number: float, kind: str) -> Register:
             key = (value.arithmetic, value.numbers, next(order))
-            place = self.scene.tables.own_place(key, number, kind)
-            return self.lanes.once(("own", key), lambda: self.f.load(kind, self.f.at(self.scene.weights, place)))
+            place = self.context.tables.own_place(key, number, kind)
+            return self.lanes.once(("own", key), lambda: self.f.load(kind, self.f.at(self.context.weights, place)))
 
         return load
 
@@ -331,7 +331,7 @@ class LanePrinter(PositionPrinter):
         first = self.lanes.times(self._int(value.at), 4)
         kept = []
         for lane, each in enumerate(texels):
-            channel = Affine(None, lane) if self.scene.channel is None else Affine(self.scene.channel, 0)
+            channel = Affine(None, lane) if self.context.channel is None else Affine(self.context.channel, 0)
             holds = self._below(self.lanes.add(first, channel), value.channels)
             kept.append(self.lanes.select(holds, each, other))
         return tuple(kept)
@@ -344,7 +344,7 @@ class LanePrinter(PositionPrinter):
         where = self._where(value.valid)
         inside = value.value
         if isinstance(inside, LoadFrom) and where is not None and where.ndim:
-            texels = self.lanes.load(self.scene.memories[inside.source], self._int(inside.at, where), self._together)
+            texels = self.lanes.load(self.context.memories[inside.source], self._int(inside.at, where), self._together)
         else:
             texels = self.texels(inside)
         if condition is True:
@@ -368,7 +368,7 @@ class LanePrinter(PositionPrinter):
         return tuple(self.lanes.select(*each) for each in parts)
 
     def _load(self, value: LoadFrom) -> Texels:
-        return self.lanes.load(self.scene.memories[value.source], self._int(value.at), self._together)
+        return self.lanes.load(self.context.memories[value.source], self._int(value.at), self._together)
 
     def _weight(self, value: Weight) -> Texels:
         return self.lanes.load(self._weights, self._int(value.at), self._together)

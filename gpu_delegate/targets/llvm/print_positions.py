@@ -31,7 +31,7 @@ from ...code.vocabulary import (
 from ...model.layout import LINE_FLOATS
 from .index_analysis import Known
 from .ir import FLOAT, I32, I64, Register
-from .kernel_context import Region, Scene
+from .kernel_context import KernelContext, Region
 from .lanes import LONGEST_STEP, Affine, FloatValue, IntValue, LaneCondition, Lanes, Near, is_affine
 from .native_elementwise import FLOAT_CONDITIONS
 from .planes import MARGIN_FLOATS
@@ -48,12 +48,12 @@ class PositionPrinter(ABC):
     """Prints positions for one block of pixels."""
 
     def __init__(
-        self, lanes: Lanes, scene: Scene, region: Region, first_column: Affine, ints: Mapping[str, IntValue]
+        self, lanes: Lanes, context: KernelContext, region: Region, first_column: Affine, ints: Mapping[str, IntValue]
     ) -> None:
         """`ints` are those that surround the code, such as the first row."""
         self.lanes = lanes
         self.f = lanes.f
-        self.scene = scene
+        self.context = context
         self.region = region
         self._x = first_column  # of the block
         self._ints = dict(ints)
@@ -67,14 +67,14 @@ class PositionPrinter(ABC):
 
     def _columns(self, value: Operand) -> Known | None:
         """What a value is in each column of the region, if the column alone decides."""
-        known = self.scene.outline.columns.of(value)
+        known = self.context.outline.columns.of(value)
         if known is None or not known.ndim:
             return known
         first, last = self.region.columns
         return known[first : last + 1]
 
     def _rows(self, value: Operand) -> Known | None:
-        known = self.scene.outline.rows.of(value)
+        known = self.context.outline.rows.of(value)
         return known if known is None or not known.ndim else known[self.region.groups]
 
     def _int(self, value: Operand, where: Known | None = None) -> IntValue:
@@ -138,8 +138,8 @@ class PositionPrinter(ABC):
         whole = np.zeros(max(self.lanes.count, first + len(columns)), np.int32)
         whole[first : first + len(columns)] = columns
         whole[first + len(columns) :] = columns[-1]
-        place = self.scene.tables.place(whole)
-        address = self.lanes.address(self.scene.weights, x.register, x.constant + place)
+        place = self.context.tables.place(whole)
+        address = self.lanes.address(self.context.weights, x.register, x.constant + place)
         every = self.f.load(self.lanes.int_kind, address)
         windows = np.lib.stride_tricks.sliding_window_view(whole[first:], min(self.lanes.count, len(whole) - first))
         spread = windows - windows[:, :1]
@@ -153,7 +153,7 @@ class PositionPrinter(ABC):
         """A number, or one that rises with the rows; None if code has to compute it."""
         if not rows.ndim or (rows == rows[0]).all():
             return Affine(None, int(rows if not rows.ndim else rows[0]))
-        starts, y = self.scene.rows[self.region.groups], self._ints["y0"]
+        starts, y = self.context.rows[self.region.groups], self._ints["y0"]
         step = (int(rows[1]) - int(rows[0])) // (int(starts[1]) - int(starts[0]))
         first = int(rows[0]) - step * int(starts[0])
         if not np.array_equal(rows, starts * step + first):
@@ -290,8 +290,8 @@ class PositionPrinter(ABC):
         x, (first, _) = self._x, self.region.columns
         whole = np.zeros(max(self.lanes.count, first + len(columns)), np.float32)
         whole[first : first + len(columns)] = columns
-        place = self.scene.tables.place(whole)
-        return self.f.load(self.lanes.kind, self.lanes.address(self.scene.weights, x.register, x.constant + place))
+        place = self.context.tables.place(whole)
+        return self.f.load(self.lanes.kind, self.lanes.address(self.context.weights, x.register, x.constant + place))
 
     def _truth(self, value: Operand) -> FloatValue:
         """1.0 where a condition holds, else 0.0."""

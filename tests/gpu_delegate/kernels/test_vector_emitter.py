@@ -19,8 +19,8 @@ from texelflow.gpu_delegate.reading.reader import read_model
 DEVICES = {
     **{family: device_like(family) for family in TUNINGS},
     "leaving sums": SOFTWARE.with_tuning(leaves_sums=True, rows=3),
-    "slices": HARDWARE.with_tuning(least_threads=1, thread_slices=3, sum_parts=1),
-    "parts": HARDWARE.with_tuning(sum_parts=5, wave_threads=64),
+    "slices": HARDWARE.with_tuning(least_threads=1, thread_slices=3, split_k=1),
+    "parts": HARDWARE.with_tuning(split_k=5, wave_threads=64),
     "small groups": HARDWARE.with_limits(work_group_invocations=32),
     "repeating": HARDWARE.with_tuning(prologue_loads=1 << 40),
 }

@@ -25,8 +25,8 @@ DEVICES = {
     "few lanes": SOFTWARE.with_tuning(simd_width=4, thread_slices=3),
     "leaving sums": SOFTWARE.with_tuning(leaves_sums=True, rows=3),
     "hardware": HARDWARE,
-    "slices": HARDWARE.with_tuning(least_threads=1, thread_slices=3, sum_parts=1),
-    "parts": HARDWARE.with_tuning(sum_parts=5, wave_threads=64, weights_fetch="uniform", inputs_fetch="storage"),
+    "slices": HARDWARE.with_tuning(least_threads=1, thread_slices=3, split_k=1),
+    "parts": HARDWARE.with_tuning(split_k=5, wave_threads=64, weights_fetch="uniform", inputs_fetch="storage"),
     "small groups": HARDWARE.with_limits(work_group_invocations=32),
     "repeating": HARDWARE.with_tuning(prologue_loads=1 << 40),
 }

@@ -24,9 +24,7 @@ DEVICES = {
     "hardware": HARDWARE,
     "rows": EAGER.with_tuning(rows=3, group_threads=40, least_threads=0),
     "one group": EAGER.with_tuning(sum_groups=1, weights_fetch="uniform", inputs_fetch="storage"),
-    "small groups": EAGER.with_limits(work_group_invocations=128).with_tuning(
-        sum_groups=2, thread_slices=3, sum_parts=1
-    ),
+    "small groups": EAGER.with_limits(work_group_invocations=128).with_tuning(sum_groups=2, thread_slices=3, split_k=1),
     "software": SOFTWARE.with_tuning(leaves_sums=True, rows=2),
 }
 

@@ -126,7 +126,7 @@ def test_few_slices_are_computed_twice(slices: int, wanted: int) -> None:
 def test_several_long_loops_are_rolled(channels: int, rolled: bool, context: Context) -> None:
     m = Sketch(0)
     m.output(m.softmax(m.image(5, 7, channels)))
-    device = HARDWARE.with_tuning(sum_parts=1)
+    device = HARDWARE.with_tuning(split_k=1)
     (kernel,) = compile_graph(read_model(m.build()), device).kernels
     assert ("gl_NumWorkGroups" in kernel.source) == rolled
     values = [np.random.default_rng(1).uniform(-4, 4, m.shape(0)).astype(np.float32)]
@@ -262,7 +262,7 @@ def test_sums_that_threads_share_are_whole(context: Context, window: bool) -> No
 def test_sums_are_shared_where_threads_would_be_few() -> None:
     assert tile_of(graph_of(64, 64, True, 32), HARDWARE).parts == 1
     assert tile_of(graph_of(16, 16, True, 32), HARDWARE).parts == 4
-    assert tile_of(graph_of(16, 16, True, 32), HARDWARE.with_tuning(sum_parts=1)).parts == 1
+    assert tile_of(graph_of(16, 16, True, 32), HARDWARE.with_tuning(split_k=1)).parts == 1
     assert tile_of(graph_of(16, 16, True, 32)).parts == 1
 
 

@@ -2,7 +2,7 @@
 
 A convolution's outputs, its bias and what reads them must agree, and so on through the ops that keep channels. What an
 op that is not known here reads or writes keeps its size, and so do inputs and outputs of the model. A PAD of channels
-ties nothing: it adds as many as are missing.
+couples nothing: it adds as many as are missing.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -32,36 +32,36 @@ Side = tuple[int, int]  # a tensor and one of its dimensions
 
 
 @dataclass(frozen=True)
-class Tie:
+class Coupling:
     """Sides of one size, which can be changed."""
 
     size: int
     sides: tuple[Side, ...]
 
 
-def find_ties(graph: Graph) -> tuple[Tie, ...]:
+def find_couplings(graph: Graph) -> tuple[Coupling, ...]:
     """All of them that hold channels of computed tensors."""
     joined = _Joined()
     for tensor in (*graph.inputs, *graph.outputs):
         joined.keep(_all_sides(graph.tensors[tensor]))
     for node in graph.nodes:
-        tied = None if isinstance(node.attributes, Opaque) else _tied(graph, node)
-        if tied is None:
+        coupled = None if isinstance(node.attributes, Opaque) else _coupled(graph, node)
+        if coupled is None:
             for tensor in _used(node):
                 joined.keep(_all_sides(graph.tensors[tensor]))
-        for pair in tied or ():
+        for pair in coupled or ():
             joined.join(*pair)
-    return tuple(tie for sides in joined.groups() if (tie := _tie(graph, sides)))
+    return tuple(coupling for sides in joined.groups() if (coupling := _coupling(graph, sides)))
 
 
-def with_sizes(graph: Graph, sizes: Mapping[Tie, int]) -> Graph | None:
-    """The graph with other sizes for some ties; constants are cut off or repeated, which tells what it costs.
+def with_sizes(graph: Graph, sizes: Mapping[Coupling, int]) -> Graph | None:
+    """The graph with other sizes for some couplings; constants are cut off or repeated, which tells what it costs.
 
     None where a PAD of channels would have to take some away.
     """
     tensors = dict(graph.tensors)
-    for tie, size in sizes.items():
-        for tensor, side in tie.sides:
+    for coupling, size in sizes.items():
+        for tensor, side in coupling.sides:
             tensors[tensor] = _resized(tensors[tensor], side, size)
     changed = replace(graph, tensors=MappingProxyType(tensors), original=b"")
     pads = {number: _refilled(changed, node) for number, node in enumerate(graph.nodes) if _adds_channels(node)}
@@ -105,21 +105,21 @@ class _Joined:
         return list(found.values())
 
 
-def _tie(graph: Graph, sides: list[Side]) -> Tie | None:
-    """Sides as a tie: of one size, channels of computed tensors, and whatever of constants."""
+def _coupling(graph: Graph, sides: list[Side]) -> Coupling | None:
+    """Sides as a coupling: of one size, channels of computed tensors, and whatever of constants."""
     computed = [side for side in sides if not graph.tensors[side[0]].is_constant]
     weights = {out for node in graph.nodes if node.op in _UNPACKED for out in node.outputs}
     maps = [side for side in computed if side[0] not in weights]
     sizes = {graph.tensors[tensor].shape[side] for tensor, side in sides}
     whole = all(side == channels(graph.tensors[side[0]]) for side in maps)
-    return Tie(sizes.pop(), tuple(sorted(sides))) if maps and whole and len(sizes) == 1 else None
+    return Coupling(sizes.pop(), tuple(sorted(sides))) if maps and whole and len(sizes) == 1 else None
 
 
 _UNPACKED = ("DEQUANTIZE", "DENSIFY")  # constants in another form
 
 
-def _tied(graph: Graph, node: Node) -> list[tuple[Side, Side]] | None:
-    """The sides that a node ties to each other; None if nothing is known of it."""
+def _coupled(graph: Graph, node: Node) -> list[tuple[Side, Side]] | None:
+    """The sides that a node couples to each other; None if nothing is known of it."""
     rule = next((rule for applies, rule in _RULES if applies(node)), None)
     return rule(graph, node) if rule else None
 

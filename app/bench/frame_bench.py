@@ -1,4 +1,4 @@
-"""A model and frames go in; how long the frame job, or each dispatch of the model, takes comes out."""
+"""`texelflow bench frame`: times the frame job, or each dispatch of a model."""
 
 import contextlib
 import gc

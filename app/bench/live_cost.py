@@ -1,4 +1,4 @@
-"""A few options go in; what Python costs for each frame of `live`, beside OpenGL, comes out.
+"""`texelflow bench live`: measures what Python costs for each frame of live, beside OpenGL.
 
 The window is the real one, on the display that there is or an Xvfb, with the test pattern at a camera's pace, refined
 masks, and a new one for each frame.

@@ -1,4 +1,4 @@
-"""Work that draws frames goes in; what it takes outside OpenGL, which is Python's own, comes out.
+"""Measures what drawing frames takes in Python alone, outside OpenGL.
 
 Entry points of OpenGL, the swap and the look for events, and Dear ImGui's drawing are wrapped by a function that looks
 at a clock before and after. The overhead of wrapping is subtracted. On a function that does nothing, called in

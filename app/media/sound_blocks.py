@@ -77,7 +77,7 @@ class SoundHistory:
 
 
 class BlockDecoder:
-    """Packets of one stream of sound go in, samples come out. What is damaged gives none."""
+    """Decodes the packets of one stream of sound to samples. What is damaged gives none."""
 
     def __init__(self, stream: av.AudioStream) -> None:
         self._context = stream.codec_context

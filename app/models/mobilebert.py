@@ -1,4 +1,4 @@
-"""Builds MobileBERT with random weights: numbers of words in, where an answer starts and ends out.
+"""Builds MobileBERT with random weights: its input is numbers of words, its output where an answer starts and ends.
 
 Layers: arXiv 2004.02984, in the sizes of the published uncased_L-24_H-128_B-512_A-4_F-4_OPT, on 384 words. Ops: those
 that TensorFlow Lite's converter made of it in 2019. Products of two computed matrices are a FULLY_CONNECTED for each

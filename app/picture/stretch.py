@@ -1,4 +1,4 @@
-"""Resizes upright RGBA pictures to the network's RGB grid with OpenCV, where all of the picture goes in.
+"""Resizes whole upright RGBA pictures to the network's RGB grid, with OpenCV.
 
 OpenCV's bilinear resizing of floats is what preprocess.py defines for `stretch`, to float32's rounding. It converts all
 pixels, not just those that count, so NumPy (color_planes.py) is faster where a picture has far more than the network's

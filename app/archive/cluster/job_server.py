@@ -66,7 +66,7 @@ class JobServer:
         self._memory = JobMemory()
 
     def start(self, charge: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Get ready: the fields of a charge go in, those of a start come out."""
+        """Get ready by the fields of a charge; returns those of a start."""
         own = version("texelflow")
         host = platform.node()
         if charge[0] != own:
@@ -87,7 +87,7 @@ class JobServer:
         return os.environ.get(GPU_CHOICE)
 
     def run(self, job: bytes) -> tuple[bytes, int]:
-        """A pickled job goes in, its pickled outcome and this process's memory come out."""
+        """Do a pickled job; returns its pickled outcome and this process's memory."""
         outcome = self._run(pickle.loads(job))
         self._memory.free(opened=not isinstance(outcome, JobFailed))
         return pickle.dumps(outcome), process_usage().resident_bytes or 0

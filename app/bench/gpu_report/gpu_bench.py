@@ -1,4 +1,4 @@
-"""A machine with a GPU that nobody has seen goes in; a report of what the program does there comes out.
+"""`texelflow bench gpu`: reports what the program does on a machine with a GPU that nobody has seen.
 
 Every measurement is a process of its own. What fails or crashes is a line of the report, which is written anew after
 each one: an end at any time leaves what was measured. Nothing is fetched.

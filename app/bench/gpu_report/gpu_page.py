@@ -1,4 +1,4 @@
-"""The report of `bench gpu` goes in; one HTML page for people comes out, which needs no other file."""
+"""Writes the report of `bench gpu` as one HTML page, which needs no other file."""
 
 from collections.abc import Iterator, Mapping
 from html import escape

@@ -1,4 +1,4 @@
-"""The name of a measurement of `bench gpu` that no verb makes goes in; its figures come out on stdout, as JSON.
+"""Measurements of `bench gpu` that no verb makes, by name; prints the figures as JSON.
 
 Each runs as a process of its own (measuring_process.py), so that whatever a driver does, the report goes on.
 """

@@ -1,4 +1,4 @@
-"""Models at hand and a budget go in; what `bench gpu` measures comes out, in its order, and how long each may take."""
+"""Plans what `bench gpu` measures, in which order and for how long, by the models at hand and a budget."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A report goes in; it comes out without what tells whose machine it was made on: names, paths, serial numbers."""
+"""Removes from a report what tells whose machine it was made on: names, paths, serial numbers."""
 
 import contextlib
 import getpass

@@ -1,4 +1,4 @@
-"""Measurements of a section of `bench gpu` go in; the tables that people read come out, as text in rows."""
+"""Makes the tables of a report of `bench gpu`, as text in rows."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

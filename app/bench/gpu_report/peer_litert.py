@@ -1,4 +1,4 @@
-"""A .tflite file goes in; how long LiteRT's own GPU accelerator takes for it, and its error, comes out.
+"""Times LiteRT's own GPU accelerator on a .tflite file, and measures its error.
 
 A program of its own, for any Python that has ai-edge-litert from 2.3 on and NumPy: `python peer_litert.py MODEL RUNS`.
 The accelerator (ML Drift over WebGPU) wants a Vulkan driver: a GPU's, or Mesa's lavapipe from 25 on. The last line is

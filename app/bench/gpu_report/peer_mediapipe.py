@@ -1,4 +1,4 @@
-"""A .tflite file of a segmenter goes in; how long MediaPipe takes for the frame job with it comes out, as JSON.
+"""Times MediaPipe on the frame job with the .tflite file of a segmenter, and prints it as JSON.
 
 A program of its own, for any Python that has mediapipe and NumPy: `python peer_mediapipe.py MODEL gpu|cpu RUNS
 WIDTHxHEIGHT`. With gpu it is the original TensorFlow Lite GPU delegate over OpenGL ES, with cpu XNNPACK. A line that

@@ -1,4 +1,4 @@
-"""What `bench gpu` has measured goes in; a JSON file, a page to read and an archive of both come out in a folder.
+"""Writes the files of a report of `bench gpu`: JSON, a page to read, and an archive of both.
 
 All texts lose what tells whose machine it was (gpu_privacy.py). docs/gpu_report.md explains the JSON.
 """

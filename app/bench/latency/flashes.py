@@ -1,4 +1,4 @@
-"""When a window flashed and how bright a camera's pictures were go in; how long each flash took to come back comes out.
+"""Computes how long flashes of a window took to appear in a camera's pictures.
 
 The camera may see more than the window, or a part of it, mirrored or not, in any light: it is enough that its
 pictures become brighter and darker with the window. Nothing is measured here, and no clock is read.

@@ -1,4 +1,4 @@
-"""A window and a camera that is pointed at it go in; how long the loop of the two takes comes out.
+"""Measures the latency of the loop of a window and a camera that is pointed at it.
 
 The window turns white and black at irregular times, and the camera's pictures follow. From the swap to the decoded
 picture it is the whole loop: screen, camera, cable and decoding. Their shares cannot be told apart, except

@@ -1,4 +1,4 @@
-"""Settings go in; the window flashes, a camera that points at it sees that, and the latency comes out."""
+"""`texelflow live --latency-test`: runs the measurement of latency, and shows its figures."""
 
 import contextlib
 from typing import Any

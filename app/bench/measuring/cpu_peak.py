@@ -1,4 +1,4 @@
-"""This machine's CPU goes in; how many multiply-accumulates a second it reaches comes out, to compare a GPU with.
+"""Measures how many multiply-accumulates a second this machine's CPU reaches, to compare a GPU with.
 
 Measured by NumPy's product of two matrices, which its BLAS library computes with all cores and vector units.
 """

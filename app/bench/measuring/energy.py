@@ -1,4 +1,4 @@
-"""A piece of work goes in; the joules that the CPU and the GPU take meanwhile come out, by the counters of the system.
+"""Measures the joules that the CPU and the GPU take for a piece of work, by the counters of the system.
 
 The CPU's are Intel's and AMD's RAPL (Linux: /sys/class/powercap), which only root may read on most systems; NVIDIA's
 GPUs have one of their own in NVML, their driver's library.

@@ -1,4 +1,4 @@
-"""Arguments of a verb, or a command, go in; the figures that a process of its own prints come out, or why none.
+"""Runs a verb or a command in a process of its own, and returns the figures that it prints, or why there are none.
 
 What fails, crashes or hangs there is a line for the caller, who goes on.
 """

@@ -1,4 +1,4 @@
-"""What is run again and again goes in, with the rule when that ends; how long each run took comes out."""
+"""Repeats a run until a rule ends it, and keeps how long each took."""
 
 import gc
 from array import array

@@ -1,4 +1,4 @@
-"""Times of many runs go in, in the order in which they were made; a plot over time comes out: text, or a picture."""
+"""Plots the times of many runs over time, as text or as a picture."""
 
 import math
 from collections.abc import Mapping, Sequence

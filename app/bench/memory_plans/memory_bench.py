@@ -1,4 +1,4 @@
-"""Names of networks go in; how much memory each strategy plans for their tensors comes out, and how long that takes.
+"""`texelflow bench memory`: how much memory each strategy plans for networks' tensors, and how long planning takes.
 
 Strategies are those of gpu_delegate/plan/memory/strategies.py. A plan is proven where it takes as much as the lower
 bound, or as the exact planner has proven to be the least.

@@ -1,4 +1,4 @@
-"""The name of a network goes in; the usage records that its memory is planned from come out, before and after fusion.
+"""The usage records that a network's memory is planned from, before and after fusion.
 
 Before: those of its operators (op_records). After: those of the compiled program, in PHWC4, inputs and outputs too,
 since they lie in the same memory; inputs are written before each run. A network that the GPU runs in part has several

@@ -1,4 +1,4 @@
-"""The rows of `bench memory` go in; tables come out, plain or in Markdown: a summary, bytes by strategy, times."""
+"""Prints the tables of `bench memory`, plain or in Markdown: a summary, bytes by strategy, times."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby

@@ -1,4 +1,4 @@
-"""The rows of `bench memory` go in; a picture comes out: a bar for each network and strategy, before fusion and after.
+"""Draws the rows of `bench memory`: a bar for each network and strategy, before fusion and after.
 
 Bars far above the bounds are cut, with their figures, so that the others can be told apart. Objects laid end to end are
 left out: they are as long as the objects.

@@ -1,4 +1,4 @@
-"""A flag of TensorFlow Lite's benchmark_model goes in, as its text; the option of ours that it stands for comes out.
+"""The flags of TensorFlow Lite's benchmark_model, and the options of `bench model` that they stand for.
 
 Help needs this table at once, so it imports next to nothing.
 """

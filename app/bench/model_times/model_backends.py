@@ -1,4 +1,4 @@
-"""A graph goes in; it comes out ready to be run on the GPU, on the CPU, or through the delegate, and what that took."""
+"""Prepares a graph to be run on the GPU, on the CPU, or through the delegate, and measures what that takes."""
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence

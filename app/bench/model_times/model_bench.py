@@ -1,5 +1,7 @@
-"""A model goes in; how long it takes on the GPU, on the CPU or through the delegate comes out, by the paper's protocol:
-some runs to warm up, then the mean of many (arXiv 1907.01989)."""
+"""`texelflow bench model`: times a model on the GPU, on the CPU or through the delegate.
+
+The protocol is the paper's: some runs to warm up, then the mean of many (arXiv 1907.01989).
+"""
 
 import contextlib
 from collections.abc import Iterator

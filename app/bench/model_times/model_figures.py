@@ -1,4 +1,4 @@
-"""What was measured of a model goes in; figures by name come out, for JSON and for tables.
+"""The figures of a measured model by name, for JSON and for tables.
 
 The names count, first, curr, min, max, avg and std are those of TensorFlow Lite's benchmark_model, in microseconds.
 """

@@ -1,5 +1,7 @@
-"""The options of `bench model` go in, by its own names and by those of TensorFlow Lite's benchmark_model; what is to be
-measured comes out, or one line that says which of them are wrong or contradict each other."""
+"""Parses the options of `bench model`, by its own names and by those of TensorFlow Lite's benchmark_model.
+
+What is wrong or contradicts each other is told in one line.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

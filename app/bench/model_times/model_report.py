@@ -1,4 +1,4 @@
-"""The figures of a model go in; lines, tables and plots for a person come out."""
+"""Prints the figures of a model for a person: lines, tables and plots."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,8 @@
-"""Names of models go in; one table of what each takes on the GPU and on the CPU comes out, as in Figure 7 and Tables 4
-and 5 of "On-Device Neural Net Inference with Mobile GPUs" (arXiv 1907.01989).
+"""`texelflow bench models`: one table of what models take on the GPU and on the CPU.
 
-Every measurement is `bench model` in a process of its own: what fails, crashes or hangs there is a row that says so.
+The table is that of Figure 7 and Tables 4 and 5 of "On-Device Neural Net Inference with Mobile GPUs" (arXiv
+1907.01989). Every measurement is `bench model` in a process of its own: what fails, crashes or hangs there is a row
+that says so.
 """
 
 from collections.abc import Iterator, Sequence

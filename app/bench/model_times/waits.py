@@ -1,4 +1,4 @@
-"""A model goes in; how long the CPU waits for the GPU in each of the delegate's ways, and how busy it is, comes out."""
+"""`texelflow bench waits`: how long the CPU waits for the GPU in each of the delegate's ways, and how busy it is."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field

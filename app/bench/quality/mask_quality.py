@@ -1,4 +1,4 @@
-"""Masks of a clip's frames and their true mattes go in; how good the masks are comes out, in figures.
+"""Judges the masks of a clip's frames by their true mattes, in figures.
 
     F-score       of the outlines at 0.5: the harmonic mean of precision and recall, where an outline's pixel counts as
                   right with the other outline at most TOLERANCE pixels away; 1 where neither has one, 0 where one has

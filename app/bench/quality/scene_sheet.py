@@ -1,4 +1,4 @@
-"""Frames, their true outlines, and what is drawn of them by each way go in; one picture with all of it comes out.
+"""Draws one picture with the frames of all rows, their true outlines, and what each way makes of them.
 
 It shows people whose photographs may not be shown to others: it is for the eyes of whoever measures.
 """

@@ -1,4 +1,4 @@
-"""The figures of all rows go in; means, the rows that are worse than raw, and the targets that are reached come out."""
+"""Sums up the figures of all rows: means, the rows that are worse than raw, and the targets that are reached."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The choice of scenes goes in; how good masks of people in real rooms are, with refinement and without, comes out.
+"""`texelflow bench quality --scenes`: how good masks of people in real rooms are, with refinement and without.
 
 Everyone's frames go through the product's own segmenter, refiner and compositor, and are judged by what is drawn.
 """

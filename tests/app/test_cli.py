@@ -1,4 +1,4 @@
-"""Bad input and wrong usage go through the command line; each ends in one clear line and exit code 2."""
+"""The command line with bad input and wrong usage: each ends in one clear line and exit code 2."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What Tab offers, asked for as the shells' scripts ask, in bash itself, and in the others where they are installed."""
+"""Completion by Tab, asked for as the shells' scripts do: in bash, and in other shells where they are installed."""
 
 import os
 import shutil

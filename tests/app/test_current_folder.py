@@ -1,4 +1,4 @@
-"""The program runs where a stranger has put files that Python would import: none of them is ever executed."""
+"""The program in a folder with files that Python would import: none of them is ever executed."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Made-up files go through the rules on what may be written; a real folder of links shows that nothing read is lost."""
+"""The rules on what may be written, on made-up files; and on a real folder of links, where nothing read is lost."""
 
 import itertools
 import os

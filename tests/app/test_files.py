@@ -1,4 +1,4 @@
-"""Files that a run reads and files that it writes go through the command line: nothing that is there is lost."""
+"""The command line on files that are read and written: nothing that is there is lost."""
 
 import errno
 import hashlib

@@ -1,4 +1,4 @@
-"""What a job leaves behind is gone at once."""
+"""Memory that a job leaves behind is freed at once."""
 
 import gc
 import weakref

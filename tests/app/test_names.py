@@ -1,4 +1,4 @@
-"""Names of files and addresses go in; which of them are addresses comes out."""
+"""Names of files and addresses are told apart."""
 
 from pathlib import Path
 

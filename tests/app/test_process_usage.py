@@ -1,4 +1,4 @@
-"""What a process has taken: of this one and of others, as Linux tells it."""
+"""The memory and the CPU time of this process and of others, as Linux tells them."""
 
 import mmap
 import subprocess

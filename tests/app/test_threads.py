@@ -1,4 +1,4 @@
-"""Items go through the threads beside the pipeline; order, errors and early ends are as promised."""
+"""Threads beside the pipeline: order, errors and early ends are as promised."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""Frames and hostile .npy files go through `texelflow bench`; figures, masks and complaints come out."""
+"""`texelflow bench` on frames and on hostile .npy files: figures, masks and one-line errors."""
 
 import io
 import json

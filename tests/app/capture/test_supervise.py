@@ -1,4 +1,4 @@
-"""What is decided about a source in trouble, by a clock made up: when it is said, and when it is tried again."""
+"""Decisions about a source in trouble, on a made-up clock: when it is said, and when it is tried again."""
 
 from itertools import pairwise
 

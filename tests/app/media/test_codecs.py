@@ -1,4 +1,4 @@
-"""Endings, codecs and qualities go through choose_encoding: what goes together is chosen, the rest is one line."""
+"""Endings, codecs and qualities of videos: what goes together is chosen, the rest is refused in one line."""
 
 import pytest
 from hypothesis import given

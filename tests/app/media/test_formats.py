@@ -1,4 +1,4 @@
-"""Frames with and without alpha, and sound, go through Recorder into every format; the files are read back."""
+"""Every format of video, with and without alpha and sound: what was recorded is read back."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""Recordings and pictures go into real pipes; what reads them gets every frame at once, and may leave."""
+"""Recordings and pictures written to real pipes: the reader gets every frame at once, and may leave."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""Frames with time stamps go through Recorder; the files are read back and compared."""
+"""Recorder: frames with time stamps are recorded, and the files are read back and compared."""
 
 import os
 from fractions import Fraction

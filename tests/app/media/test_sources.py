@@ -1,4 +1,4 @@
-"""Recordings of all kinds go through FileSource; pixels, times, ranges and refusals are compared with what went in."""
+"""FileSource on recordings of all kinds: pixels, times, ranges and refusals are compared with what was encoded."""
 
 import contextlib
 import os

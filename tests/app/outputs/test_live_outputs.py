@@ -1,4 +1,4 @@
-"""Pictures on the device go to outputs; files are read back, disks stall and fill, no name is reused."""
+"""Live outputs: files are read back, disks stall and fill, no name is reused."""
 
 import os
 import resource

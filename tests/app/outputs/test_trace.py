@@ -1,4 +1,4 @@
-"""Records go into traces and logs; what viewers load comes out, whole after each write, on one clock."""
+"""Traces and logs of frames: viewers load them, they are complete after each write, and all times are on one clock."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""Pictures on the device go to a virtual camera: pyvirtualcam itself, but for the device, which few machines have.
+"""The virtual camera, with pyvirtualcam itself but for the device, which few machines have.
 
 pyvirtualcam lets programs add backends of their own. One that keeps what it is sent takes the place of v4l2loopback's,
 so that all in front of the device is what users run: the choice of a format, the checks of frames, the thread.

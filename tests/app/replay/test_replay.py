@@ -1,4 +1,4 @@
-"""Recordings of many kinds go through `texelflow replay`; videos, masks, logs and exit codes are what was asked for."""
+"""`texelflow replay` on recordings of many kinds: videos, masks, logs and exit codes are what was asked for."""
 
 import csv
 import json

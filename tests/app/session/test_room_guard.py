@@ -1,4 +1,4 @@
-"""Who is asked before others see the room: decisions alone, without a session."""
+"""The guard that keeps others from seeing the room: its decisions alone, without a session."""
 
 from dataclasses import replace
 

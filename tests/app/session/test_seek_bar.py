@@ -1,4 +1,4 @@
-"""What is decided without a window: which frame is shown while the mouse is dragged, and how long things stay."""
+"""The seek bar without a window: which frame is shown while the mouse is dragged, and how long things stay."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A cluster that is open goes in; its events come out one by one. Jobs and a charge of small real workers."""
+"""Helpers for tests of clusters: jobs and a charge of small real workers, and the events of a cluster one by one."""
 
 import pickle
 from collections import deque

@@ -1,4 +1,4 @@
-"""Inputs that are read on a thread of their own: what is there comes out, and nobody waits for the rest."""
+"""Inputs that are listed on a thread of their own: what is there is given at once, and nobody waits for the rest."""
 
 import itertools
 import os

@@ -1,4 +1,4 @@
-"""The wait types go through `texelflow bench waits`, all of them in turn; their figures come out."""
+"""`texelflow bench waits`: each wait type is measured, for a bounded number of runs."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Models that the GPU does not run wholly: TensorFlow Lite runs them with the delegate, and masks stay the same."""
+"""Models that the GPU runs only in part: TensorFlow Lite runs them with the delegate, and masks stay the same."""
 
 import contextlib
 import json

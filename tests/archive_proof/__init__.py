@@ -1,1 +1,1 @@
-"""Clips go in; an archive of them is made on a real Ray cluster that is damaged on purpose, and judged."""
+"""The proof of `texelflow archive`: a real Ray cluster is damaged on purpose while it works, and results are judged."""

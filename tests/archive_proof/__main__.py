@@ -1,4 +1,4 @@
-"""The names of steps go in; tables of what an archive on a real Ray cluster came to, and JSON, come out.
+"""The command: runs the steps of the proof that are named, or all, and prints tables and JSON.
 
     python -m tests.archive_proof                        # all of them
     python -m tests.archive_proof chaos --seed 3         # one of them

@@ -1,4 +1,4 @@
-"""Arguments of `texelflow archive` go in; the real program runs in a process of its own, to be ended in any way."""
+"""Runs the real `texelflow archive` in a process of its own, to be ended in any way."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""A cluster at work and a seed go in; workers are killed at random, and a whole node in the middle. Who, comes out."""
+"""Kills workers at random while a cluster works, and a whole node in the middle; reports what was killed."""
 
 import contextlib
 import math

@@ -1,4 +1,4 @@
-"""Descriptions of clips go in; their files come out in a folder, people moving in them, made once and kept.
+"""Makes the files of planned clips, with people moving in them, once, and keeps them.
 
 The folder's list tells what each is made of: one whose description has changed is made anew.
 """

@@ -1,4 +1,4 @@
-"""Results of an archive go in, and the settings; each input is replayed alone, and what differs from that comes out."""
+"""Compares the results of an archive with those of each input replayed alone."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The same clips go in again and again; what memory one worker takes from round to round comes out.
+"""Measures the memory that one worker takes from round to round of the same clips.
 
 Copies of all clips have the same size, so that they are done as they are named: round after round.
 """

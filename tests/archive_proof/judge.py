@@ -1,4 +1,4 @@
-"""An archive's folder goes in, with what it was made of; every promise that was broken comes out, one line each."""
+"""Judges an archive's folder: lists every promise that was broken, one line each."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

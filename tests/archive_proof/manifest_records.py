@@ -1,4 +1,4 @@
-"""A manifest goes in, read as a stranger would; what it says of each input comes out."""
+"""Reads a manifest with code of its own, apart from the program's, and what it says of each input."""
 
 import json
 import math

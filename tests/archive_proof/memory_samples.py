@@ -1,4 +1,4 @@
-"""Nodes of a cluster go in; what memory each took over time comes out, and by how much it grew a minute."""
+"""Samples the memory of a cluster's nodes over time, and computes by how much each grew a minute."""
 
 import threading
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""A number of nodes goes in; a Ray cluster of so many `ray start` on this machine comes out, each killed as a whole.
+"""Starts a Ray cluster of several nodes on this machine, each of which can be killed as a whole.
 
 All processes of a node carry a mark in their environment, which those that they start inherit: by it they are found,
 and nothing else is. `ray stop` would end clusters of others, too.

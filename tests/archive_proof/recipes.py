@@ -1,4 +1,4 @@
-"""Numbers go in; descriptions of small recordings and pictures of every kind come out, the same ones each time.
+"""Plans the clips of the proof: descriptions of small recordings and pictures of every kind, the same each time.
 
 An archive of them has folders in folders, odd names, several codecs, rates that vary, sound, rotation, odd sizes, a
 recording of 20 minutes, and files that are broken.

@@ -1,4 +1,4 @@
-"""A list of replays goes in, each by its arguments; each runs alone, one after the other, and its exit code comes out.
+"""Runs a list of replays, each alone and one after the other, and writes their exit codes.
 
     python -m tests.archive_proof.single_runs replays.json codes.json
 

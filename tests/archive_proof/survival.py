@@ -1,4 +1,4 @@
-"""Clips go in; they are done on three nodes while workers, a node or the driver are killed. What held, comes out."""
+"""The steps in which workers, a node or the driver are killed, and what of the promises held."""
 
 import math
 import os

@@ -1,4 +1,4 @@
-"""Some short clips go in; how fast one worker, two workers and plain loops of replay do them in turn, comes out.
+"""Measures how fast one worker, two workers and plain loops of replay do some short clips, in turn.
 
 What Ray's start takes is measured by itself: nodes are up before a run joins them, and a run of one picture tells what
 joining, starting workers and ending take.

@@ -1,4 +1,4 @@
-"""Real parts of the archive go in, the manifest, messages, the disk, Ray: what each costs on this machine comes out."""
+"""Measures what real parts of the archive cost on this machine: the manifest, messages, the disk, Ray."""
 
 import os
 import pickle

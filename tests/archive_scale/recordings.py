@@ -1,4 +1,4 @@
-"""A kind of archive goes in; its recordings come out, one after the other, the same every time."""
+"""The recordings of a simulated archive of some kind, one after the other, the same every time."""
 
 import math
 import random

@@ -1,5 +1,4 @@
-"""An archive and a cluster go in; how the real scheduler would fare with them comes out, event by event, by a clock of
-the simulation's own.
+"""Simulates how the real scheduler fares with an archive and a cluster, event by event, by a clock of its own.
 
 Nodes differ in speed, some are lost and others come instead. What an event takes on the wire is not simulated.
 """

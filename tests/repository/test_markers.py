@@ -1,4 +1,4 @@
-"""Made-up tests go through pytest with the project's hooks: what opens OpenGL or a window unmarked is told so."""
+"""The project's hooks of pytest: a test that opens OpenGL or a window without its marker is refused."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Functions go in; how long their calls took comes out: called in turn, so that what disturbs one disturbs each."""
+"""Times the calls of several functions, called in turn, so that what disturbs one disturbs each."""
 
 import gc
 from array import array

@@ -1,4 +1,4 @@
-"""The choice of scenes goes in; by how much masks differ of a run that begins in mid-scene, by its lead, comes out.
+"""Measures by how much masks differ in a run that begins in mid-scene, by its lead.
 
 Scenes last longer here, there and back on their paths. One run sees all of a scene; another one forgets all that was
 before every so many frames, and both draw their masks with the look ahead that `replay` has. The difference is the

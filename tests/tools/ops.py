@@ -1,4 +1,4 @@
-"""Names of ops go in; what their cases take on the GPU, in the CPU's own code and in TensorFlow Lite comes out.
+"""Times the cases of ops on the GPU, in the CPU's own code and in TensorFlow Lite.
 
 All cases of an op are one model, so that a run of it is as many small dispatches as there are cases, and one large one.
 What is measured runs in turn; outputs are compared with those of TensorFlow Lite's own kernels.

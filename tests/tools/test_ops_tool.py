@@ -1,4 +1,4 @@
-"""Names of ops go through the tool `ops`; times of their cases come out, and whether outputs are right."""
+"""The tool `ops`: each op named is timed everywhere, and wrong outputs are told."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A shape and a number of ops go in; a network of at most that size comes out, of a kind that is hard to compile.
+"""Networks of shapes that are hard to compile, of any number of ops.
 
 A shape is a pure function that adds ops to a builder: GraphBuilder makes a Graph of it at once, the tests'
 Sketch a file, with constants at random, that TensorFlow Lite runs as well.

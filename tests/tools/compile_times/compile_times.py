@@ -1,4 +1,4 @@
-"""A number of ops goes in; how long networks of up to that size take to compile comes out, by their shape."""
+"""Times how long networks take to compile, by their shape and their number of ops."""
 
 from time import perf_counter
 from typing import Any

@@ -1,4 +1,4 @@
-"""A graph of convolutions goes in; what runs it again and again comes out: TensorFlow Lite with XNNPACK, or a rival.
+"""What runs a graph of convolutions again and again: TensorFlow Lite with XNNPACK, or a rival.
 
 Rivals are packages of the bench alone, never dependencies. Each is used twice: with its input in the layout that it
 computes in, packed beforehand, and from planes of channels, which it packs and pads by itself.

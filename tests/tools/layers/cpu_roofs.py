@@ -1,4 +1,4 @@
-"""The kind of CPU goes in; the peaks of its cores come out: multiply-adds by vector width, and reading from each cache.
+"""Measures the peaks of a CPU's cores: multiply-adds by vector width, and reading from each cache.
 
 The loops are written for LLVM as kernels are, so that both go the same way. Multiply-adds: twelve chains that do not
 wait for each other, all in registers. Reading: sums over a buffer that fits into a cache, or into none. Best of many.

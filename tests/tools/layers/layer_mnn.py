@@ -1,4 +1,4 @@
-"""A graph of convolutions goes in; the same network in MNN comes out, in fp32, with its own packing of four channels.
+"""Builds a graph of convolutions in MNN, in fp32, with its own packing of four channels.
 
 MNN's converter reads the file that TensorFlow Lite gets, and fuses activations. Its command `mnnconvert` is not used:
 that one installs packages and reports its use to a server, which the compiled module behind it does not.

@@ -1,4 +1,4 @@
-"""A graph of convolutions goes in; the same network in our own code for the CPU comes out.
+"""Builds a graph of convolutions in our own code for the CPU.
 
 Planes of channels are the layout that it computes in, so a picture in planes is read as it is, with no way in. One of
 RGBA bytes is brought into planes by a kernel of the same call.

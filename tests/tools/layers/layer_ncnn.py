@@ -1,4 +1,4 @@
-"""A graph of convolutions goes in; the same network in ncnn comes out, in fp32, with its own packing of channels.
+"""Builds a graph of convolutions in ncnn, in fp32, with its own packing of channels.
 
 What its files hold is written here: a text of layers, and weights in their order (github.com/Tencent/ncnn/wiki).
 """

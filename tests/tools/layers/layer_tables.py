@@ -1,4 +1,4 @@
-"""The figures of layers go in; three tables come out, plain or in Markdown: layers, chains, rates."""
+"""Prints the figures of layers in three tables, plain or in Markdown: layers, chains, rates."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Sizes of pictures and rivals go in; what RetinaFace's layers take in our code for the CPU and in theirs comes out.
+"""Times RetinaFace's layers in our code for the CPU and in rivals', at several sizes of pictures.
 
 As in the paper on direct convolution on a Raspberry Pi: layer by layer, as a chain, and as rates beside the roofs of
 this machine. All run in turn; outputs are compared with TensorFlow Lite's.

@@ -1,4 +1,4 @@
-"""The side of a square picture goes in; RetinaFace's 27 layers (MobileNet 0.25) come out, as one graph and one by one.
+"""RetinaFace's 27 layers (MobileNet 0.25) for square pictures, as one graph and one by one.
 
 Random weights from a fixed seed, ReLU everywhere, TensorFlow's SAME padding: they take as long as the trained ones.
 """

@@ -1,4 +1,4 @@
-"""The figures of layers go in; a picture comes out: the roofs, and under them a point for each layer.
+"""Draws the figures of layers as a roofline plot: the roofs, and under them a point for each layer.
 
 As in Williams et al., "Roofline", CACM 2009. Compulsory bytes say where a point stands; those of rivals are moved to
 the right a little, so that none hides another.

@@ -1,4 +1,4 @@
-"""Models and numbers of instances go in; what so many take without, with a soft and with a hard WeightsCache comes out.
+"""Measures what several instances of a model take without, with a soft and with a hard WeightsCache.
 
 Each configuration is measured in a process of its own (weights_part.py): one that fails is a line that says why.
 """

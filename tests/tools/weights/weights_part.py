@@ -1,4 +1,4 @@
-"""A model's file, a backend, a way to share weights and a number of instances go in; what they take comes out, as JSON.
+"""Measures what instances of a model take on one backend with one way to share weights, and prints it as JSON.
 
 Runs as a process of its own (measuring_process.py): the peak of its memory is that of these instances alone.
 """

@@ -1,4 +1,4 @@
-"""Rows of figures of shared weights go in; tables, what sharing has saved, and a picture over instances come out."""
+"""Prints figures of shared weights: tables, what sharing has saved, and a picture over instances."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

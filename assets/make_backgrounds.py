@@ -1,4 +1,4 @@
-"""Makes pictures to put behind people: nothing goes in; background_room.jpg, _studio.jpg and _lights.jpg come out.
+"""Makes the pictures to put behind people: background_room.jpg, background_studio.jpg and background_lights.jpg.
 
     python assets/make_backgrounds.py
 

@@ -1,4 +1,4 @@
-"""Makes the demo clip: two public-domain portraits and their mattes in, people.mp4 and each frame's true matte out.
+"""Makes the demo clip people.mp4 and each frame's true matte, from two public-domain portraits and their mattes.
 
     python assets/make_clip.py [--seed N] [--out clip.mp4] [--mattes DIR] [--stills]
 

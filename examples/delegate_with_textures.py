@@ -1,4 +1,4 @@
-"""A picture goes in; TensorFlow Lite's interpreter reads it from a texture and writes its mask to another one.
+"""Runs TensorFlow Lite's interpreter with the delegate on a texture, and has its mask written to another texture.
 
     python examples/delegate_with_textures.py PICTURE RESULT.png MODEL.tflite
 

@@ -1,4 +1,4 @@
-"""A picture goes in, its mask comes out: a program for TensorFlow Lite's interpreter, with the two lines for the GPU.
+"""Makes the mask of a picture with TensorFlow Lite's interpreter, with the two lines that have it use the GPU.
 
     python examples/interpreter_with_delegate.py PICTURE MASK.png MODEL.tflite
 

@@ -1,4 +1,4 @@
-"""A folder of pictures goes in, a folder with a gray PNG mask of each comes out.
+"""Writes a gray PNG mask of each picture of a folder to another folder.
 
 python examples/masks_of_a_folder.py PICTURES MASKS [--model NAME|FILE] [--backend auto|gl|cpu]
 """

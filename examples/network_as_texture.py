@@ -1,4 +1,4 @@
-"""A picture goes in; a network runs in one's own moderngl program, whose shaders read its output where it lies.
+"""Runs a network in one's own moderngl program, whose shaders read its output where it lies.
 
     python examples/network_as_texture.py PICTURE RESULT.png [MODEL]
 

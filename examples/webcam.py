@@ -1,4 +1,4 @@
-"""A webcam, or any video that OpenCV opens, with the background darkened: webcam.py [NUMBER|FILE]; Esc ends."""
+"""Shows a webcam, or any video that OpenCV opens, with the background darkened: webcam.py [NUMBER|FILE]; Esc ends."""
 
 import sys
 

@@ -86,6 +86,7 @@ LIVE = "live --backend cpu"
 KEPT = "texelflow: --log old.json: exists already; choose another name, or --force to write over it"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "complaint"),
     [

@@ -39,6 +39,7 @@ def test_attacks_find_nothing() -> None:
         assert min(counts["outcomes"][outcome] for outcome in ("ran", "refused")) > 0, name
 
 
+@pytest.mark.slow
 def test_mutated_models_of_bytes_compute_as_the_reference_kernels() -> None:
     """`make fuzz-bytes` has 20,000."""
     done = run("-m", "tests.fuzz.quantized", "--count", BYTE_MODELS, "--seed", 100)

@@ -43,12 +43,14 @@ def test_gpu_agrees_with_tensorflow_lite(context: Context, case: GraphCase) -> N
     assert {name: error for name, error in errors.items() if not error <= case.tolerance} == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", RUN, ids=lambda case: case.name)
 def test_their_kernels_compute_each_node_once(case: GraphCase) -> None:
     for plan in compiled_graphs(case).values():
         check_kernels(plan)
 
 
+@pytest.mark.slow
 @needs_validator
 def test_their_kernels_are_valid_glsl(tmp_path: Path) -> None:
     """Drivers accept more than the language allows; the reference compiler does not."""

@@ -72,6 +72,7 @@ def test_another_library_or_other_structs_are_tried_anew(runtime: Any) -> None:
         assert len({*keys, runtime_trial._key(runtime.__name__, "1", others)}) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -94,6 +95,7 @@ def test_every_wrong_layout_is_refused(old: str, new: str, monkeypatch: pytest.M
     assert not cache.exists(), "what fails is tried again"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "old", "new", "op"),
     [

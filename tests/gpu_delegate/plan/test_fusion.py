@@ -54,6 +54,7 @@ def check_kernels(compiled: CompiledGraph) -> None:
     assert stored.issuperset(graph.outputs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fuse", [True, False], ids=["fused", "unfused"])
 @pytest.mark.parametrize("device", DEVICES.values(), ids=DEVICES)
 @pytest.mark.parametrize("name", ["selfie_model", "selfie_landscape_model"])

@@ -201,6 +201,7 @@ def batch_mean(side: int) -> bytes:
     return m.build()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 60, 20))
 def test_turns_are_those_of_the_text(first: int) -> None:
     """Or more, where what is counted as a loop is written out."""

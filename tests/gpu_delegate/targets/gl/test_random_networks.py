@@ -83,6 +83,7 @@ def check_limits(compiled: CompiledGraph, limits: Limits) -> None:
         assert shared * TEXEL_BYTES <= limits.shared_memory_bytes or len(kernel.nodes) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", asked_for(range(40)))
 def test_kernels_barriers_and_memory(seed: int) -> None:
     graph = read_model(random_graph(seed, "segmentation").build())

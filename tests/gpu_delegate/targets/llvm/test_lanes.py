@@ -48,6 +48,7 @@ def networks(lanes: int) -> Mapping[str, CheckedNetwork]:
     return native_networks({name: case.graph() for name, case in CHOSEN.items()}, target)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lanes", [4, 8, 16])
 @pytest.mark.parametrize("name", CHOSEN)
 def test_odd_sizes(name: str, lanes: int) -> None:

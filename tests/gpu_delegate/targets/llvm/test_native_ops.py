@@ -19,6 +19,7 @@ def vector_networks() -> dict[str, CheckedNetwork]:
     return native_networks({name: vector_graph(case) for name, case in RUN.items()})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUN)
 def test_the_original_delegates_vectors(name: str) -> None:
     network, case = vector_networks()[name], RUN[name]

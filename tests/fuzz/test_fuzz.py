@@ -49,6 +49,7 @@ def test_mutated_models_of_bytes_compute_as_the_reference_kernels() -> None:
     assert counted["equal"] > BYTE_MODELS / 4
 
 
+@pytest.mark.slow
 def test_native_code_stays_in_its_memory() -> None:
     """`make fuzz-memory` has every case."""
     script = "from tests.fuzz.guards import main; main(['cases', 'TRANSPOSE_CONV']); "

@@ -353,7 +353,9 @@ def test_outputs_that_no_operator_computes_are_compared(
         assert "constant, tensor3" in " ".join(capsys.readouterr().out.split())
 
 
-@pytest.mark.parametrize("backend", [pytest.param("gl", marks=pytest.mark.gl), "native", "delegate"])
+@pytest.mark.parametrize(
+    "backend", [pytest.param("gl", marks=pytest.mark.gl), "native", pytest.param("delegate", marks=pytest.mark.gl)]
+)
 @pytest.mark.parametrize(
     ("shape", "dtype", "words"),
     [

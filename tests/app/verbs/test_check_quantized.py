@@ -39,7 +39,7 @@ def with_larger_bias(graph: Graph) -> Graph:
     return replace(graph, tensors=MappingProxyType({**graph.tensors, bias.index: changed}))
 
 
-@pytest.mark.parametrize("backend", ["gl", "native"])
+@pytest.mark.parametrize("backend", [pytest.param("gl", marks=pytest.mark.gl), "native"])
 def test_tensors_agree_within_a_step(path: Path, backend: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(path), "--backend", backend, "--json"]) == 0
     found = figures(capsys)
@@ -47,6 +47,7 @@ def test_tensors_agree_within_a_step(path: Path, backend: str, capsys: pytest.Ca
     assert all(tensor["step"] > 0 and 1 <= tensor["limit"] < 5 for tensor in found["tensors"])
 
 
+@pytest.mark.gl
 def test_the_op_that_differs_is_named_with_its_steps(
     path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -68,6 +69,7 @@ def test_the_delegate_is_compared_by_equal_values(path: Path, capsys: pytest.Cap
     assert output["equal"] >= output["least_equal"]
 
 
+@pytest.mark.gl
 def test_inspect_says_what_the_numbers_are(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["inspect", str(path), "--json"]) == 0
     types = figures(capsys)["types"]

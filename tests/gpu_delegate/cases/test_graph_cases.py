@@ -74,6 +74,7 @@ def native() -> dict[str, CheckedNetwork]:
     return native_networks({case.name: case.graph() for case in RUN})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", RUN, ids=lambda case: case.name)
 def test_the_cpus_own_code_agrees_too(case: GraphCase) -> None:
     inputs = case.inputs(case.graph())

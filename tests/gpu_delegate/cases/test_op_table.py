@@ -69,11 +69,13 @@ def test_every_way_computes_what_tensorflow_lite_does(context: Context, way: str
             check_seeds(group, on_own_kernels(group), partial(run, program))
 
 
+@pytest.mark.slow
 def test_the_cpus_own_code_does_too() -> None:
     for group in groups(in_turn("native")):
         check_seeds(group, on_own_kernels(group), native_networks({0: group.graph})[0].run)
 
 
+@pytest.mark.slow
 @needs_validator
 def test_kernels_of_every_op_are_valid_glsl(tmp_path: Path) -> None:
     """Drivers accept more than the language allows; the reference compiler does not."""

@@ -50,6 +50,7 @@ def test_a_second_delegate_takes_its_programs_from_the_file(
     assert path.read_bytes() == content
 
 
+@pytest.mark.gl
 @pytest.mark.parametrize(
     ("given", "line"),
     [

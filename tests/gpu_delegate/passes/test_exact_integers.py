@@ -116,6 +116,7 @@ def test_constants_that_float32_does_not_have_are_told() -> None:
     assert "integers beyond" in found.reasons[1]
 
 
+@pytest.mark.gl
 def test_the_delegate_gives_the_same_for_integers_of_any_size() -> None:
     """What is taken is right, whatever comes; what might not be is left to the CPU."""
     m = ModelBuilder()

@@ -77,6 +77,7 @@ def check_places(compiled: CompiledGraph) -> None:
                 assert life.first_task <= number <= life.last_task
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", asked_for(range(12)))
 def test_plans_with_views(seed: int) -> None:
     graph = read_model(random_graph(seed, "moves", 1 + seed % 5 // 4).build())

@@ -55,6 +55,7 @@ def whole_memory(network: CheckedNetwork) -> npt.NDArray[np.float32]:
     return base
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lanes", [4, 8, 16])
 def test_edges_of_maps(lanes: int) -> None:
     sizes = zip((lanes - 1, lanes, lanes + 1, 2 * lanes + 1), (2, 1, 3, 1), strict=True)

@@ -38,7 +38,7 @@ def offered(texelflow: Command, monkeypatch: pytest.MonkeyPatch, *words: str) ->
         ("rep", ["replay"], "none"),
         ("models fe", ["fetch"], "none"),
         ("models fetch selfie", ["selfie", "selfie-landscape"], "none"),
-        ("bench com", ["compile"], "none"),
+        ("bench qua", ["quality"], "none"),
         ("replay --eff", ["--effect"], "none"),
         ("replay clip.mp4 --no-mir", ["--no-mirror"], "none"),
         ("replay --effect ", [*EFFECTS], "none"),

@@ -216,7 +216,7 @@ def elementwise_before_depth_to_space(graph: Graph) -> tuple[Graph, Outcome]:
     return edit.finish()
 
 
-def read_depth_to_space(graph: Graph) -> tuple[Graph, Outcome]:
+def separate_depth_to_space(graph: Graph) -> tuple[Graph, Outcome]:
     """DEPTH_TO_SPACE of more slices than registers hold -> the same read by threads of its own pixels.
 
     Fewer slices are stored by the kernel that computes them.

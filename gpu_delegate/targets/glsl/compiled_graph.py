@@ -16,7 +16,7 @@ from ...model.graph import Graph, Tensor
 from ...model.layout import Precision, Storages, shape_of
 from ...model.packing import Float32Array, output_floats, phwc4, vector_texels
 from ...model.rewrite import float_data
-from ...passes.convolutions import read_depth_to_space
+from ...passes.convolutions import separate_depth_to_space
 from ...passes.pipeline import PassReport
 from ...plan.admission import rewrite_graph
 from ...plan.compile_options import COMPILE_DEFAULTS, CompileOptions
@@ -88,7 +88,7 @@ def compile_graph(source: Graph, device: Device, options: CompileOptions = COMPI
     if options.precision == "fp16-arithmetic" and not device.limits.half_arithmetic:
         raise DeviceError("this device has no half-precision arithmetic for OpenGL; use fp16, which stores halves")
     device = device.fitted()
-    graph, reports = rewrite_graph(source, options.fuse, (read_depth_to_space,))
+    graph, reports = rewrite_graph(source, options.fuse, (separate_depth_to_space,))
     if any(tensor.steps for tensor in graph.tensors.values()):  # sums of steps are exact in float32 alone
         options = replace(options, precision="fp32")
     lowered = lower_to_glsl(graph, device, replace(options, memory=memory))

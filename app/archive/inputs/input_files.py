@@ -10,7 +10,6 @@ import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
 
 from texelflow.gpu_delegate.base.errors import MediaError
 
@@ -25,13 +24,6 @@ _OF_MOUNTS = {  # what is told of a file system that is elsewhere, and out of re
     for name in ("EIO", "ESTALE", "ENOTCONN", "EHOSTDOWN", "EHOSTUNREACH", "ETIMEDOUT")
     if hasattr(errno, name)
 }
-
-
-class FetchedFile(Protocol):
-    """A copy on this machine, as InputCache has it."""
-
-    path: Path
-    sha256: str
 
 
 class HeldInput:

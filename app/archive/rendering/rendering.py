@@ -102,11 +102,6 @@ class Rendering:
         return _rendered(summary, files, path)
 
 
-def silent_console() -> Console:
-    """For what nobody reads: notes of a worker are part of its outcomes."""
-    return SilentConsole(quiet=True)
-
-
 class SilentConsole(Console):
     """Says nothing."""
 

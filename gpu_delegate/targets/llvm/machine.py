@@ -45,11 +45,10 @@ class CpuTarget:
         return self.name.startswith("avx")
 
 
-# By name, widest first; without a machine at hand they stand for the oldest CPU of their kind
+# Without a machine at hand they stand for the oldest CPU of their kind
 AVX512 = CpuTarget("avx512", 16, 32, "x86_64-unknown-linux-gnu", "x86-64-v4", "-prefer-256-bit")
 AVX2 = CpuTarget("avx2", 8, 16, "x86_64-unknown-linux-gnu", "x86-64-v3")
 NEON = CpuTarget("neon", 4, 32, "aarch64-unknown-linux-gnu", "cortex-a72")
-TARGETS = {target.name: target for target in (AVX512, AVX2, NEON)}
 
 _NEEDED = {"avx512": ("avx512f", "avx512dq", "avx512bw", "avx512vl", "avx2", "fma"), "avx2": ("avx2", "fma")}
 

@@ -23,10 +23,10 @@ import numpy as np
 
 from tests.fuzz.children import in_child
 from tests.fuzz.graphs import KINDS, made
+from tests.helpers.case_group import CaseGroup
 from tests.helpers.native import code_of
 from tests.model_files.model_builder import Array
 from texelflow.gpu_delegate.base.errors import UnsupportedError
-from texelflow.gpu_delegate.cases.case_group import CaseGroup
 from texelflow.gpu_delegate.cases.table import cases_of
 from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.model.layout import FLOAT_BYTES, LINE_FLOATS

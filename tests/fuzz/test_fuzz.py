@@ -65,7 +65,7 @@ from dataclasses import replace
 import numpy as np
 from tests.fuzz import guards
 from tests.fuzz.children import in_child
-from texelflow.gpu_delegate.cases.case_group import CaseGroup
+from tests.helpers.case_group import CaseGroup
 from texelflow.gpu_delegate.cases.table import cases_of
 class Narrow(guards.Guards):  # of whose memory the second half is no part
     def reserve(self, count):

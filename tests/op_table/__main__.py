@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from types import MappingProxyType
 
+from tests.helpers.case_group import CaseGroup
 from tests.helpers.engine import DEVICES, run
 from tests.helpers.native import native_networks
-from texelflow.gpu_delegate.cases.case_group import CaseGroup
 from texelflow.gpu_delegate.cases.op_case import CaseArray, OpCase
 from texelflow.gpu_delegate.cases.table import cases_of
 from texelflow.gpu_delegate.cpu.reference import Reference

@@ -17,6 +17,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tests.helpers.case_group import CaseGroup
 from tests.tools.command import run_tool
 from texelflow.app.console import Console, counted
 from texelflow.app.opengl_options import with_opengl
@@ -24,7 +25,6 @@ from texelflow.app.signals import StopFlag, exit_code, stop_flag
 from texelflow.app.verb_options import JsonOption
 from texelflow.gpu_delegate.base.errors import DeviceError, ModelError, UnsupportedError, UsageError
 from texelflow.gpu_delegate.base.wording import meant
-from texelflow.gpu_delegate.cases.case_group import CaseGroup
 from texelflow.gpu_delegate.cases.op_case import CaseArray
 from texelflow.gpu_delegate.cases.table import cases_of
 from texelflow.gpu_delegate.cpu.interpreter_module import load_interpreter_module

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from tests.helpers.case_group import CaseGroup
 from tests.helpers.commands import Command
 from tests.tools.ops import main, parse_ops
 from texelflow.gpu_delegate.base.errors import UsageError
-from texelflow.gpu_delegate.cases.case_group import CaseGroup
 from texelflow.gpu_delegate.cases.table import cases_of
 from texelflow.gpu_delegate.ops.registry import SUPPORTED_OPS
 

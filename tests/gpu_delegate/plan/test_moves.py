@@ -6,12 +6,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from tests.helpers.case_group import Case
 from tests.helpers.engine import DEVICES, on_gpu
 from tests.model_files.moves import ints, mirrored, reshaped, sliced, transposed
 from tests.model_files.sketch import GraphCase, Sketch
 from tests.op_table.__main__ import chosen
 from tests.tables.move_graphs import MOVE_GRAPHS
-from texelflow.gpu_delegate.cases.case_group import Case
 from texelflow.gpu_delegate.device.device import HARDWARE, SOFTWARE
 from texelflow.gpu_delegate.model.layout import Precision
 from texelflow.gpu_delegate.ops.registry import OPS, SUPPORTED_OPS

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.helpers.case_group import Case
 from tests.helpers.engine import on_cpu, on_gpu, worst
 from tests.model_files.model_builder import SELFIE, selfie_like
 from tests.model_files.sketch import Sketch
 from tests.tables.graph_cases import RUN
-from texelflow.gpu_delegate.cases.case_group import Case
 from texelflow.gpu_delegate.cases.table import cases_of
 from texelflow.gpu_delegate.device.device import HARDWARE, SOFTWARE, Device
 from texelflow.gpu_delegate.device.tile import Tile

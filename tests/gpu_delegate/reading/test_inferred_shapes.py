@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.helpers.case_group import CaseGroup
 from tests.helpers.runtimes import runtime
 from tests.model_files.model_builder import ModelBuilder
 from tests.model_files.recorded_shapes import NO_SHAPE, allocated_shapes, recording, written_tensors
 from tests.op_table.__main__ import is_custom
 from texelflow.gpu_delegate.base.errors import UnsupportedError
-from texelflow.gpu_delegate.cases.case_group import CaseGroup
 from texelflow.gpu_delegate.cases.table import cases_of
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.device.device import SOFTWARE

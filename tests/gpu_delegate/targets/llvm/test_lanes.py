@@ -7,11 +7,11 @@ from functools import cache
 
 import pytest
 
+from tests.helpers.case_group import Case
 from tests.helpers.engine import worst
 from tests.helpers.native import native_networks
 from tests.model_files.sketch import GraphCase
 from tests.tables.graph_cases import RUN
-from texelflow.gpu_delegate.cases.case_group import Case
 from texelflow.gpu_delegate.cases.op_case import CaseArray
 from texelflow.gpu_delegate.cases.table import cases_of
 from texelflow.gpu_delegate.cpu.reference import Reference

@@ -5,8 +5,8 @@ from typing import Protocol
 
 import numpy as np
 
-from ..model.graph import Graph
-from .op_case import CaseArray, joined_graph
+from texelflow.gpu_delegate.cases.op_case import CaseArray, joined_graph
+from texelflow.gpu_delegate.model.graph import Graph
 
 
 class Case(Protocol):

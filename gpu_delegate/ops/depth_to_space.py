@@ -1,10 +1,13 @@
 """DEPTH_TO_SPACE: each pixel's channels become a block of pixels, so all of the op is in its stores."""
 
+from collections.abc import Sequence
+
+from ..code.evaluate import Values
 from ..code.expressions import Slice
 from ..code.kernel_writer import KernelWriter
 from ..code.thread_pixels import row_and_column
 from ..code.vocabulary import Lane, Operand, StoreTo, Vector
-from ..model.graph import Attributes, Graph, Node
+from ..model.graph import Attributes, Graph, Node, Tensor
 from ..model.layout import shape_of
 from ..model.operators import EncodedOperator, Operator
 from .facts import keeps_count
@@ -23,6 +26,12 @@ def read_depth_to_space(operator: Operator) -> Attributes:
 def write_depth_to_space(graph: Graph, node: Node) -> EncodedOperator:
     block = graph.tensors[node.outputs[0]].shape[2] // graph.tensors[node.inputs[0]].shape[2]
     return EncodedOperator(node.inputs, "DepthToSpaceOptions", {"BlockSize": block})
+
+
+def _values(node: Node, values: Sequence[Values], output: Tensor) -> Values:
+    batch, rows, columns, _ = values[0].shape
+    block, channels = output.shape[2] // columns, output.shape[3]
+    return values[0].reshape(batch, rows, columns, block, block, channels).swapaxes(2, 3).reshape(output.shape)
 
 
 def _text_taps(graph: Graph, node: Node) -> int:
@@ -82,6 +91,7 @@ RECORDS = (
         Example(shapes=((1, 8, 8, 16),), out=(1, 16, 16, 4)),
         emission=Emission(store=store),
         text_taps=_text_taps,
+        evaluate=_values,
         agrees=keeps_count,
     ),
 )

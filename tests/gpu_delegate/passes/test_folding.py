@@ -163,6 +163,7 @@ CASES: dict[str, Draw] = {
     "FAKE_QUANT": unary("FAKE_QUANT", attributes=FakeQuant(-2.0, 5.0, 4)),
     **{op: truths(op) for op in ("REDUCE_ANY", "REDUCE_ALL")},
     "SPACE_TO_DEPTH": lambda g: g.node("SPACE_TO_DEPTH", [g.random(2, 4, 6, 3)], (2, 2, 3, 12)),
+    "DEPTH_TO_SPACE": lambda g: g.node("DEPTH_TO_SPACE", [g.random(2, 2, 3, 12)], (2, 4, 6, 3)),
     "SPACE_TO_BATCH_ND": lambda g: g.node(
         "SPACE_TO_BATCH_ND", [g.random(1, 3, 5, 2)], (4, 2, 3, 2), SpaceToBatch((2, 2), Padding(1, 0, 0, 1))
     ),
@@ -177,7 +178,14 @@ CASES: dict[str, Draw] = {
 }
 
 
-OWN_OPTIONS = ("GELU", "FAKE_QUANT", "REDUCE_ANY", "REDUCE_ALL", "SPACE_TO_DEPTH")  # that the engine's writer knows
+OWN_OPTIONS = (
+    "GELU",
+    "FAKE_QUANT",
+    "REDUCE_ANY",
+    "REDUCE_ALL",
+    "SPACE_TO_DEPTH",
+    "DEPTH_TO_SPACE",
+)  # that the engine's writer knows
 
 
 def run_model(graph: Graph) -> list[npt.NDArray[Any]]:

@@ -6,6 +6,7 @@ divided as in C.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -52,6 +53,32 @@ class _Reader:
             return np.where(_COMPARISONS[value.comparison](left, right), chosen, other)
         word = value.operation if isinstance(value, Operation) else type(value).__name__
         raise ValueError(f"{word} is not computed before a run")
+
+
+def with_known_numbers(value: Operand) -> Operand:
+    """An elementwise op's value with numbers, or vectors of one, in place of what is computed of numbers alone.
+
+    x * tanh(0.5) becomes x * 0.46211717. What has no value here stays as it is.
+    """
+    if not isinstance(value, Operation | Compared | ChooseLanes):
+        return value
+    parts = {name: _known(part) for name, part in vars(value).items()}
+    known = replace(value, **parts)
+    read = known.operands if isinstance(known, Operation) else tuple(parts.values())
+    if any(isinstance(part, Value) and not isinstance(part, Splat) for part in read):
+        return known
+    try:
+        number = float(evaluate(known, ()))
+    except ValueError:
+        return known
+    return Splat(number) if known.type == "vec4" else number
+
+
+def _known(part: Any) -> Any:
+    """The same for what a value consists of: words, and operands."""
+    if isinstance(part, tuple):
+        return tuple(map(with_known_numbers, part))
+    return with_known_numbers(part) if isinstance(part, Value) else part
 
 
 def evaluate_places(value: Operand, names: Mapping[str, Values]) -> Values:

@@ -7,7 +7,8 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from ..code.vocabulary import Argument, Elementwise, Operand, Value
+from ..code.evaluate import with_known_numbers
+from ..code.vocabulary import Argument, Elementwise, Operand, Splat, Value
 from ..model.graph import Attributes, Graph, Node
 from ..model.layout import shape_of
 from .record import ConstantTexels, Emission, OpRecord, Reducer, Role
@@ -81,7 +82,8 @@ def _computed(
     arithmetic: Callable[..., Value], constants: Callable[[Node], ConstantTexels], attributes: Attributes, inputs: int
 ) -> Computed:
     numbers = constants(Node("", (), (), attributes))
-    return Computed(arithmetic(attributes, *map(Argument, range(inputs + len(numbers)))), numbers)
+    said = with_known_numbers(arithmetic(attributes, *map(Argument, range(inputs + len(numbers)))))
+    return Computed(said if isinstance(said, Value) else Splat(said), numbers)
 
 
 def computed_of(node: Node) -> Computed:

@@ -18,19 +18,24 @@ from tests.helpers.native import native_networks
 from texelflow.gpu_delegate.cases.table import cases_of
 from texelflow.gpu_delegate.code import evaluate
 from texelflow.gpu_delegate.code.vocabulary import (
+    ZEROS,
     ChooseLanes,
     Compared,
     FunctionWord,
     LaneComparison,
     Operand,
     Operation,
+    Splat,
     Value,
+    combined,
     larger,
     smaller,
+    values_in,
 )
 from texelflow.gpu_delegate.model.graph import Attributes, Graph, Node, Reduce, Steps
 from texelflow.gpu_delegate.ops.elementwise import elementwise, read_alike, write_plain
 from texelflow.gpu_delegate.ops.movement import MOVE, same_channels, shape_in
+from texelflow.gpu_delegate.ops.nodes import arithmetic_of
 from texelflow.gpu_delegate.ops.record import Coordinates, Example, FileForm, Movement, OpRecord, Origin, Reducer
 from texelflow.gpu_delegate.ops.reduce import reduction
 from texelflow.gpu_delegate.ops.registry import OPS
@@ -44,6 +49,7 @@ from texelflow.gpu_delegate.targets.llvm import native_elementwise
 Floats = npt.NDArray[np.float32]
 SHAPE = (1, 5, 7, 6)
 NAME = "NOBODYS_OP"
+ALONE = FileForm(read_alike, write_plain, is_custom=True)
 ALIKE = FileForm(read_alike, write_plain, (0, 1), (2, 2), is_custom=True)
 
 
@@ -121,6 +127,10 @@ EXACT_ONE: dict[str, Callable[..., Any]] = {
     "negate": np.negative, "absolute": np.abs, "sign": np.sign, "floor": np.floor, "ceiling": np.ceil,
     "truncate": np.trunc, "round even": np.rint,
 }  # fmt: skip
+ONE_OPERAND = {
+    *EXACT_ONE, *("fraction", "square root", "inverse square root", "exponential", "exponential less one", "logarithm"),
+    *("sine", "cosine", "hyperbolic tangent", "error function", "logistic", "hard swish"),
+}  # fmt: skip
 SMOOTH: dict[FunctionWord, Callable[..., Any]] = {
     "hyperbolic tangent": np.tanh, "sine": np.sin, "cosine": np.cos, "exponential": np.exp,
     "logistic": lambda v: 1 / (1 + np.exp(-v)), "exponential less one": np.expm1,
@@ -166,9 +176,9 @@ def joined(parts: st.SearchStrategy[Term]) -> st.SearchStrategy[Term]:
 
 
 def limited(term: Term) -> Term:
-    """A vector where exponentials are small."""
+    """Where exponentials are small."""
     return Term(
-        lambda x, y: smaller(larger((x - x) + term.said(x, y), -4.0), 4.0),
+        lambda x, y: smaller(larger(term.said(x, y), -4.0), 4.0),
         lambda x, y: np.clip(term.meant(x, y), -4.0, 4.0),
     )
 
@@ -217,6 +227,27 @@ def assert_lies_within_its_range(graph: Graph, data: st.DataObject) -> None:
     if found is not None:
         assert found.low <= made.min() <= made.max() <= found.high
         assert np.array_equal(made, np.rint(made))
+
+
+def test_words_of_numbers_alone_are_numbers(context: Context, register: Callable[[OpRecord], None]) -> None:
+    words: list[tuple[Any, tuple[float, ...]]] = [
+        (name, (0.25, -0.5, 2.0)[: {"clamp": 3, "multiply add": 3}.get(name, 1 if name in ONE_OPERAND else 2)])
+        for name in evaluate.WORDS
+    ]
+    said = [Operation(name, numbers) for name, numbers in words]
+    chosen = ChooseLanes("less", Splat(1.0), Splat(2.0), Splat(-4.0), Splat(3.0))
+
+    def arithmetic(_: Attributes, x: Value) -> Value:
+        return combined(
+            "add", [x, *(Operation("negate", (each,)) for each in said), Compared("less", ZEROS, chosen), chosen]
+        )
+
+    register(elementwise(NAME, arithmetic, ALONE))
+    known = sum(float(evaluate.evaluate(each, ())) for each in said)
+    assert math.isfinite(known)
+    assert_everywhere(context, lambda x: x - known - 4.0)
+    left = [v for v in values_in(arithmetic_of(Node(NAME, (0,), ()))) if isinstance(v, Operation)]
+    assert {each.operation for each in left} == {"add"}
 
 
 def test_cases_of_an_elementwise_op_come_from_its_record(

@@ -9,7 +9,7 @@ from texelflow.gpu_delegate.model.layout import RANK, aligned_channels
 
 from .cost import RunCost, copy_cost
 from .coupled_channels import Coupling, channels, find_couplings, with_sizes
-from .fault import Analysis, Fault, operators_of
+from .fault import Analysis, Fault, is_of_constants, operators_of
 
 _FEW = 2  # of four lanes: with three in use there is little to gain
 _MOST_SIZES = 12  # that are tried, the largest first
@@ -32,7 +32,7 @@ def _padded(graph: Graph, size: int, couplings: list[Coupling], narrowed: Graph)
     tensors = {
         tensor for coupling in couplings for tensor, _ in coupling.sides if not graph.tensors[tensor].is_constant
     }
-    layers = [node for node in graph.nodes if tensors.intersection(node.outputs) and node.op not in _OF_CONSTANTS]
+    layers = [node for node in graph.nodes if tensors.intersection(node.outputs) and not is_of_constants(graph, node)]
     return Fault(
         kind="channels",
         what=f"{size} channels cost as much as {whole}",
@@ -43,9 +43,6 @@ def _padded(graph: Graph, size: int, couplings: list[Coupling], narrowed: Graph)
         change=f"give these layers {whole - 4} channels, which saves this, or {whole}, which cost no more than {size}",
         remedy=narrowed,
     )
-
-
-_OF_CONSTANTS = ("DEQUANTIZE", "DENSIFY")
 
 
 def _values(analysis: Analysis, couplings: list[Coupling]) -> int:

@@ -13,20 +13,17 @@ import numpy as np
 
 from texelflow.gpu_delegate.model.graph import (
     ABSENT,
-    Concatenation,
-    DepthwiseConv2D,
     Graph,
     Node,
     Opaque,
     Pad,
-    Pool2D,
     Reduce,
-    Resize,
     Tensor,
 )
-from texelflow.gpu_delegate.ops.nodes import is_elementwise
+from texelflow.gpu_delegate.ops.nodes import has_role, is_elementwise, record_of
+from texelflow.gpu_delegate.ops.registry import OPS
 
-from .fault import replaced
+from .fault import is_of_constants, replaced
 
 Side = tuple[int, int]  # a tensor and one of its dimensions
 
@@ -108,19 +105,16 @@ class _Joined:
 def _coupling(graph: Graph, sides: list[Side]) -> Coupling | None:
     """Sides as a coupling: of one size, channels of computed tensors, and whatever of constants."""
     computed = [side for side in sides if not graph.tensors[side[0]].is_constant]
-    weights = {out for node in graph.nodes if node.op in _UNPACKED for out in node.outputs}
+    weights = {out for node in graph.nodes if is_of_constants(graph, node) for out in node.outputs}
     maps = [side for side in computed if side[0] not in weights]
     sizes = {graph.tensors[tensor].shape[side] for tensor, side in sides}
     whole = all(side == channels(graph.tensors[side[0]]) for side in maps)
     return Coupling(sizes.pop(), tuple(sorted(sides))) if maps and whole and len(sizes) == 1 else None
 
 
-_UNPACKED = ("DEQUANTIZE", "DENSIFY")  # constants in another form
-
-
 def _coupled(graph: Graph, node: Node) -> list[tuple[Side, Side]] | None:
     """The sides that a node couples to each other; None if nothing is known of it."""
-    rule = next((rule for applies, rule in _RULES if applies(node)), None)
+    rule = _rule(graph, node)
     return rule(graph, node) if rule else None
 
 
@@ -132,21 +126,17 @@ def _all_sides(tensor: Tensor) -> list[Side]:
     return [(tensor.index, side) for side in range(len(tensor.shape))]
 
 
-def _of_convolution(graph: Graph, node: Node) -> list[tuple[Side, Side]] | None:
-    """Weights are OHWI or OI."""
+def _has_weights(node: Node) -> bool:
+    return node.op in OPS and record_of(node).byte_rules.weights is not None
+
+
+def _of_weights(graph: Graph, node: Node) -> list[tuple[Side, Side]] | None:
+    """Weights are OHWI, OI or 1HWC: outputs have, in a quantized file, a scale for each place along their dimension."""
     x, weights, out = (graph.tensors[i] for i in (*node.inputs[:2], node.outputs[0]))
     if x.shape[-1] != weights.shape[-1]:
-        return None  # groups
-    outputs = (weights.index, 0)
+        return None  # groups, or several outputs of each channel
+    outputs = (weights.index, record_of(node).byte_rules.weights or 0)
     return [(channels(x), channels(weights)), (outputs, channels(out)), *_of_bias(graph, node, outputs)]
-
-
-def _of_depthwise(graph: Graph, node: Node) -> list[tuple[Side, Side]] | None:
-    """Weights are 1HWC."""
-    if not isinstance(node.attributes, DepthwiseConv2D) or node.attributes.multiplier != 1:
-        return None
-    x, weights, out = (channels(graph.tensors[i]) for i in (*node.inputs[:2], node.outputs[0]))
-    return [(x, weights), (x, out), *_of_bias(graph, node, x)]
 
 
 def _of_bias(graph: Graph, node: Node, outputs: Side) -> list[tuple[Side, Side]]:
@@ -168,22 +158,17 @@ def _of_elementwise(graph: Graph, node: Node) -> list[tuple[Side, Side]] | None:
 
 def _of_channels(graph: Graph, node: Node) -> list[tuple[Side, Side]] | None:
     """Ops that keep channels, whatever they do with rows and columns."""
-    out = graph.tensors[node.outputs[0]]
-    data = [graph.tensors[i] for i in node.inputs]
-    if not out.shape or any(not tensor.shape or tensor.shape[-1] != out.shape[-1] for tensor in data):
+    first, *others = (graph.tensors[i] for i in (*node.outputs, *node.inputs))
+    if not first.shape or any(not tensor.shape or tensor.shape[-1] != first.shape[-1] for tensor in others):
         return None
-    return [(channels(tensor), channels(out)) for tensor in data]
+    return [(channels(tensor), channels(first)) for tensor in others]
 
 
-def _keeps_channels(node: Node) -> bool:
-    match node.attributes:
-        case Pool2D() | Resize():
-            return True
-        case Pad(amounts):
-            return amounts[-1] == (0, 0)
-        case Reduce(axes, keep_dims):
-            return keep_dims and axes in ((1, 2), (1,), (2,))
-    return isinstance(node.attributes, Concatenation) or node.op in ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
+def _keeps_channels(graph: Graph, node: Node) -> bool:
+    if isinstance(node.attributes, Reduce):
+        return node.attributes.keep_dims and node.attributes.axes in ((1, 2), (1,), (2,))
+    moves = has_role(node, "movement") and (record_of(node).keeps_order or record_of(node).channels_stay(graph, node))
+    return moves or has_role(node, "window")
 
 
 def _adds_channels(node: Node) -> bool:
@@ -203,14 +188,14 @@ def _refilled(graph: Graph, node: Node) -> Node | None:
     return replace(node, attributes=replace(pad, amounts=amounts)) if out >= source else None
 
 
-_RULES: tuple[tuple[Callable[[Node], bool], Callable[[Graph, Node], list[tuple[Side, Side]] | None]], ...] = (
-    (lambda node: node.op == "DEPTHWISE_CONV_2D", _of_depthwise),
-    (lambda node: node.op in ("CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV"), _of_convolution),
-    (lambda node: node.op == "Convolution2DTransposeBias", _of_convolution),
-    (is_elementwise, _of_elementwise),
-    (_adds_channels, _of_nothing),
-    (_keeps_channels, _of_channels),
-)
+def _rule(graph: Graph, node: Node) -> Callable[[Graph, Node], list[tuple[Side, Side]] | None] | None:
+    if _has_weights(node):
+        return _of_weights
+    if is_elementwise(node):
+        return _of_elementwise
+    if _adds_channels(node):
+        return _of_nothing
+    return _of_channels if _keeps_channels(graph, node) else None
 
 
 def _resized(tensor: Tensor, side: int, size: int) -> Tensor:

@@ -1,11 +1,12 @@
 """Says of each operator of a compiled graph that moves data how it does so (a view, fused, a kernel), and why."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from texelflow.gpu_delegate.model.graph import Concatenation, Node, StridedSlice
+from texelflow.gpu_delegate.model.graph import Graph, Node
 from texelflow.gpu_delegate.ops.nodes import has_role, record_of
 from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph
 
@@ -51,14 +52,12 @@ def _moves(node: Node) -> bool:
     return has_role(node, "movement") or has_role(node, "scatter")
 
 
-def _shared(node: Node) -> str:
+def _shared(graph: Graph, node: Node) -> str:
     """Why the node's tensors can share memory."""
-    match node.attributes:
-        case Concatenation():
-            return "each part is written where it belongs"
-        case StridedSlice():
-            return "a range of its input's bytes"
-    return "the bytes stay where they are"
+    if len(node.inputs) > 1:
+        return "each part is written where it belongs"
+    source, out = (math.prod(graph.tensors[i].shape) for i in (node.inputs[0], node.outputs[0]))
+    return "a range of its input's bytes" if out < source else "the bytes stay where they are"
 
 
 def refused_to_join(compiled: CompiledGraph, node: Node) -> str:
@@ -82,7 +81,7 @@ class _Finder:
         """What becomes of a node that is left after the passes."""
         numbers = self._kernels.get(node.outputs[0], [])
         if node.outputs[0] in self._compiled.views.nodes:
-            return MoveLine(node.index, node.op, "view", _shared(node), ())
+            return MoveLine(node.index, node.op, "view", _shared(self._compiled.graph, node), ())
         if not numbers:
             return MoveLine(node.index, node.op, "read", self._by(node), tuple(sorted(self._reading(node))))
         alone = all(len(self._compiled.kernels[number].nodes) == 1 for number in numbers)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from texelflow.gpu_delegate.model.graph import Graph, Node
+from texelflow.gpu_delegate.model.graph import ABSENT, Graph, Node, Tensor
 from texelflow.gpu_delegate.ops.nodes import has_role
 from texelflow.gpu_delegate.passes.simplify import drop_unused
 from texelflow.gpu_delegate.targets.glsl.compiled_partitions import CompiledPartitions
@@ -78,6 +78,16 @@ def ended_before(graph: Graph, outputs: Collection[int]) -> Graph:
 def replaced(graph: Graph, nodes: Mapping[int, Node]) -> Graph:
     """The graph with other nodes at some positions."""
     return replace(graph, nodes=tuple(nodes.get(k, node) for k, node in enumerate(graph.nodes)), original=b"")
+
+
+def is_of_constants(graph: Graph, node: Node) -> bool:
+    """Whether a node gives constants in another form, such as weights of halves as floats."""
+    return all(graph.tensors[i].is_constant for i in node.inputs if i != ABSENT)
+
+
+def are_alike(one: Tensor, other: Tensor) -> bool:
+    """Whether one of two tensors can take the other's place: shape and type are the same, and what integers mean."""
+    return (one.shape, one.dtype, one.quantization) == (other.shape, other.dtype, other.quantization)
 
 
 def operators_of(nodes: Iterable[Node]) -> tuple[int, ...]:

@@ -6,18 +6,14 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from texelflow.gpu_delegate.model.graph import Activated, Graph, Node
-from texelflow.gpu_delegate.ops.nodes import is_elementwise
+from texelflow.gpu_delegate.ops.nodes import is_elementwise, record_of
 from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph
 from texelflow.gpu_delegate.targets.glsl.glsl_kernel import Kernel
 
 from .cost import RunCost, kernel_cost, total
 from .data_moves import MoveLine, moves_of, refused_to_join
-from .fault import Analysis, Fault, bypassed, ended_before, listed, operators_of, replaced
+from .fault import Analysis, Fault, are_alike, bypassed, ended_before, listed, operators_of, replaced
 
-ACTIVATIONS = (
-    *("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "LEAKY_RELU", "PRELU", "ELU", "GELU"),
-    *("HARD_SWISH", "LOGISTIC", "TANH", "ABS", "EXP", "SQUARE", "SQRT", "RSQRT"),
-)
 _OUTSIDE = "; or let the model end before it, and do it where the values are read"
 _CHANGES: Mapping[str, str] = MappingProxyType(
     {
@@ -83,6 +79,11 @@ class _Apart:
     change: str
 
 
+def _is_activation(node: Node) -> bool:
+    """Whether it is an elementwise op of one computed operand, which files have; slopes are constants."""
+    return is_elementwise(node) and record_of(node).file is not None and len(record_of(node).example.shapes) == 1
+
+
 def lone_activations(analysis: Analysis) -> Iterator[Fault]:
     """Activations that take a kernel or a store besides that of their layer."""
     found: dict[tuple[str, str], list[_Apart]] = {}
@@ -115,7 +116,7 @@ def _apart(compiled: CompiledGraph) -> Iterator[_Apart]:
     stored = set(compiled.stored)
     for node in compiled.graph.nodes:
         source, out = node.inputs[0] if node.inputs else -1, node.outputs[0]
-        if node.op not in ACTIVATIONS or source not in stored or out not in kernels:
+        if not _is_activation(node) or source not in stored or out not in kernels:
             continue
         others = [reader.op for reader in readers.get(source, ()) if reader is not node]
         alone = all(map(is_elementwise, kernels[out].nodes)) and source in kernels[out].inputs
@@ -147,7 +148,7 @@ def _without(graph: Graph, nodes: list[Node]) -> Graph | None:
     linear, renamed = dict[int, Node](), dict[int, int]()
     for number in numbers:
         origin = graph.nodes[number]
-        if origin.op in ACTIVATIONS:
+        if _is_activation(origin) and are_alike(graph.tensors[origin.inputs[0]], graph.tensors[origin.outputs[0]]):
             renamed[origin.outputs[0]] = origin.inputs[0]
         elif isinstance(origin.attributes, Activated):
             linear[number] = replace(origin, attributes=replace(origin.attributes, activation="NONE"))

@@ -4,26 +4,24 @@ The passes remove many of them: then they cost nothing here, which is told, too.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from texelflow.gpu_delegate.model.graph import (
-    ABSENT,
-    Activated,
-    Axes,
-    Axis,
-    Concatenation,
-    Graph,
-    Node,
-    Pad,
-    Split,
-    StridedSlice,
-    Transpose,
-)
+import numpy as np
+
+from texelflow.gpu_delegate.code.real_ranges import ALL_REALS, Interval, always_is, interval_of
+from texelflow.gpu_delegate.code.vocabulary import Argument
+from texelflow.gpu_delegate.model.graph import ABSENT, Activated, Graph, Node, Opaque, Tensor
+from texelflow.gpu_delegate.ops.nodes import arithmetic_of, has_role, is_elementwise
+from texelflow.gpu_delegate.ops.registry import OPS
+from texelflow.gpu_delegate.passes.decomposition import split_to_slices, unify_moves
+from texelflow.gpu_delegate.passes.folding import computed_constants
 from texelflow.gpu_delegate.passes.simplify import is_identity
 
-from .fault import Analysis, Fault, bypassed, operators_of
+from .fault import Analysis, Fault, are_alike, bypassed, operators_of
+
+_MOST_VALUES = 1 << 24  # of tensors in which it is looked where values go
 
 
 @dataclass(frozen=True)
@@ -32,31 +30,6 @@ class _Idle:
 
     nodes: tuple[Node, ...]
     source: int
-
-
-Match = Callable[[Graph, Node, Node], bool]  # whether the second of two nodes undoes the first, or adds nothing to it
-
-_INFINITE = math.inf
-_RANGES: Mapping[str, tuple[float, float]] = MappingProxyType(
-    {
-        **dict.fromkeys(("RELU", "ABS", "SQUARE", "SQRT", "EXP"), (0.0, _INFINITE)),
-        **dict.fromkeys(("LOGISTIC", "SOFTMAX", "RELU_0_TO_1"), (0.0, 1.0)),
-        "RELU6": (0.0, 6.0),
-        "RELU_N1_TO_1": (-1.0, 1.0),
-        "TANH": (-1.0, 1.0),
-    }
-)
-_CLAMPS = ("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "ABS")
-_RESHAPES = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
-_OPPOSITES = (
-    *(("SPACE_TO_DEPTH", "DEPTH_TO_SPACE"), ("DEPTH_TO_SPACE", "SPACE_TO_DEPTH")),
-    *(("SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND"), ("BATCH_TO_SPACE_ND", "SPACE_TO_BATCH_ND")),
-    *(("NEG", "NEG"), ("LOGICAL_NOT", "LOGICAL_NOT"), ("REVERSE_V2", "REVERSE_V2")),
-    *(("QUANTIZE", "DEQUANTIZE"), ("DEQUANTIZE", "QUANTIZE")),
-    *(("CAST", "CAST"), ("PAD", "SLICE"), ("PAD", "STRIDED_SLICE"), ("PADV2", "SLICE"), ("PADV2", "STRIDED_SLICE")),
-    *(("TRANSPOSE", "TRANSPOSE"), *((one, other) for one in _RESHAPES for other in _RESHAPES)),
-)
-_WIDER = MappingProxyType({"bool": ("int32", "float32"), "int32": ("int64",), "float16": ("float32",)})
 
 
 def idle_operators(analysis: Analysis) -> Iterator[Fault]:
@@ -87,61 +60,98 @@ def _idle(graph: Graph, producers: Mapping[int, Node], node: Node) -> Iterator[t
     if not node.inputs or node.inputs[0] == ABSENT or graph.tensors[node.inputs[0]].is_constant:
         return
     before = producers.get(node.inputs[0])
-    if is_identity(graph, node):
+    if is_identity(graph, node) or _leaves(graph, node, ALL_REALS):
         yield f"{node.op} to the same", _Idle((node,), node.inputs[0])
     if before is None or not before.inputs or before.inputs[0] == ABSENT:
         return
-    if node.op in _CLAMPS and _is_within(_range(before), _RANGES[node.op]):
+    if _leaves(graph, node, _range(graph, before)):
         fused = _activation(before)
         yield f"{node.op} of {fused or before.op}", _Idle((node,), node.inputs[0])
     if _undoes(graph, before, node):
-        yield f"{before.op} and back by {node.op}", _Idle((before, node), before.inputs[0])
-    if _puts_together(before, node):
-        yield f"{before.op} and all parts together by {node.op}", _Idle((before, node), before.inputs[0])
+        how = "back" if len(before.outputs) == 1 else "all parts together"
+        yield f"{before.op} and {how} by {node.op}", _Idle((before, node), before.inputs[0])
+
+
+def _leaves(graph: Graph, node: Node, within: Interval) -> bool:
+    """Whether an elementwise node leaves all values of an interval as they are, as RELU does with those of RELU6."""
+    if not is_elementwise(node) or isinstance(node.attributes, Opaque) or _activation(node):
+        return False
+    source, *others = (graph.tensors[i] for i in node.inputs)
+    found = always_is(arithmetic_of(node), (within, *map(_known, others)))
+    return found == Argument(0) and are_alike(source, graph.tensors[node.outputs[0]])
+
+
+def _range(graph: Graph, node: Node) -> Interval:
+    """Between which numbers the values of a node lie, whatever it is given."""
+    record = OPS.get(node.op)
+    if record is None or isinstance(node.attributes, Opaque):
+        return ALL_REALS
+    found = record.bounds
+    if record.arithmetic is not None:
+        found = interval_of(arithmetic_of(node), [_known(graph.tensors[i]) for i in node.inputs])
+    activation = _activation(node)
+    return interval_of(arithmetic_of(Node(activation, (0,), ())), (found,)) if activation else found
+
+
+def _known(tensor: Tensor) -> Interval:
+    """What is known of a tensor's values by itself."""
+    if tensor.dtype == "bool":
+        return 0.0, 1.0
+    if tensor.data is None or tensor.quantization or not tensor.data.size or tensor.data.dtype.kind not in "iuf":
+        return ALL_REALS
+    low, high = float(tensor.data.min()), float(tensor.data.max())
+    return (low, high) if low <= high else ALL_REALS
 
 
 def _undoes(graph: Graph, first: Node, second: Node) -> bool:
     """Whether the second of two nodes gives what the first reads."""
     source, between, out = (graph.tensors[t] for t in (first.inputs[0], first.outputs[0], second.outputs[0]))
-    same = (source.shape, source.dtype, source.quantization) == (out.shape, out.dtype, out.quantization)
-    if not same or (first.op, second.op) not in _OPPOSITES:
+    if not are_alike(source, out):
         return False
-    match first.attributes, second.attributes:
-        case Transpose(one), Transpose(other):
-            return [one[k] for k in other] == list(range(len(one)))
-        case Pad(amounts), StridedSlice(begin, sizes, strides):
-            cut = (tuple(before for before, _ in amounts), source.shape)
-            return (begin, sizes) == cut and set(strides) <= {1}
-        case Axes(one), Axes(other):
-            return one == other
-    if first.op == "CAST":
-        return between.dtype in _WIDER.get(source.dtype, ())
-    if first.op in ("SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND"):
-        return first.attributes.__dict__ == second.attributes.__dict__
+    if is_elementwise(first):
+        return second.op in OPS[first.op].undone_by and _has_all(between, source)
+    parts = len(first.outputs)
+    return (
+        second.inputs[:parts] == first.outputs
+        and all(map(_moves, (first, second)))
+        and _puts_back(graph, first, second)
+    )
+
+
+def _has_all(tensor: Tensor, other: Tensor) -> bool:
+    """Whether a tensor's type has all values of another's; of a quantized one it is taken for granted."""
+    try:
+        return tensor.quantization is not None or np.can_cast(other.dtype, tensor.dtype, "safe")
+    except TypeError:  # a type that NumPy has not
+        return tensor.dtype == other.dtype
+
+
+def _moves(node: Node) -> bool:
+    moves = has_role(node, "movement") or has_role(node, "scatter")
+    return moves and not isinstance(node.attributes, Opaque) and not _activation(node)
+
+
+def _puts_back(graph: Graph, first: Node, second: Node) -> bool:
+    """Whether two nodes that move data bring every value back to its place: other numbers in all places come back."""
+    source, out = graph.tensors[first.inputs[0]], second.outputs[0]
+    count = math.prod(source.shape)
+    if count > _MOST_VALUES:
+        return False
+    used = (graph.tensors[i] for node in (first, second) for i in (*node.inputs, *node.outputs) if i != ABSENT)
+    tensors = {t.index: t if t.is_constant else replace(t, dtype="int64", quantization=None) for t in used}
+    for start in (1, 1 + count):  # what a node fills gaps with may be one of the numbers, but not of both
+        numbers = np.arange(start, start + count).reshape(source.shape)
+        tensors[source.index] = replace(tensors[source.index], data=numbers)
+        moved = Graph("", MappingProxyType(dict(tensors)), (first, second), (), ())
+        for step in (split_to_slices, unify_moves):
+            moved, _ = step(moved)
+        known = computed_constants(moved, lambda reason: None)
+        if out not in known or not np.array_equal(numbers, np.asarray(known[out][1].data)):
+            return False
     return True
-
-
-def _puts_together(first: Node, second: Node) -> bool:
-    """Whether the second of two nodes joins all parts into which the first cuts a tensor."""
-    if second.inputs != first.outputs or len(first.outputs) < 2:
-        return False
-    match first.attributes, second.attributes:
-        case Split(axis=one), Concatenation(axis=other, activation="NONE"):
-            return one == other
-        case Axis(axis=one), Axis(axis=other):
-            return one == other and (first.op, second.op) == ("UNPACK", "PACK")
-    return False
 
 
 def _activation(node: Node) -> str:
     """The activation that is part of a node; "" for none."""
     attributes = node.attributes
     return attributes.activation if isinstance(attributes, Activated) and attributes.activation != "NONE" else ""
-
-
-def _range(node: Node) -> tuple[float, float]:
-    return _RANGES.get(_activation(node) or node.op, (-_INFINITE, _INFINITE))
-
-
-def _is_within(inner: tuple[float, float], outer: tuple[float, float]) -> bool:
-    return outer[0] <= inner[0] and inner[1] <= outer[1]

@@ -1,7 +1,7 @@
 """Interval arithmetic on real numbers over the words of elementwise ops: between which values results lie.
 
-Ends may be infinite. Where nothing is said of a word, its values may be any. Rounding is not counted: it moves an end
-no further than any value. What words compute is said in evaluate.py alone; here is where their extremes are.
+Ends may be infinite. Where nothing is said of a word, its values may be any. Rounding is not counted, nor integers that
+overflow, nor what is no number. What words compute is said in evaluate.py alone; here is where their extremes are.
 """
 
 import math
@@ -18,7 +18,7 @@ Interval = tuple[float, float]  # the least and the greatest
 ALL_REALS: Interval = (-math.inf, math.inf)
 
 
-def real_range(arithmetic: Operand, ranges: Sequence[Interval] = ()) -> Interval:
+def interval_of(arithmetic: Operand, ranges: Sequence[Interval] = ()) -> Interval:
     """What a value lies in where its first arguments lie in ranges, and the others anywhere."""
     match arithmetic:
         case int() | float():
@@ -30,13 +30,13 @@ def real_range(arithmetic: Operand, ranges: Sequence[Interval] = ()) -> Interval
         case Compared():
             return 0.0, 1.0
         case ChooseLanes():
-            chosen = [real_range(each, ranges) for each in (arithmetic.value, arithmetic.other)]
+            chosen = [interval_of(each, ranges) for each in (arithmetic.value, arithmetic.other)]
             return min(low for low, _ in chosen), max(high for _, high in chosen)
         case Operation(operation="multiply", operands=(one, other)) if one == other:
-            return _square(real_range(one, ranges))
+            return _square(interval_of(one, ranges))
         case Operation():
             rule = _RULES.get(arithmetic.operation)
-            return rule(*(real_range(each, ranges) for each in arithmetic.operands)) if rule else ALL_REALS
+            return rule(*(interval_of(each, ranges) for each in arithmetic.operands)) if rule else ALL_REALS
     return ALL_REALS
 
 
@@ -53,7 +53,7 @@ def always_is(arithmetic: Operand, ranges: Sequence[Interval] = ()) -> Operand |
         case Argument():
             return arithmetic
         case ChooseLanes(comparison, left, right, value, other):
-            is_true = _holds(comparison, real_range(left, ranges), real_range(right, ranges))
+            is_true = _holds(comparison, interval_of(left, ranges), interval_of(right, ranges))
             return None if is_true is None else always_is(value if is_true else other, ranges)
         case Operation(operation="multiply add", operands=(a, b, c)):
             return always_is(Operation("add", (Operation("multiply", (a, b)), c)), ranges)
@@ -61,10 +61,10 @@ def always_is(arithmetic: Operand, ranges: Sequence[Interval] = ()) -> Operand |
             return _joined(arithmetic, always_is(one, ranges), always_is(other, ranges))
         case Operation(operation="clamp", operands=(x, low, high)):
             return always_is(Operation("minimum", (Operation("maximum", (x, low)), high)), ranges)
-        case Operation(operation="absolute", operands=(x,)) if real_range(x, ranges)[0] >= 0:
+        case Operation(operation="absolute", operands=(x,)) if interval_of(x, ranges)[0] >= 0:
             return always_is(x, ranges)
         case Operation(operation="minimum" | "maximum", operands=(one, other)):
-            (low, high), (other_low, other_high) = (real_range(each, ranges) for each in (one, other))
+            (low, high), (other_low, other_high) = (interval_of(each, ranges) for each in (one, other))
             first, last = (one, other) if high <= other_low else (other, one) if other_high <= low else (None, None)
             chosen = first if arithmetic.operation == "minimum" else last
             return None if chosen is None else always_is(chosen, ranges)

@@ -66,5 +66,6 @@ RECORDS = (
         FileForm(read_cast, write_cast, dtypes=_SOURCES, out_dtypes=_TARGETS),
         Example(dtype="bool", attributes=Cast("bool", "float32")),
         evaluate=_cast_values,
+        undone_by=("CAST",),
     ),
 )

@@ -104,6 +104,7 @@ RECORDS = (
         lambda _, x: 1.0 - x,
         FileForm(read_plain, write_plain, dtypes=("bool",), out_dtypes=("bool",)),
         Example(dtype="bool", out_dtype="bool"),
+        undone_by=("LOGICAL_NOT",),
     ),
     _choice("SELECT", _SELECT, _select_values, _selects),
     _choice("SELECT_V2", replace(_SELECT, parse=read_select_v2)),

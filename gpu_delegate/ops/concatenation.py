@@ -82,6 +82,10 @@ def _whole_slices(graph: Graph, node: Node) -> bool:
     return attributes_of(node, Concatenation).axis != 3 or all(size % 4 == 0 for size in sizes[:-1])
 
 
+def _joins_no_channels(graph: Graph, node: Node) -> bool:
+    return attributes_of(node, Concatenation).axis != len(shape_in(graph, node)) - 1
+
+
 def _joined_values(node: Node, values: Sequence[Values], output: Tensor) -> Values:
     expect_count(sum(value.size for value in values), output)
     return np.concatenate(values, attributes_of(node, Concatenation).axis)
@@ -123,6 +127,7 @@ RECORDS = (
         movement=Movement(_joined, _whole_slices),
         quantized=NO_RULES,  # uint8 may have a scale for each part
         evaluate=_joined_values,
+        channels_stay=_joins_no_channels,
         agrees=_adds_up,
     ),
     OpRecord(

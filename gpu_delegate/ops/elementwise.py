@@ -184,11 +184,13 @@ def elementwise(
     constants: Callable[[Node], ConstantTexels] = no_texels,
     evaluate: Evaluation | None = None,
     agrees: ShapeCheck | None = None,
+    undone_by: tuple[str, ...] = (),
 ) -> OpRecord:
     """The record of an elementwise op."""
     return OpRecord(
         name, "elementwise", file, example, short_name=short_name, arithmetic=arithmetic, constants=constants,
         finite=finite, weight_bytes=operand_bytes, quantized=quantized, evaluate=evaluate, agrees=agrees,
+        undone_by=undone_by,
     )  # fmt: skip
 
 
@@ -265,7 +267,7 @@ RECORDS = (
     elementwise("LOGISTIC", calls("logistic"), short_name="sigmoid", quantized=ByteRules(output=(1 / 256, -128))),
     elementwise("TANH", calls("hyperbolic tangent"), quantized=ByteRules(output=(1 / 128, 0))),
     elementwise("ABS", calls("absolute"), _NUMERIC),
-    elementwise("NEG", lambda _, x: -x, _NUMERIC),
+    elementwise("NEG", lambda _, x: -x, _NUMERIC, undone_by=("NEG",)),
     elementwise("SIGN", calls("sign"), _NUMERIC),
     elementwise("CEIL", calls("ceiling")),
     elementwise("FLOOR", calls("floor")),
@@ -298,6 +300,7 @@ RECORDS = (
         Example(out_dtype="int8"),
         arithmetic=unchanged,
         quantized=ByteRules(one_type=False),
+        undone_by=("DEQUANTIZE",),
     ),
     OpRecord(  # of halves that are constant, which a pass folds; of bytes as QUANTIZE
         "DEQUANTIZE",
@@ -306,6 +309,7 @@ RECORDS = (
         Example(shapes=(), constants=((1, 8, 8, 8),), dtype="float16"),
         arithmetic=unchanged,
         evaluate=_widened,
+        undone_by=("QUANTIZE",),
     ),
     OpRecord(  # the same
         "DENSIFY",

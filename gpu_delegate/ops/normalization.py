@@ -78,6 +78,7 @@ RECORDS = (
         FileForm(read_softmax, write_softmax, struct=OptionsStruct("SoftmaxOptions", "Beta:f")),
         Example(attributes=Softmax()),
         quantized=ByteRules(output=(1 / 256, -128)),
+        bounds=(0.0, 1.0),
         agrees=broadcasts,
     ),
     OpRecord(
@@ -85,6 +86,7 @@ RECORDS = (
         "reduction",
         FileForm(read_plain, write_plain),
         quantized=ByteRules(output=(1 / 16, 127)),
+        bounds=(-math.inf, 0.0),
         agrees=broadcasts,
     ),
     OpRecord(
@@ -92,6 +94,7 @@ RECORDS = (
         "reduction",
         FileForm(read_l2_normalization, write_plain, struct=OptionsStruct("L2NormOptions", ACTIVATED_STRUCT)),
         quantized=ByteRules(output=(1 / 128, 0)),
+        bounds=(-1.0, 1.0),
         agrees=broadcasts,
     ),
     OpRecord(

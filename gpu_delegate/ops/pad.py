@@ -93,6 +93,10 @@ def _zeros_after(graph: Graph, node: Node) -> bool:
     return before % 4 == 0 and (not after or pad.value == 0.0 or shape_in(graph, node)[3] % 4 == 0)
 
 
+def _pads_no_channel(graph: Graph, node: Node) -> bool:
+    return attributes_of(node, Pad).amounts[-1] == (0, 0)
+
+
 def _mirrors_no_channel(graph: Graph, node: Node) -> bool:
     return attributes_of(node, MirrorPad).amounts[3] == (0, 0)
 
@@ -131,6 +135,7 @@ RECORDS = (
         emission=MOVE,
         movement=_ZEROS,
         evaluate=_pad_values,
+        channels_stay=_pads_no_channel,
         agrees=_grows,
     ),
     OpRecord(
@@ -141,6 +146,7 @@ RECORDS = (
         emission=MOVE,
         movement=_ZEROS,
         evaluate=_pad_values,
+        channels_stay=_pads_no_channel,
         agrees=_grows,
     ),
     OpRecord(

@@ -216,6 +216,11 @@ class OpRecord:
     evaluate: Evaluation | None = None  # its value of constants, where none of the three above says it; of any rank
     of_shape: Callable[[Shape], Values] | None = None  # its value, if it follows from the shape of its input alone
     ranges: tuple[RangeRule, ...] = ()  # of whole numbers, for each output, where none of the three says it
+    bounds: tuple[float, float] = (-math.inf, math.inf)  # of its values, where its arithmetic does not say them
+    undone_by: tuple[str, ...] = ()  # elementwise ops that give back what it was given, if types between have it all
+    channels_stay: Callable[[Graph, Node], bool] = (
+        never  # whether a moving op leaves channels as they are, of which any other number would do, too
+    )
     agrees: ShapeCheck | None = None  # what shapes say of each other, where its role does not
     where: int | None = None  # the input whose values say where others lie
     chooses: bool = False  # whether results are values of its operands, where its role does not say so

@@ -105,6 +105,39 @@ def rounded(model: Sketch, x: int) -> int:
     return model.unary("DEQUANTIZE", between)
 
 
+def at_least(value: float) -> Step:
+    return lambda model, x: model.op("MAXIMUM", [x, model.constant(value)], model.shape(x))
+
+
+def leaky(model: Sketch, x: int) -> int:
+    return model.op("LEAKY_RELU", [x], model.shape(x), alpha=0.25)
+
+
+def softmax(model: Sketch, x: int) -> int:
+    return model.unary("SOFTMAX", x, beta=1.0)
+
+
+def packed(model: Sketch, x: int) -> int:
+    """One map among several of one more dimension, and out again."""
+    shape = model.shape(x)
+    whole = model.op("PACK", [x], (*shape[:2], 1, *shape[2:]), axis=2, values_count=1)
+    return model.op("UNPACK", [whole], shape, axis=2, num=1)
+
+
+def in_batches(crops: Sequence[Sequence[int]]) -> Step:
+    """Blocks as batches, and back without some rows and columns."""
+
+    def step(model: Sketch, x: int) -> int:
+        block, none = model.constant((2, 2), "int32"), model.constant(((0, 0), (0, 0)), "int32")
+        _, height, width, channels = model.shape(x)
+        apart = model.op("SPACE_TO_BATCH_ND", [x, block, none], (4, height // 2, width // 2, channels))
+        cut = model.constant(crops, "int32")
+        rows, columns = (size - sum(crop) for size, crop in zip((height, width), crops, strict=True))
+        return model.op("BATCH_TO_SPACE_ND", [apart, block, cut], (1, rows, columns, channels))
+
+    return step
+
+
 def cast(dtype: str) -> Step:
     def step(model: Sketch, x: int) -> int:
         return model.op("CAST", [x], model.shape(x), dtype)
@@ -137,6 +170,10 @@ IDLE: tuple[tuple[str, Step, Step, Step], ...] = (
     ("RELU", both(RELU, RELU), RELU, both(NEG, RELU)),
     ("RELU of a layer", of_layer("RELU6", "RELU"), layer("RELU6"), of_layer("NONE", "RELU")),
     ("RELU6 of RELU_N1_TO_1", of_layer("RELU6", "RELU6"), layer("RELU6"), of_layer("RELU_N1_TO_1", "RELU6")),
+    ("LEAKY_RELU", both(RELU, leaky), RELU, both(NEG, leaky)),
+    ("MAXIMUM", both(unary("TANH"), at_least(-1.0)), unary("TANH"), both(unary("TANH"), at_least(0.0))),
+    ("RELU of MAXIMUM", both(at_least(0.5), RELU), at_least(0.5), both(at_least(-0.5), RELU)),
+    ("RELU of SOFTMAX", both(softmax, RELU), softmax, both(softmax, NEG, RELU)),
     ("ABS", both(SQUARE, unary("ABS")), SQUARE, both(NEG, unary("ABS"))),
     ("RESIZE_BILINEAR", resized, nothing, lambda model, x: model.resize(x, (9, 7))),
     ("NEG", both(NEG, NEG), nothing, NEG),
@@ -146,6 +183,8 @@ IDLE: tuple[tuple[str, Step, Step, Step], ...] = (
         nothing,
         both(blocks("SPACE_TO_DEPTH", (1, 4, 4, 32)), shaped(1, 8, 8, 8)),
     ),
+    ("SPACE_TO_BATCH_ND", in_batches(((0, 0), (0, 0))), nothing, in_batches(((0, 1), (1, 0)))),
+    ("PACK", packed, nothing, NEG),
     ("REVERSE_V2", both(reversed_rows, reversed_rows), nothing, reversed_rows),
     ("SPLIT", split, nothing, lambda model, x: model.concatenation(x, x)),
     ("ADD", plus_zero, nothing, lambda model, x: model.op("ADD", [x, model.random(8)], model.shape(x))),

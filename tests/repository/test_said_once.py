@@ -1,4 +1,4 @@
-"""An op is said once: few files of the engine speak of any of them."""
+"""An op is said once: few files of the engine speak of any of them, and of app/advice only with reason."""
 
 import ast
 import inspect
@@ -14,6 +14,7 @@ from texelflow.gpu_delegate.passes.pipeline import PASSES
 from texelflow.gpu_delegate.passes.steps import FORMS
 
 ENGINE = Path(__file__).parents[2] / "gpu_delegate"
+ADVICE = ENGINE.parent / "app" / "advice"
 MOST_FILES = 2
 EXCEPTIONS: Mapping[str, str] = MappingProxyType(
     {
@@ -26,6 +27,10 @@ EXCEPTIONS: Mapping[str, str] = MappingProxyType(
         "DEQUANTIZE": "of halves, which models have for every weight: what TensorFlow Lite keeps of them",
         "FULLY_CONNECTED": "what XNNPACK packs, and what tells whether it is there",
     }
+)
+_WORDS = "kernels.py"  # what else to do in a model that has such a move
+ADVICE_ON: Mapping[str, list[str]] = MappingProxyType(
+    {op: [_WORDS] for op in ("RESHAPE", "TRANSPOSE", "CONCATENATION", "PAD", "DEPTH_TO_SPACE")}
 )
 
 
@@ -52,19 +57,25 @@ def rewriting() -> set[Path]:
     return {Path(inspect.getfile(inspect.unwrap(each))).resolve() for each in functions}
 
 
-def files_of_ops() -> Mapping[str, set[str]]:
+def files_of_ops(folder: Path) -> Mapping[str, set[str]]:
     """The files that speak of each op; those of cases and of what rewrites it are apart."""
     apart, classes, found = rewriting(), own_classes(), defaultdict[str, set[str]](set)
-    for file in ENGINE.rglob("*.py"):
+    for file in folder.rglob("*.py"):
         if file.resolve() not in apart and file.parent.name != "cases":
             for op in spoken_of(file, classes):
-                found[op].add(file.relative_to(ENGINE).as_posix())
+                found[op].add(file.relative_to(folder).as_posix())
     return found
 
 
 def test_few_files_speak_of_an_op() -> None:
-    found = files_of_ops()
+    found = files_of_ops(ENGINE)
     assert all(found[op] for op in OPS), "a record says each op's name"
     many = {op: sorted(files) for op, files in found.items() if len(files) > MOST_FILES}
     assert many.keys() == EXCEPTIONS.keys(), many
     assert len(EXCEPTIONS) <= 15
+
+
+def test_advice_asks_the_records_of_ops() -> None:
+    """It names those for which it has words of its own, and those that it changes in a model."""
+    found = files_of_ops(ADVICE)
+    assert {op: sorted(files) for op, files in found.items()} == ADVICE_ON

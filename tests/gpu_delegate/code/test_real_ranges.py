@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from texelflow.gpu_delegate.code.real_ranges import ALL_REALS, Interval, always_is, real_range
+from texelflow.gpu_delegate.code.real_ranges import ALL_REALS, Interval, always_is, interval_of
 from texelflow.gpu_delegate.code.vocabulary import (
     ZEROS,
     Argument,
@@ -46,7 +46,7 @@ def said(op: str, attributes: Attributes = PLAIN) -> Operand:
     ],
 )
 def test_what_ops_give_whatever_they_are_given(op: str, wanted: Interval) -> None:
-    assert real_range(said(op)) == wanted
+    assert interval_of(said(op)) == wanted
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_what_ops_give_whatever_they_are_given(op: str, wanted: Interval) -> Non
     ids=str,
 )
 def test_what_follows_is_as_narrow_as_it_can_be(value: Operand, wanted: Interval) -> None:
-    assert real_range(value, ((-2.0, 3.0), (1.0, 5.0))) == pytest.approx(wanted)
+    assert interval_of(value, ((-2.0, 3.0), (1.0, 5.0))) == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Ops that nobody has, each said by one record: kernels for GPUs and the CPU, constants, ranges and cases follow."""
+"""Ops that nobody has, each said by one record: kernels for GPUs and the CPU, constants, ranges, cases and advice."""
 
 import math
 import sys
@@ -15,10 +15,16 @@ from hypothesis import strategies as st
 
 from tests.helpers.engine import DEVICES, on_gpu
 from tests.helpers.native import native_networks
+from tests.model_files.graphs import GraphBuilder
+from texelflow.app.advice.fault import Analysis
+from texelflow.app.advice.kernels import lone_activations
+from texelflow.app.advice.pairs import idle_operators
 from texelflow.gpu_delegate.cases.table import cases_of
 from texelflow.gpu_delegate.code import evaluate
+from texelflow.gpu_delegate.code.real_ranges import always_is, interval_of
 from texelflow.gpu_delegate.code.vocabulary import (
     ZEROS,
+    Argument,
     ChooseLanes,
     Compared,
     FunctionWord,
@@ -32,7 +38,7 @@ from texelflow.gpu_delegate.code.vocabulary import (
     smaller,
     values_in,
 )
-from texelflow.gpu_delegate.model.graph import Attributes, Graph, Node, Reduce, Steps
+from texelflow.gpu_delegate.model.graph import Activated, Attributes, Conv2D, Graph, Node, Reduce, Steps
 from texelflow.gpu_delegate.ops.elementwise import elementwise, read_alike, write_plain
 from texelflow.gpu_delegate.ops.movement import MOVE, same_channels, shape_in
 from texelflow.gpu_delegate.ops.nodes import arithmetic_of
@@ -44,6 +50,7 @@ from texelflow.gpu_delegate.passes.integer_ranges import whole_ranges
 from texelflow.gpu_delegate.targets.gl.context import Context
 from texelflow.gpu_delegate.targets.glsl import print_glsl
 from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
+from texelflow.gpu_delegate.targets.glsl.compiled_partitions import compile_partitions
 from texelflow.gpu_delegate.targets.llvm import native_elementwise
 
 Floats = npt.NDArray[np.float32]
@@ -215,6 +222,23 @@ def test_an_elementwise_op(
     ):
         assert np.allclose(found, wanted, rtol=2e-5, atol=2e-5)
     assert_lies_within_its_range(graph, data)
+    assert_real_range_holds(arithmetic_of(graph.nodes[0]), data)
+
+
+def assert_real_range_holds(arithmetic: Value, data: st.DataObject) -> None:
+    """What a word makes of quarters in some ranges, and that it is an argument or a number where that is said."""
+    ranges = [sorted(data.draw(st.tuples(st.integers(-8, 8), st.integers(-8, 8)))) for _ in range(2)]
+    rng = np.random.default_rng(2)
+    inputs = [rng.integers(low, high + 1, SHAPE).astype(np.float32) / 4 for low, high in ranges]
+    ends = [(low / 4, high / 4) for low, high in ranges]
+    made, (least, most) = evaluate.evaluate(arithmetic, inputs), interval_of(arithmetic, ends)
+    slack = 1e-5 * max(1.0, float(np.abs(made).max()))
+    assert least - slack <= made.min() <= made.max() <= most + slack
+    match always_is(arithmetic, ends):
+        case Argument(number):
+            assert np.array_equal(made, inputs[number])
+        case float(number):
+            assert (made == np.float32(number)).all()
 
 
 def assert_lies_within_its_range(graph: Graph, data: st.DataObject) -> None:
@@ -259,6 +283,57 @@ def test_cases_of_an_elementwise_op_come_from_its_record(
     register(elementwise(NAME, arithmetic, ALIKE, Example(shapes=(SHAPE, SHAPE), out=SHAPE)))
     assert len(cases_of(NAME)) > 10
     assert_everywhere(context, lambda x, y: np.tanh(x * y + 1) - (x > y), most_cases=20)
+
+
+def bounded(_: Attributes, x: Value) -> Value:
+    return Operation("hyperbolic tangent", (x,)) * 0.5 + 0.5
+
+
+def behind(op: str, first: str) -> Graph:
+    """A model in which an op follows another one, between others."""
+    g = GraphBuilder()
+    x = g.node("SIN", [g.input(*SHAPE)])
+    return g.graph(g.node("COS", [g.node(op, [g.node(first, [x])])]))
+
+
+def idle(graph: Graph) -> list[str]:
+    """What advice says is done in vain."""
+    return [fault.what for fault in idle_operators(Analysis(compile_partitions(graph, DEVICES["software"]), None))]
+
+
+def test_advice_knows_between_which_numbers_an_op_s_values_lie(register: Callable[[OpRecord], None]) -> None:
+    register(elementwise(NAME, bounded, ALONE))
+    assert idle(behind("RELU", NAME)) == [f"RELU of {NAME}"]
+    assert idle(behind("RELU6", NAME)) == [f"RELU6 of {NAME}"]
+    assert not idle(behind(NAME, NAME))
+    register(elementwise(NAME, lambda _, x: Operation("hyperbolic tangent", (x,)), ALONE))
+    assert not idle(behind("RELU", NAME))
+    assert idle(behind("RELU_N1_TO_1", NAME)) == [f"RELU_N1_TO_1 of {NAME}"]
+
+
+def test_advice_knows_what_an_op_leaves_as_it_is(register: Callable[[OpRecord], None]) -> None:
+    register(elementwise(NAME, lambda _, x: smaller(larger(x, -2.0), 7.0), ALONE))
+    assert idle(behind(NAME, "RELU6")) == [f"{NAME} of RELU6"]
+    assert not idle(behind(NAME, "RELU"))
+
+
+def test_advice_knows_which_op_gives_back_what_there_was(register: Callable[[OpRecord], None]) -> None:
+    register(elementwise(NAME, lambda _, x: 1.0 - x, ALONE, undone_by=(NAME,)))
+    assert idle(behind(NAME, NAME)) == [f"{NAME} and back by {NAME}"]
+    register(elementwise(NAME, lambda _, x: 1.0 - x, ALONE))
+    assert not idle(behind(NAME, NAME))
+
+
+def test_advice_knows_an_activation(register: Callable[[OpRecord], None]) -> None:
+    """One that is apart from its layer, since another op needs the value before it."""
+    register(elementwise(NAME, bounded, ALONE))
+    g = GraphBuilder()
+    layer = g.node("CONV_2D", [g.input(*SHAPE), g.random(8, 3, 3, 6), g.random(8)], (1, 3, 5, 8), Conv2D())
+    active = g.node(NAME, [layer])
+    following = g.node("CONV_2D", [active, g.random(8, 1, 1, 8), g.random(8)], (1, 3, 5, 8), Conv2D())
+    graph = g.graph(g.node("ADD", [following, layer], (1, 3, 5, 8), Activated()))
+    found = [fault.what for fault in lone_activations(Analysis(compile_partitions(graph, DEVICES["software"]), None))]
+    assert found == [f"{NAME} is not part of the layer before it"]
 
 
 # Reductions -----------------------------------------------------------------------------------------------------------
@@ -334,6 +409,17 @@ def test_an_op_that_moves_data(
     steps = replace(graph.tensors[graph.inputs[0]], steps=Steps(-1, 2))
     found = whole_ranges(replace(graph, tensors={**graph.tensors, steps.index: steps})).get(graph.outputs[0])
     assert found == (Steps(-1, 2) if movement.fill is None else None)
+
+
+def test_advice_knows_moves_that_bring_all_values_back(register: Callable[[OpRecord], None]) -> None:
+    def exchanged(graph: Graph, node: Node, at: Coordinates) -> tuple[Origin, ...]:
+        b, y, x, c = at
+        return (Origin(0, (b, y.times(-1).plus(SHAPE[1] - 1), x, c)),)
+
+    for sources, wanted in ((exchanged, [f"{NAME} and back by {NAME}"]), (rolled, [])):
+        movement = Movement(sources, same_channels)
+        register(OpRecord(NAME, "movement", ALONE, Example((SHAPE,), SHAPE), emission=MOVE, movement=movement))
+        assert idle(behind(NAME, NAME)) == wanted
 
 
 # Words ----------------------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from tests.models.delegated import DELEGATE_COLUMNS, MOST_ERROR, delegate_row, i
 from tests.models.measure import ROUND_S, Target, measure
 from tests.models.planned import PLANNED_COLUMNS, is_planned_right, measure_planned, planned_rows
 from tests.models.unfused import UNFUSED_COLUMNS, is_without_cliff, measure_unfused, unfused_rows
-from texelflow.app.bench.model_times.model_table import markdown_lines
+from texelflow.app.bench.measuring.markdown_table import markdown_lines
 from texelflow.app.models.catalogue import CATALOGUE, fetch
 from texelflow.app.models.networks import NETWORKS, write_network
 

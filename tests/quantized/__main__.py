@@ -26,7 +26,7 @@ from tests.quantized.op_runs import SHAPES, measured_ops
 from tests.quantized.ours import WAYS, our_run
 from tests.quantized.quantizer import Scheme, hybrid_twin, quantized_twin
 from tests.quantized.runs import REFERENCE, XNNPACK, TfliteRun
-from texelflow.app.bench.model_times.model_table import markdown_lines
+from texelflow.app.bench.measuring.markdown_table import markdown_lines
 from texelflow.gpu_delegate.base.errors import UnsupportedError
 
 MOST_BYTES, MOST_S = 4 << 30, 1200.0

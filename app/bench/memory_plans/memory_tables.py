@@ -8,7 +8,7 @@ from typing import Any
 from texelflow.gpu_delegate.plan.memory.memory_options import MemoryMode, MemoryOptions
 
 from ...console import Console
-from ..model_times.model_table import markdown_lines
+from ..measuring.markdown_table import markdown_lines
 
 _Row = dict[str, Any]
 _Rows = Sequence[_Row]

@@ -15,6 +15,7 @@ from ...console import Console, counted
 from ...models.catalogue import CATALOGUE, resolve
 from ...models.networks import NETWORKS
 from ...signals import exit_code, stop_flag
+from ..measuring.markdown_table import markdown_lines
 from ..measuring.measuring_process import MeasuringProcess
 from .model_options import MOST_THREADS, check_counts
 
@@ -140,15 +141,6 @@ def show_models_table(rows: Sequence[Row], markdown: bool, console: Console) -> 
             f"on {', '.join(renderers)}; runs of each: {', '.join(map(str, runs))}; peak, measured beside each: "
             f"{min(peaks):.1f} to {max(peaks):.1f} GMAC/s; GPU speed-up: against the fastest CPU column"
         )
-
-
-def markdown_lines(rows: Sequence[Sequence[str]]) -> list[str]:
-    """A table whose columns line up, but for the last, which may be long; the first row is its head."""
-    escaped = [[cell.replace("|", "\\|") for cell in row] for row in rows]
-    widths = [max(len(cell) for cell in column) for column in zip(*escaped, strict=True)]
-    widths[-1] = len(escaped[0][-1])
-    lines = ["| " + " | ".join(map(str.ljust, row, widths)) + " |" for row in escaped]
-    return [lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]]
 
 
 def _where(gpu: Row | None) -> str:

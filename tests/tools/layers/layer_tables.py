@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from texelflow.app.bench.model_times.model_table import markdown_lines
+from texelflow.app.bench.measuring.markdown_table import markdown_lines
 from texelflow.app.console import Console, counted
 
 from .layer_times import FROM_BYTES, FROM_PLANES, OURS

@@ -3,7 +3,6 @@
 import json
 import signal
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,9 +13,7 @@ from texelflow.app.bench.model_times import model_table
 from texelflow.app.bench.model_times.model_table import (
     ModelTable,
     bench_models,
-    markdown_lines,
     parse_threads,
-    table_columns,
 )
 from texelflow.app.console import Console
 from texelflow.gpu_delegate.base.errors import UsageError
@@ -116,10 +113,3 @@ def test_threads_are_taken_in_their_order() -> None:
 def test_options_are_checked_before_anything_runs(texelflow: Command) -> None:
     assert "--runs" in texelflow("bench", "models", "selfie", "--runs", 0).complaint
     assert "--warmup" in texelflow("bench", "models", "selfie", "--warmup", -1).complaint
-
-
-def test_markdown_is_safe_from_what_stands_in_cells() -> None:
-    rows: list[Any] = [table_columns(["1"]), *[["a|b"] + ["-"] * 8]]
-    lines = markdown_lines(rows)
-    assert lines[2].startswith("| a\\|b ")
-    assert json.dumps(lines)

@@ -264,7 +264,7 @@ def doctor_verb(
 ) -> int:
     """Show what this machine has and lacks, and what to do. Exit code 2 if recordings cannot be segmented here."""
     from .console import Console
-    from .verbs.doctor import doctor
+    from .verbs.doctor.doctor import doctor
 
     return doctor(Console(quiet=json), json, developer)
 

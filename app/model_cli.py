@@ -86,7 +86,7 @@ def check_verb(
     from texelflow.gpu_delegate.plan.compile_options import CompileOptions
 
     from .console import Console
-    from .verbs.check import CheckOptions, run_check
+    from .verbs.check.check import CheckOptions, run_check
     from .verbs.precision import checked_budget, parse_precision, parse_preprocessing
 
     spec = _spec(input_range, activation, channel, task, output_range)
@@ -147,7 +147,7 @@ def inspect_verb(
     from texelflow.gpu_delegate.plan.compile_options import CompileOptions
 
     from .console import Console
-    from .verbs.inspect import InspectOptions, run_inspect
+    from .verbs.inspect.inspect import InspectOptions, run_inspect
     from .verbs.precision import checked_budget, parse_memory, parse_precision
 
     asked, planned = parse_precision(precision), parse_memory(memory, planner, reorder)

@@ -1,1 +1,1 @@
-"""The verbs of the command line, one file each, and what they print."""
+"""The verbs of the command line, a file or a folder each, and what several of them print."""

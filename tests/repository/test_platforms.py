@@ -56,7 +56,7 @@ for platform, (modules, functions, signals) in MISSING.items():
     from texelflow.app.capture import listing, v4l2
     from texelflow.app.media import growing_file, recorder
     from texelflow.app import displays
-    from texelflow.app.verbs import doctor_findings
+    from texelflow.app.verbs.doctor import doctor_findings
     from texelflow.gpu_delegate.base import errors
     from texelflow.gpu_delegate.targets.gl import library
     import numpy as np

@@ -27,7 +27,7 @@ from ...media.frames import clip_frames, parse_frame_size
 from ...models.model_loading import load_segmentation
 from ...picture.picture import rgba_format, rgba_picture
 from ...process_usage import process_usage
-from ...verbs.doctor_probe import describe_context
+from ...verbs.doctor.doctor_probe import describe_context
 from ...verbs.peaks import measure_half_macs, measure_peaks
 from ..measuring.cpu_peak import cpu_facts, measure_cpu_macs
 from ..measuring.energy import EnergyCounter, energy_counters, spent_j

@@ -12,7 +12,7 @@ from tests.gpu_delegate.plan.test_hazards import check_barriers
 from tests.gpu_delegate.plan.test_views import check_places
 from tests.helpers.engine import DEVICES, Floats, on_gpu, run
 from tests.model_files.whole_models import WholeSketch
-from texelflow.app.verbs.memory_lines import memory_on_gpu
+from texelflow.app.verbs.inspect.memory_lines import memory_on_gpu
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.device.device import HARDWARE, SOFTWARE, Device
 from texelflow.gpu_delegate.device.limits import ES_LIMITS

@@ -18,7 +18,7 @@ from tests.model_files.model_builder import ModelBuilder
 from tests.model_files.partial_models import cast_and_back, segments
 from texelflow import assets
 from texelflow.app.models.catalogue import resolve
-from texelflow.app.verbs import check_clip
+from texelflow.app.verbs.check import check_clip
 from texelflow.gpu_delegate.cpu.reference import is_apart
 from texelflow.gpu_delegate.reading.reader import load_model, read_model
 

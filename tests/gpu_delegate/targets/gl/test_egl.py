@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.broken_egl import NODE, broken_first, needs_compiler
-from texelflow.app.verbs import doctor_findings as findings
-from texelflow.app.verbs.doctor import egl_devices, probe
+from texelflow.app.verbs.doctor import doctor_findings as findings
+from texelflow.app.verbs.doctor.doctor import egl_devices, probe
 from texelflow.gpu_delegate.base.errors import DeviceError
 from texelflow.gpu_delegate.targets.gl import opengl
 from texelflow.gpu_delegate.targets.gl.context import Context

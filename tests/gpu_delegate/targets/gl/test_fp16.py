@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.app.verbs.test_check import compile_instead
+from tests.app.verbs.check.test_check import compile_instead
 from tests.generators.profiles import random_graph
 from tests.gpu_delegate.plan.memory.test_offsets import collisions
 from tests.gpu_delegate.plan.test_fusion import check_kernels
@@ -26,7 +26,7 @@ from tests.tables.graph_cases import RUN
 from texelflow import assets
 from texelflow.app.console import Console
 from texelflow.app.frame.inference.masks import LIMITS, compare_masks
-from texelflow.app.verbs.check_model import Subject, check_model
+from texelflow.app.verbs.check.check_model import Subject, check_model
 from texelflow.gpu_delegate.cases.op_case import OpCase
 from texelflow.gpu_delegate.cases.table import cases_of
 from texelflow.gpu_delegate.cpu.compare import compare, first_divergence, times_rounded

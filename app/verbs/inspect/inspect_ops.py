@@ -13,7 +13,7 @@ from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.ops.registry import OPS, SUPPORTED_OPS
 from texelflow.gpu_delegate.programs.support import native_reason, types_taken, unsupported_reason
 
-from ..console import Console
+from ...console import Console
 from .inspect_tables import plain_table
 from .original_ops import ORIGINAL_OPS, OriginalSupport
 

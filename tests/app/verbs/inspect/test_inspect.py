@@ -20,10 +20,10 @@ from tests.model_files.sketch import Sketch
 from texelflow.app.advice.cost import kernel_cost
 from texelflow.app.advice.data_moves import moves_of
 from texelflow.app.cli import main
-from texelflow.app.verbs.coverage import borders
-from texelflow.app.verbs.declines import alike
-from texelflow.app.verbs.inspection import arena_picture, inspect_compiled
-from texelflow.app.verbs.memory_lines import memory_in_native_code, memory_on_gpu
+from texelflow.app.verbs.inspect.coverage import borders
+from texelflow.app.verbs.inspect.declines import alike
+from texelflow.app.verbs.inspect.inspection import arena_picture, inspect_compiled
+from texelflow.app.verbs.inspect.memory_lines import memory_in_native_code, memory_on_gpu
 from texelflow.app.verbs.peaks import fullest_rate, half_vector, measure_half_macs, measure_peaks
 from texelflow.gpu_delegate.base.wording import number_ranges
 from texelflow.gpu_delegate.delegate.report import op_lines
@@ -474,7 +474,7 @@ def test_shaders_go_where_they_can_be_written(
 
 def test_without_opengl_it_plans_all_the_same(model_file: Path) -> None:
     """In a process of its own, because there the driver can be hidden."""
-    here = str(Path(__file__).parents[3])
+    here = str(Path(__file__).parents[4])
     hidden = {**os.environ, "__EGL_VENDOR_LIBRARY_DIRS": str(model_file.parent), "COLUMNS": "120", "PYTHONPATH": here}
     command = [sys.executable, "-m", "texelflow.app.cli", "inspect", str(model_file)]
     done = subprocess.run(command, env=hidden, capture_output=True, text=True, timeout=120)

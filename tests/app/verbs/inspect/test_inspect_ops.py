@@ -7,7 +7,7 @@ import pytest
 
 from tests.model_files.model_builder import ModelBuilder
 from texelflow.app.cli import main
-from texelflow.app.verbs.original_ops import ORIGINAL_OPS
+from texelflow.app.verbs.inspect.original_ops import ORIGINAL_OPS
 from texelflow.gpu_delegate.cases.table import cases_of
 from texelflow.gpu_delegate.ops.registry import SUPPORTED_OPS
 from texelflow.gpu_delegate.programs.support import unsupported_reason

@@ -36,11 +36,11 @@ from texelflow.gpu_delegate.targets.llvm.native_program import compile_native
 from texelflow.gpu_delegate.targets.llvm.native_runtime import CheckedNetwork
 from texelflow.gpu_delegate.tuning.store import tuned_device
 
-from ..console import Console
-from ..media.frames import CLIP_FRAMES, clip_frames
-from ..models.metadata import read_metadata
-from ..picture.picture import rgba_format, rgba_picture
-from ..picture.preprocess import Preprocessor
+from ...console import Console
+from ...media.frames import CLIP_FRAMES, clip_frames
+from ...models.metadata import read_metadata
+from ...picture.picture import rgba_format, rgba_picture
+from ...picture.preprocess import Preprocessor
 
 _CLIP_SIZE = (640, 480)
 MOST_VALUES = 1 << 26  # of an input

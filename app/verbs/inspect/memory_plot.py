@@ -12,7 +12,7 @@ from typing import Any
 from texelflow.gpu_delegate.base.wording import counted
 from texelflow.gpu_delegate.plan.memory.strategies import PlanKind
 
-from ..plots import BLUE, GREEN, ORANGE, PURPLE, SKY_BLUE, VERMILION, YELLOW, new_figure, save_figure
+from ...plots import BLUE, GREEN, ORANGE, PURPLE, SKY_BLUE, VERMILION, YELLOW, new_figure, save_figure
 from .memory_picture import OUTER, MemoryPage, MemoryPanel, StrategyRow, StrategySection, TensorBlock, TensorUse
 
 _FILLS = (SKY_BLUE, ORANGE, GREEN, YELLOW, BLUE, VERMILION, PURPLE)

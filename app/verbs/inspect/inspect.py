@@ -22,15 +22,16 @@ from texelflow.gpu_delegate.targets.glsl.compiled_partitions import CompiledPart
 from texelflow.gpu_delegate.targets.glsl.roofline import Peaks
 from texelflow.gpu_delegate.tuning.store import tuned_device
 
-from ..advice.advice import advise
-from ..advice.cost import RunRates
-from ..compile_words import compile_line
-from ..console import Console, counted
-from ..files import Files, Read, Write, settle
-from ..models.catalogue import model_path, resolve
-from ..plots import check_matplotlib
+from ...advice.advice import advise
+from ...advice.cost import RunRates
+from ...compile_words import compile_line
+from ...console import Console, counted
+from ...files import Files, Read, Write, settle
+from ...models.catalogue import model_path, resolve
+from ...plots import check_matplotlib
+from ..chosen_signature import load_signature, signature_figures
+from ..peaks import measure_peaks
 from .advice_tables import show_advice
-from .chosen_signature import load_signature, signature_figures
 from .coverage import borders, delegate_line, summary
 from .inspect_native import inspect_native
 from .inspect_ops import list_ops
@@ -39,7 +40,6 @@ from .inspection import Inspection, inspect_compiled
 from .memory_lines import Memory, memory_in_native_code
 from .memory_picture import memory_page
 from .memory_plot import save_memory_plot
-from .peaks import measure_peaks
 from .shader_files import write_shaders
 
 

@@ -14,8 +14,8 @@ from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph
 from texelflow.gpu_delegate.targets.glsl.compiled_partitions import CompiledPartitions
 from texelflow.gpu_delegate.targets.glsl.roofline import Peaks
 
-from ..advice.data_moves import WAYS
-from ..console import Console
+from ...advice.data_moves import WAYS
+from ...console import Console
 from .coverage import borders, summary, unknown_custom_ops
 from .declines import alike
 from .inspection import Inspection, arena_picture

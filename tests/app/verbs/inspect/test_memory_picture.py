@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.helpers.commands import Command
 from tests.model_files.model_builder import selfie_like
 from texelflow.app.plots import SKY_BLUE
-from texelflow.app.verbs.memory_picture import (
+from texelflow.app.verbs.inspect.memory_picture import (
     COLORS,
     OUTER,
     MemoryPage,
@@ -23,7 +23,7 @@ from texelflow.app.verbs.memory_picture import (
     plan_panel,
     use_in_graph,
 )
-from texelflow.app.verbs.memory_plot import memory_figure
+from texelflow.app.verbs.inspect.memory_plot import memory_figure
 from texelflow.gpu_delegate.device.device import SOFTWARE
 from texelflow.gpu_delegate.plan.memory.memory_plan import BufferPlace, MemoryPlan
 from texelflow.gpu_delegate.plan.memory.offsets import greedy_by_size

@@ -11,7 +11,7 @@ from texelflow.gpu_delegate.plan.memory.memory_options import ARENA
 from texelflow.gpu_delegate.targets.llvm.compiler import native_target
 from texelflow.gpu_delegate.targets.llvm.native_program import NativeProgram, compile_native
 
-from ..console import Console
+from ...console import Console
 from .inspect_tables import memory_table
 from .memory_lines import memory_on_cpu
 from .memory_picture import memory_page

@@ -16,11 +16,11 @@ from rich.text import Text
 
 from texelflow.gpu_delegate.base.isolated_python import OURS, python_command
 
-from ..console import Console, one_line
+from ...console import Console, one_line
 from . import doctor_findings as findings
 from .doctor_findings import Finding
 
-_PROBE = "from texelflow.app.verbs.doctor_probe import main; main(sys.argv[1])"
+_PROBE = "from texelflow.app.verbs.doctor.doctor_probe import main; main(sys.argv[1])"
 _PROBE_SECONDS = 30
 _MESA_SAYS = "libEGL warning: "
 _LONGEST_SAID = 150

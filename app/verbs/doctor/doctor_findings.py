@@ -236,7 +236,7 @@ def cameras(device_tree: Path = Path("/proc/device-tree")) -> list[Finding]:
     """What is plugged in, where that can be told without opening it."""
     if sys.platform != "linux":
         return [Finding("Cameras", "cameras", "ok", "not looked for: texelflow live --list opens each")]
-    from ..capture.listing import list_cameras
+    from ...capture.listing import list_cameras
 
     advice = "live shows streams, recordings and --camera pattern without one"
     found = [
@@ -261,7 +261,7 @@ def _ribbon_camera(model: Path) -> list[Finding]:
 
 def virtual_camera(system: Path = Path("/sys")) -> list[Finding]:
     """What showing pictures to other programs takes: a package, and on Linux a kernel module with a device."""
-    from ..outputs.loopback import INSTALL, LOAD, loopback_advice, loopback_devices
+    from ...outputs.loopback import INSTALL, LOAD, loopback_advice, loopback_devices
 
     version = _version_of("pyvirtualcam")
     lines = [_judged(bool(version), "Virtual camera", "pyvirtualcam", version or "not installed", INSTALL)]
@@ -276,8 +276,8 @@ def models() -> list[Finding]:
     """The catalogue's models, and the folder in which they are kept."""
     from texelflow.gpu_delegate.base.cache_folder import cache_folder
 
-    from ..models.catalogue import list_models
-    from ..models.entries import SEGMENTATION
+    from ...models.catalogue import list_models
+    from ...models.entries import SEGMENTATION
 
     folder = cache_folder() / "models"
     why_not = _why_not_writable(folder)

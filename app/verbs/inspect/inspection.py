@@ -12,9 +12,9 @@ from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph
 from texelflow.gpu_delegate.targets.glsl.glsl_kernel import Kernel, compile_s
 from texelflow.gpu_delegate.targets.glsl.roofline import Peaks, cost_of
 
-from ..advice.data_moves import MoveLine, moves_of
+from ...advice.data_moves import MoveLine, moves_of
+from ..tile_words import why_chosen
 from .memory_lines import Memory, memory_on_gpu
-from .tile_words import why_chosen
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _FREE = "·"

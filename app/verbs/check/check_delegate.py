@@ -26,8 +26,8 @@ from texelflow.gpu_delegate.model.layout import Precision
 from texelflow.gpu_delegate.model.quantization import dequantized, has_quantized, with_real_weights
 from texelflow.gpu_delegate.plan.compile_options import COMPILE_DEFAULTS, CompileOptions
 
-from ..console import Console, counted
-from ..frame.inference.backends import delegate_options
+from ...console import Console, counted
+from ...frame.inference.backends import delegate_options
 from .check_model import Sample, Subject, finite, noise_for, samples_for
 
 DIFF_TOLERANCES: Mapping[Precision, float] = MappingProxyType({"fp32": 1e-3, "fp16": 0.1, "fp16-arithmetic": 0.2})

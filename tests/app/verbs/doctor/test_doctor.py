@@ -11,8 +11,8 @@ import pytest
 
 from tests.helpers.commands import Command, Result
 from tests.helpers.display import Display
-from texelflow.app.verbs import doctor_findings as findings
-from texelflow.app.verbs.doctor import probe
+from texelflow.app.verbs.doctor import doctor_findings as findings
+from texelflow.app.verbs.doctor.doctor import probe
 
 pytestmark = pytest.mark.gl
 

@@ -9,19 +9,19 @@ from texelflow.gpu_delegate.base.errors import UnsupportedError, UsageError
 from texelflow.gpu_delegate.base.wording import meant
 from texelflow.gpu_delegate.plan.compile_options import COMPILE_DEFAULTS, CompileOptions
 
-from ..console import Console
-from ..files import Files, Read, Write, own_name, settle
-from ..frame.inference.network_options import NetworkOptions
-from ..media.sources import FileSource, Position
-from ..models.catalogue import CATALOGUE, model_path, resolve
-from ..models.model_loading import load_frame_model
-from ..models.spec import SpecOptions
-from ..picture.preprocess import Preprocessing
-from ..replay.replay import CUT_OFF
+from ...console import Console
+from ...files import Files, Read, Write, own_name, settle
+from ...frame.inference.network_options import NetworkOptions
+from ...media.sources import FileSource, Position
+from ...models.catalogue import CATALOGUE, model_path, resolve
+from ...models.model_loading import load_frame_model
+from ...models.spec import SpecOptions
+from ...picture.preprocess import Preprocessing
+from ...replay.replay import CUT_OFF
+from ..chosen_signature import load_signature, signature_figures
 from .check_clip import DEFAULT_REPORT, check_clip
 from .check_delegate import check_delegate
 from .check_model import Subject, check_model, subject_of
-from .chosen_signature import load_signature, signature_figures
 
 BACKENDS = ("gl", "native", "delegate")
 

@@ -18,17 +18,25 @@ from texelflow.gpu_delegate.model.quantization import has_quantized
 from texelflow.gpu_delegate.targets.gl.context import open_context
 from texelflow.gpu_delegate.targets.llvm.compiler import native_target
 
-from ..console import Console
-from ..frame.backend_choice.frame_job import CpuFrameJob, FrameJob, frame_job
-from ..frame.inference.cpu_path import CpuPath
-from ..frame.inference.masks import MaskDifference, MaskLimits, compare_masks, failures, iou_of, limits_of, save_picture
-from ..frame.inference.native_path import NativePath
-from ..frame.inference.network_options import NETWORK_DEFAULTS, NetworkOptions
-from ..media.sources import FileSource
-from ..models.model_loading import FrameModel, PictureModel
-from ..picture.convert import Rgba
-from ..picture.picture import PictureFormat
-from ..picture.preprocess import Floats, Preprocessing
+from ...console import Console
+from ...frame.backend_choice.frame_job import CpuFrameJob, FrameJob, frame_job
+from ...frame.inference.cpu_path import CpuPath
+from ...frame.inference.masks import (
+    MaskDifference,
+    MaskLimits,
+    compare_masks,
+    failures,
+    iou_of,
+    limits_of,
+    save_picture,
+)
+from ...frame.inference.native_path import NativePath
+from ...frame.inference.network_options import NETWORK_DEFAULTS, NetworkOptions
+from ...media.sources import FileSource
+from ...models.model_loading import FrameModel, PictureModel
+from ...picture.convert import Rgba
+from ...picture.picture import PictureFormat
+from ...picture.preprocess import Floats, Preprocessing
 from .check_model import Loads, Sample, Subject, TensorCheck, finite, gl_programs, native_programs
 
 DEFAULT_REPORT = Path("texelflow-check.png")

@@ -8,9 +8,9 @@ from rich.text import Text
 from texelflow.gpu_delegate.base.wording import counted, number_ranges, sized
 from texelflow.gpu_delegate.model.graph import Graph
 
-from ..advice.advice import Advice
-from ..advice.cost import RunCost
-from ..console import Console
+from ...advice.advice import Advice
+from ...advice.cost import RunCost
+from ...console import Console
 
 _MOST_TENSORS = 3  # that are named
 _LONGEST_NAME = 40

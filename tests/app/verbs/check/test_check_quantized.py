@@ -12,7 +12,7 @@ import pytest
 
 from tests.model_files.quantized_models import small_quantized
 from texelflow.app.cli import main
-from texelflow.app.verbs import check_model
+from texelflow.app.verbs.check import check_model
 from texelflow.gpu_delegate.device.device import Device
 from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.plan.compile_options import CompileOptions

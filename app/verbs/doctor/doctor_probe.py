@@ -86,9 +86,9 @@ def _told_of(tried: "TriedDevice") -> Found:
 
 def probe_window() -> Found:
     """Whether a window opens, and which OpenGL it gets; the window is never shown."""
-    from ..glfw_library import load_glfw
-    from ..window.glfw_window import context_hints
-    from ..window.window_opening import contexts_to_try
+    from ...glfw_library import load_glfw
+    from ...window.glfw_window import context_hints
+    from ...window.window_opening import contexts_to_try
 
     glfw = load_glfw()
     reporting: Any = glfw
@@ -140,17 +140,17 @@ def probe_auto() -> Found:
     """What --backend auto takes, and by which times, which are measured where none are kept."""
     from texelflow.gpu_delegate.targets.gl.context import open_context
 
-    from ..frame.backend_choice.auto_choice import auto_backend, chosen_by_hand
-    from ..models.catalogue import list_models
+    from ...frame.backend_choice.auto_choice import auto_backend, chosen_by_hand
+    from ...models.catalogue import list_models
 
     by_hand = chosen_by_hand()
     here = {status.entry.name for status in list_models() if status.present}
     with open_context() as context:
         times = None
         if AUTO_MODEL in here and not by_hand:
-            from ..frame.backend_choice.backend_times import backend_times
-            from ..frame.inference.backends import ComputeChoice
-            from ..models.model_loading import load_frame_model
+            from ...frame.backend_choice.backend_times import backend_times
+            from ...frame.inference.backends import ComputeChoice
+            from ...models.model_loading import load_frame_model
 
             times = backend_times(context, load_frame_model(AUTO_MODEL), ComputeChoice())
         return {

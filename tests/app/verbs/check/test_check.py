@@ -19,9 +19,9 @@ from texelflow.app.frame.inference.masks import MaskDifference, MaskLimits, comp
 from texelflow.app.media.sources import FileSource
 from texelflow.app.models.model_loading import SegmentationModel, load_segmentation
 from texelflow.app.models.spec import SpecOptions
-from texelflow.app.verbs import check_model as check_model_verb
-from texelflow.app.verbs.check_clip import check_clip
-from texelflow.app.verbs.check_model import Subject, check_model
+from texelflow.app.verbs.check import check_model as check_model_verb
+from texelflow.app.verbs.check.check_clip import check_clip
+from texelflow.app.verbs.check.check_model import Subject, check_model
 from texelflow.gpu_delegate.cpu.compare import compare, errors, first_divergence
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.device.device import Device

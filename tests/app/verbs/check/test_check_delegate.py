@@ -12,7 +12,7 @@ from tests.helpers.commands import Command
 from tests.model_files.model_builder import ModelBuilder, selfie_like
 from tests.model_files.partial_models import cast_and_back, segments
 from texelflow import assets
-from texelflow.app.verbs.check_delegate import OutputErrors
+from texelflow.app.verbs.check.check_delegate import OutputErrors
 from texelflow.gpu_delegate.device.device import Device
 from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.plan.compile_options import CompileOptions

@@ -1,0 +1,1 @@
+"""`texelflow doctor`: what this machine has and lacks."""

@@ -1,0 +1,1 @@
+"""`texelflow inspect`: what becomes of a model, as values, tables and drawings."""

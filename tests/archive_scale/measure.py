@@ -34,7 +34,7 @@ TEN_HOURS = 10 * 3600 * 25  # frames
 
 @dataclass(frozen=True)
 class ManifestCosts:
-    """Of a manifest with so many inputs done; bytes and microseconds are for each, index_bytes is memory for all."""
+    """Of a manifest with so many inputs done; bytes and microseconds are for each, index_bytes for all."""
 
     lines: int
     file_bytes: int
@@ -63,7 +63,7 @@ def measure_manifest(archive: ArchiveKind, folder: Path) -> ManifestCosts:
         asked = to_be_done(archive.inputs(), index, MARK, partial(_have_sizes, sizes), lambda _input: None)
         left = sum(_is_new(item) for item in asked)
         looked_up = time.process_time() - began
-        index_bytes = index.memory_bytes
+        index_bytes = index.database_bytes
     if left:
         raise AssertionError(f"{left} inputs would be done again")
     us = 1e6 / archive.count

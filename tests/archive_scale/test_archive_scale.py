@@ -47,7 +47,8 @@ def test_no_message_needs_the_object_store() -> None:
 
 def test_costs_are_measured(tmp_path: Path) -> None:
     cost = measure_manifest(ArchiveKind("clips", 300), tmp_path)
-    assert (cost.lines, cost.index_bytes) == (300, 300 * 24 + 8), "all are in one folder"
+    assert cost.lines == 300
+    assert 300 * 100 < cost.index_bytes < 300 * 250
     assert cost.file_bytes > 300 * 500
     assert min(cost.write_us, cost.read_us, cost.lookup_us) > 0
     scheduled = measure_scheduler(ArchiveKind("clips", 20), 2)

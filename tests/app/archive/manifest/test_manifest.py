@@ -2,7 +2,9 @@
 
 import json
 import os
+import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -302,7 +304,74 @@ def test_folders_that_results_are_in_are_known_each_once(tmp_path: Path) -> None
         assert [index.has_below(name) for name in names] == [True, True, False, False, False, False]
         assert [index.has_name(name) for name in names] == [False, False, True, True, True, False]
         assert [index.has_folder(name) for name in names] == [False, False, True, False, False, False]
-        assert index.memory_bytes == 3 * 24 + 3 * 8
+
+
+def test_a_folder_is_not_taken_for_its_neighbors(tmp_path: Path) -> None:
+    names = ("e0/x", "e.g/x", "e/\u00e9/x", "f")
+    inputs = (replace(LECTURE, address=f"/in/{name}", name=name) for name in names)
+    written(tmp_path, *(FailedResult(each, "input", "no frames", 2) for each in inputs))
+    with ManifestIndex(tmp_path / MANIFEST_NAME) as index:
+        folders = ("e", "e0", "e.g", "E/\u00c9", "E/e\u0301", "e/\u00e9/x", "f", "")
+        assert [index.has_below(name) for name in folders] == [True] * 5 + [False] * 3
+
+
+def test_addresses_are_told_apart_whatever_is_in_them(tmp_path: Path) -> None:
+    addresses = ["", "/in/a", "/in/A", "/in/a\0", "/in/a\0b", "/in/\ud83d", "/in/\udcff", "/in/\U0001f600"]
+    inputs = [replace(LECTURE, address=address, name=str(place)) for place, address in enumerate(addresses)]
+    failed = [FailedResult(each, "input", "no frames", 2) for each in inputs]
+    pieces = [PieceResult(each, "c0ffee", replace(PIECE, piece=place)) for place, each in enumerate(inputs)]
+    written(tmp_path, *failed, *pieces)
+    with ManifestIndex(tmp_path / MANIFEST_NAME) as index:
+        assert [index.result_of(address) for address in addresses] == [RecordedResult(MARK, each) for each in failed]
+        assert [index.name_of(address) for address in addresses] == [each.name for each in inputs]
+        found = [list(index.pieces_of(address, "c0ffee", MARK)) for address in addresses]
+        assert found == [[each.piece] for each in pieces]
+
+
+def test_several_threads_ask_until_it_is_closed(tmp_path: Path) -> None:
+    inputs = [replace(LECTURE, address=f"/in/{number}.mp4", name=str(number)) for number in range(50)]
+    written(tmp_path, *(FailedResult(each, "input", "no frames", 2) for each in inputs))
+    addresses = [each.address for each in inputs] * 20
+    with ManifestIndex(tmp_path / MANIFEST_NAME) as index, ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(index.name_of, addresses)) == [each.name for each in inputs] * 20
+        results = [line.result.input for line in threads.map(index.result_of, addresses) if line]
+        assert [each.address for each in results] == addresses
+    index.close()
+    for ask in (index.result_of, index.name_of, index.own_files, index.has_name, index.has_below):
+        with pytest.raises(ValueError, match="closed"):
+            ask("/in/1.mp4")
+
+
+def long_addresses(folder: Path, count: int) -> Path:
+    """A manifest of so many lines, each with an address of 100 kB."""
+    inputs = (replace(LECTURE, address=f"{number:0100000}") for number in range(count))
+    written(folder, *(FailedResult(each, "input", "no frames", 2) for each in inputs))
+    return folder / MANIFEST_NAME
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says how much memory is taken")
+def test_memory_does_not_grow_with_the_manifest(tmp_path: Path) -> None:
+    path = long_addresses(tmp_path, 400)
+    program = f"""
+import re, resource
+from pathlib import Path
+from {ManifestIndex.__module__} import ManifestIndex
+taken = int(re.search(r"VmData:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) << 10
+resource.setrlimit(resource.RLIMIT_DATA, (taken + (16 << 20),) * 2)
+with ManifestIndex(Path({str(path)!r})) as index:
+    print(index.database_bytes)
+"""
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert int(told.stdout or 0) > 2 * 400 * 100_000, told.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says which files are open")
+def test_a_temporary_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    with ManifestIndex(long_addresses(tmp_path, 40)) as index, open(os.devnull, "rb") as nothing:
+        opened = [each for each in Path("/proc/self/fd").iterdir() if "etilqs" in os.path.realpath(each)]
+        os.dup2(nothing.fileno(), int(opened[0].name))
+        with pytest.raises(MediaError, match=r"^the temporary index of '.*' fails: .+; TMPDIR names a folder for it$"):
+            list(index.last_results())
 
 
 def test_pieces_of_the_same_contents_made_the_same_way_are_found(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.app.archive.manifest.test_manifest import DONE, GOOD_RUN, LECTURE, MARK, RUN, written
+from tests.app.archive.manifest.test_manifest import DONE, GOOD_RUN, LECTURE, MARK, RUN, long_addresses, written
 from tests.helpers.commands import Command, Result
 from texelflow.app.archive.jobs.jobs import InputDone
 from texelflow.app.archive.manifest.manifest import MANIFEST_NAME
@@ -171,6 +171,20 @@ def test_what_nobody_may_read_is_one_line_and_2(tmp_path: Path, arguments: Seque
     (tmp_path / "closed").chmod(0o700)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
     assert complaint in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+def test_no_room_for_temporary_files_is_one_line_and_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import resource
+
+    long_addresses(tmp_path, 40)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, limits[1]))
+    try:
+        done = verified(capsys, tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert "the temporary index of" in done.complaint
 
 
 def test_it_goes_alone(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:

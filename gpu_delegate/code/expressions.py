@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from ..model.packing import Float32Array
-from .vocabulary import Element, Operand, Value, ValueType, Vector, Weight
+from .vocabulary import Element, Operand, Value, Vector, Weight
 
 
 @dataclass(frozen=True)
@@ -12,7 +12,7 @@ class Slice(Value):
 
     at: Operand
     place: int | None = None  # among the registers of a thread that computes only some of the slices
-    type: ValueType = "int"
+    type = "int"
 
     @property
     def index(self) -> int | None:

@@ -13,6 +13,7 @@ ValueType = Literal["bool", "int", "float", "vec2", "vec4", "half4"]
 _WIDTH: tuple[ValueType, ...] = ("bool", "int", "float", "vec2", "vec4")
 
 Comparison = Literal["less", "at least", "at most", "equal", "both", "either"]
+_COMPARISONS = frozenset(get_args(Comparison))
 LaneComparison = Literal["less", "greater", "at least", "at most", "equal", "not equal"]
 Arithmetic = Literal[
     "add", "subtract", "multiply", "divide", "remainder", "minimum", "maximum", "clamp", "floor", "fraction"
@@ -35,7 +36,7 @@ FunctionWord = Literal[  # of vec4s, lane by lane; each target knows each of the
 class Value:
     """What a node stands for. Numbers are Python's own; `divide` on ints rounds towards zero."""
 
-    type: ValueType
+    type: ValueType  # one for the whole class where it says so, else each value's
 
     def __add__(self, other: "Operand") -> "Operation":
         return Operation("add", (self, other))
@@ -99,9 +100,9 @@ class Operation(Value):
     def type(self) -> ValueType:  # type: ignore[override]
         if self.operation in ("int", "float"):
             return self.operation
-        if self.operation in get_args(Comparison):
+        if self.operation in _COMPARISONS:
             return "bool"
-        return max((type_of(operand) for operand in self.operands), key=_WIDTH.index)
+        return max(map(type_of, self.operands), key=_WIDTH.index)
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ class Not(Value):
     """Whether a condition does not hold."""
 
     condition: Value
-    type: ValueType = "bool"
+    type = "bool"
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ class GridIndex(Value):
 
     of: Literal["thread", "group", "thread in group"]
     axis: Literal["x", "y", "z"]
-    type: ValueType = "int"
+    type = "int"
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ class Sum(Value):
 
     terms: tuple[tuple[Value, int], ...]
     constant: int
-    type: ValueType = "int"
+    type = "int"
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,7 @@ class Inside(Value):
 
     value: Operand
     size: int
-    type: ValueType = "bool"
+    type = "bool"
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,7 @@ class OnGrid(Value):
     value: Operand
     stride: int
     size: int
-    type: ValueType = "bool"
+    type = "bool"
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ class Lane(Value):
 
     value: Operand
     lane: Operand
-    type: ValueType = "float"
+    type = "float"
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,7 @@ class Splat(Value):
     """A vec4 of one number four times."""
 
     value: float
-    type: ValueType = "vec4"
+    type = "vec4"
 
 
 @dataclass(frozen=True)
@@ -182,7 +183,7 @@ class Repeated(Value):
     """A vec4 with the first lane of another one in all of its own."""
 
     value: Operand
-    type: ValueType = "vec4"
+    type = "vec4"
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,7 @@ class AcrossLanes(Value):
 
     operation: Arithmetic
     value: Value
-    type: ValueType = "float"
+    type = "float"
 
 
 @dataclass(frozen=True)
@@ -202,7 +203,7 @@ class Keep(Value):
     channels: int
     at: Operand  # the slice
     other: float | None = None
-    type: ValueType = "vec4"
+    type = "vec4"
 
 
 @dataclass(frozen=True)
@@ -227,7 +228,7 @@ class ChooseLanes(Value):
     right: Value
     value: Value
     other: Value
-    type: ValueType = "vec4"
+    type = "vec4"
 
 
 @dataclass(frozen=True)
@@ -237,7 +238,7 @@ class Compared(Value):
     comparison: LaneComparison
     left: Value
     right: Value
-    type: ValueType = "vec4"
+    type = "vec4"
 
 
 @dataclass(frozen=True)
@@ -251,7 +252,7 @@ class Tap(Value):
     valid: Value
     outside: Value
     branches: bool = True
-    type: ValueType = "vec4"
+    type = "vec4"
 
 
 @dataclass(frozen=True)
@@ -259,7 +260,7 @@ class Argument(Value):
     """An operand of an elementwise op, by its number, in what the op's record says that it makes of them."""
 
     number: int
-    type: ValueType = "vec4"
+    type = "vec4"
 
 
 @dataclass(frozen=True)
@@ -270,7 +271,7 @@ class Elementwise(Value):
     operands: tuple[Operand, ...]
     constants: tuple[Value, ...] = ()  # texels with numbers of the op's attributes
     numbers: tuple[TexelNumbers, ...] = ()  # what is in those, for printers that do not read them
-    type: ValueType = "vec4"
+    type = "vec4"
 
 
 @dataclass(frozen=True)
@@ -278,7 +279,7 @@ class Halves(Value):
     """Sums and products of vec4s and floats, computed in half precision."""
 
     value: Operand
-    type: ValueType = "half4"
+    type = "half4"
 
 
 @dataclass(frozen=True)
@@ -286,7 +287,7 @@ class Widened(Value):
     """Four halves as a vec4."""
 
     value: Value
-    type: ValueType = "vec4"
+    type = "vec4"
 
 
 # Memory ---------------------------------------------------------------------------------------------------------------
@@ -299,7 +300,7 @@ class Texel(Value):
     at: Operand
     pixels: int
     pixel: Operand
-    type: ValueType = "int"
+    type = "int"
 
 
 @dataclass(frozen=True)
@@ -309,7 +310,7 @@ class Element(Value):
     base: int
     at: tuple[Operand, ...]
     lengths: tuple[int, ...] = ()  # of all axes but the first
-    type: ValueType = "int"
+    type = "int"
 
 
 @dataclass(frozen=True)
@@ -318,7 +319,7 @@ class LoadFrom(Value):
 
     source: str
     at: Operand
-    type: ValueType = "vec4"
+    type = "vec4"
 
 
 @dataclass(frozen=True)
@@ -326,7 +327,7 @@ class Weight(Value):
     """A texel of the kernel's weights."""
 
     at: Operand
-    type: ValueType = "vec4"
+    type = "vec4"
 
 
 @dataclass(frozen=True)
@@ -335,7 +336,7 @@ class Shared(Value):
 
     array: str
     at: Operand
-    type: ValueType = "vec4"
+    type = "vec4"
 
 
 # Statements -----------------------------------------------------------------------------------------------------------
@@ -457,17 +458,18 @@ def values_in(node: Value | Statement) -> Iterator[Value]:
     while waiting:
         part = waiting.pop()
         kind = type(part)
-        if kind in _LEAVES:  # most are
+        if kind in _LEAVES:
             continue
-        if kind is tuple:
+        if isinstance(part, Name):  # most are
+            yield part
+        elif kind is tuple:
             waiting += reversed(part)  # type: ignore[call-overload]
-        elif isinstance(part, _NODES):
+        else:
             if isinstance(part, Value):
                 yield part
             waiting += reversed(vars(part).values())
 
 
-_NODES = (Value, *get_args(Statement))
 _LEAVES = frozenset({int, str, float, bool, type(None)})
 
 

@@ -5,7 +5,7 @@ come from, what is read twice and where declarations stand is decided behind thi
 gpu_delegate/kernels/emit.py.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -104,8 +104,8 @@ class KernelWriter(Protocol):
         """Slice `at` of a node that moves data, at the thread's pixel `row`."""
         ...
 
-    def weights(self, node: Node, what: str, values: Float32Array) -> Weights:
-        """Weights of a node, an array of vec4s (..., 4), by a name among those of the node."""
+    def weights(self, node: Node, what: str, pack: Callable[[], Float32Array]) -> Weights:
+        """Weights of a node, an array of vec4s (..., 4), by a name among those of the node; they are packed once."""
         ...
 
     def masked(self, value: Value, channels: int, at: Slice) -> Value:

@@ -68,7 +68,7 @@ class Scope:
 
     statements: list[Statement] = field(default_factory=list)
     values: dict[tuple[int, Operand], Sequence[Value]] = field(default_factory=dict)
-    names: dict[Value, Name] = field(default_factory=dict)
+    named: list[Value] = field(default_factory=list)
 
 
 class Emitter:
@@ -95,6 +95,7 @@ class Emitter:
         self.shared: dict[str, int] = {}  # arrays in the work-group's memory, and how many texels each has
         self.rows = range(tile.rows)
         self._scopes = [Scope()]
+        self._names: dict[Value, Name] = {}  # of the values that open scopes have named
         self._remaining: list[Value] = []  # conditions under which threads do what is emitted from there on
         self.own: int | None = None  # a held value of which each part computes slices of its own
         self.shares_folds = False  # whether all parts compute what is emitted, a reduction over pixels
@@ -102,7 +103,8 @@ class Emitter:
         self._positions: dict[Value, Name] = {}
         self._varying: set[str] = set()  # positions in the loop over a window, which are others for each tap
         self._held_names: dict[int, str] = {}
-        self._bases: dict[tuple[int, str], int] = {}
+        self._weights: dict[tuple[int, str], Weights] = {}
+        self._pixels: dict[int, Operand] = {}
         self._inputs = inputs
         self.outputs = {tensor: f"out{k}" for k, tensor in enumerate(body.outputs)}
 
@@ -134,23 +136,29 @@ class Emitter:
         """What is emitted inside is repeated for each number, or done once; its declarations stay there."""
         self._scopes.append(Scope())
         yield
-        self.add(ForEach(over, tuple(self._scopes.pop().statements)))
+        self.add(ForEach(over, self._close()))
 
     @contextmanager
     def when(self, condition: Validity) -> Iterator[None]:
         """What is emitted inside is done where a condition holds; its declarations stay there."""
         self._scopes.append(Scope())
         yield
-        body = tuple(self._scopes.pop().statements)
+        body = self._close()
         self.add(When(condition, body) if isinstance(condition, Value) else ForEach((), body))
+
+    def _close(self) -> tuple[Statement, ...]:
+        """The statements of the innermost block, which ends: what it has named is not known any more."""
+        scope = self._scopes.pop()
+        for value in scope.named:
+            del self._names[value]
+        return tuple(scope.statements)
 
     def once(self, prefix: str, value: Value) -> Name:
         """The variable that has this value: a new one unless an enclosing block has one."""
-        for scope in self._scopes:
-            if value in scope.names:
-                return scope.names[value]
-        (name,) = self.declare([value], prefix)
-        self._scopes[-1].names[value] = name
+        if (name := self._names.get(value)) is None:
+            (name,) = self.declare([value], prefix)
+            self._names[value] = name
+            self._scopes[-1].named.append(value)
         return name
 
     def position(self, prefix: str, value: Value) -> Name:
@@ -160,10 +168,10 @@ class Emitter:
             name = self.once("j", value)
             self._varying.add(name.name)
             return name
-        if value not in self._positions:
-            self._positions[value] = Name(f"{prefix}{len(self._positions)}", type_of(value))
-            self.preamble.append(Declare(self._positions[value], value))
-        return self._positions[value]
+        if (found := self._positions.get(value)) is None:
+            found = self._positions[value] = Name(f"{prefix}{len(self._positions)}", type_of(value))
+            self.preamble.append(Declare(found, value))
+        return found
 
     @contextmanager
     def window_loop(self, *over: tuple[Name, int]) -> Iterator[None]:
@@ -259,7 +267,7 @@ class Emitter:
     def _elementwise(self, node: Node, at: Slice) -> Sequence[Value]:
         channels = self.shape(node.outputs[0]).channels
         operands = [self.operand(i, at, channels) for i in node.inputs]
-        weights = self.weights(node, "constants", constants_of(node))
+        weights = self.weights(node, "constants", lambda: constants_of(node))
         constants = [self.once("c", weights.texel(k)) for k in range(len(weights.values))]
         values = [elementwise_value(node, row, constants) for row in zip(*operands, strict=True)]
         return [self.masked(value, channels, at) for value in values] if needs_mask(node) else values
@@ -344,8 +352,10 @@ class Emitter:
 
     def pixel(self, row: int) -> Operand:
         """The index of the thread's pixel `row` in a map of the domain's size."""
-        index = index_of_pixel(self.tile, self.body.domain, row)
-        return self.position("i", index) if isinstance(index, Value) else index
+        if (found := self._pixels.get(row)) is None:
+            index = index_of_pixel(self.tile, self.body.domain, row)
+            found = self._pixels[row] = self.position("i", index) if isinstance(index, Value) else index
+        return found
 
     def _pixel(self, shape: MapShape, row: int) -> Operand:
         """The same in a map that may be smaller: where its size is 1, it is broadcast."""
@@ -409,7 +419,7 @@ class Emitter:
                 if isinstance(root, Accumulate):
                     self._finish(root.node)
         for condition in reversed(self._remaining):
-            self.add(When(condition, tuple(self._scopes.pop().statements)))
+            self.add(When(condition, self._close()))
 
     def leave(self, condition: Value) -> None:
         """Threads for which a condition holds do no more: they end, or pass by all that follows, up to the sums."""
@@ -511,10 +521,15 @@ class Emitter:
 
     # Weights ------------------------------------------------------------------------------------------------------
 
-    def weights(self, node: Node, what: str, values: Float32Array) -> Weights:
+    def weights(self, node: Node, what: str, pack: Callable[[], Float32Array]) -> Weights:
+        """Weights of a node, packed once."""
+        key = node.outputs[0], what
+        if (found := self._weights.get(key)) is None:
+            found = self._weights[key] = self._added(node, what, pack())
+        return found
+
+    def _added(self, node: Node, what: str, values: Float32Array) -> Weights:
         """Weights of a node: literals if the tile has them and a thread has all slices, else texels of the blob."""
         if self.tile.has_literals and not self._is_loop(record_of(node).taps(self.graph, node)):
             return Weights(values, None)
-        if (node.outputs[0], what) not in self._bases:
-            self._bases[node.outputs[0], what] = self.blob.add(values)
-        return Weights(values, self._bases[node.outputs[0], what])
+        return Weights(values, self.blob.add(values))

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import tflite
@@ -159,7 +160,7 @@ def _text_taps(graph: Graph, node: Node) -> int:
 def start(writer: KernelWriter, node: Node) -> None:
     """Declare the accumulators of a convolution and set them to its bias."""
     out = node.outputs[0]
-    bias = writer.weights(node, "bias", bias_of(writer.graph, node))
+    bias = writer.weights(node, "bias", partial(bias_of, writer.graph, node))
     for index in writer.held_slices(out):
         first = writer.held(out, 0, index)
         writer.add(Declare(first, bias.texel(writer.output_slice(index))))
@@ -173,9 +174,9 @@ def accumulate(writer: KernelWriter, node: Node, at: Slice, source: Slice | None
     Where weights are of other slices than those of the input, `source` is the input's.
     """
     out = node.outputs[0]
-    weights = float_data(writer.graph.tensors[node.inputs[1]])
+    weights = writer.graph.tensors[node.inputs[1]]
     lanes = min(4, weights.shape[3] - 4 * at.index) if at.index is not None else 4
-    blocks = writer.weights(node, "weights", convolution_blocks(weights))
+    blocks = writer.weights(node, "weights", lambda: convolution_blocks(float_data(weights)))
     registers = [
         (writer.output_slice(index), [writer.held(out, row, index) for row in writer.rows])
         for index in writer.held_slices(out)
@@ -197,9 +198,11 @@ def accumulate_group(writer: KernelWriter, node: Node, at: Slice) -> None:
 
 def gather(writer: KernelWriter, node: Node, at: Slice) -> Sequence[Value]:
     """One output slice of a 1x1 convolution over held input."""
-    weights = float_data(writer.graph.tensors[node.inputs[1]])
-    bias = writer.weights(node, "bias", bias_of(writer.graph, node))
-    blocks = writer.weights(node, "weights", convolution_blocks(weights)[:, 0].transpose(1, 0, 2, 3))
+    weights = writer.graph.tensors[node.inputs[1]]
+    bias = writer.weights(node, "bias", partial(bias_of, writer.graph, node))
+    blocks = writer.weights(
+        node, "weights", lambda: convolution_blocks(float_data(weights))[:, 0].transpose(1, 0, 2, 3)
+    )
     first = writer.declare([bias.texel(at)], "b")[0]
     sums = writer.declare([first for _ in writer.rows], "b")
     for index in range(blocks.values.shape[1]):  # (N, S, 4 in, 4 out)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from ..code.expressions import Slice
 from ..code.indices import Index
@@ -115,9 +116,9 @@ def written_pool_taps(graph: Graph, node: Node) -> int:
 
 def depthwise(writer: KernelWriter, node: Node, at: Slice) -> Sequence[Value]:
     """One slice of a depthwise convolution: bias + sum over taps of x * w, lane by lane."""
-    weights = float_data(writer.graph.tensors[node.inputs[1]])
-    taps = writer.weights(node, "taps", depthwise_taps(weights))
-    bias = writer.weights(node, "bias", bias_of(writer.graph, node))
+    weights = writer.graph.tensors[node.inputs[1]]
+    taps = writer.weights(node, "taps", lambda: depthwise_taps(float_data(weights)))
+    bias = writer.weights(node, "bias", partial(bias_of, writer.graph, node))
     several = writer.tile.rows > 1  # then the thread's pixels share their weights
     first = writer.declare([bias.texel(at)], "b")[0] if several else bias.texel(at)
     sums = writer.declare([first for _ in writer.rows], "d")
@@ -234,25 +235,18 @@ def _written_values(
         for ky in range(window.kernel[0]):
             uses.setdefault(row * window.stride[0] + ky * window.dilation[0], []).append((row, ky))
     found = []
-    axes: dict[int, tuple[list[SourceIndex], list[SourceIndex]]] = {}
+    down, along = (list(map(Index.of, range(size))) for size in window.kernel)
+    rows: dict[int, list[SourceIndex]] = {}  # of the origin, under the window of each of the thread's pixels
+    columns: list[SourceIndex] = []
     for source_row in sorted(uses):
         for row, ky in uses[source_row]:
-            if row not in axes:
-                axes[row] = _axes(writer, node, window, row)
-            rows, columns = axes[row]
-            for kx, column in enumerate(columns):
-                value = writer.tap(node.inputs[0], at, rows[ky], column, outside)
-                found.append((row, (Index.of(ky), Index.of(kx)), value))
+            if row not in rows:
+                rows[row] = [_row(writer, node, window, row, each) for each in down]
+                columns = columns or [_column(writer, node, window, each) for each in along]
+            for kx, column in zip(along, columns, strict=True):
+                value = writer.tap(node.inputs[0], at, rows[row][ky], column, outside)
+                found.append((row, (down[ky], kx), value))
     return found
-
-
-def _axes(
-    writer: KernelWriter, node: Node, window: SlidingWindow, row: int
-) -> tuple[list[SourceIndex], list[SourceIndex]]:
-    """Origin rows and columns under the window of one of the thread's pixels."""
-    height, width = window.kernel
-    rows = [_row(writer, node, window, row, Index.of(ky)) for ky in range(height)]
-    return rows, [_column(writer, node, window, Index.of(kx)) for kx in range(width)]
 
 
 def agrees_as_pool(node: Node, inputs: list[Shape], output: Shape) -> bool:

@@ -56,18 +56,15 @@ class PlaneEmitter(Emitter):
             return self.position("i", X0 + row * self.lanes)
         return super().pixel(row)
 
-    def weights(self, node: Node, what: str, values: Float32Array) -> Weights:
+    def _added(self, node: Node, what: str, values: Float32Array) -> Weights:
         """Those of a convolution lie block by block, each in the order in which it is read."""
         if what != "weights" or not self.splits or values.ndim != 5 or node.outputs[0] not in self.body.held:
-            return super().weights(node, what, values)
-        key = (node.outputs[0], what)
+            return super()._added(node, what, values)
         starts = block_starts(shape_of(self.graph.tensors[self.body.outputs[0]]).slices, self.tile.z_slices)
-        if key not in self._bases:
-            blocks = [values[:, :, start : start + self.tile.z_slices] for start in starts]
-            self._bases[key] = self.blob.add(np.stack(blocks))
+        base = self.blob.add(np.stack([values[:, :, start : start + self.tile.z_slices] for start in starts]))
         sources, taps, _, *rest = values.shape
         layout = np.empty((sources, taps, self.tile.z_slices, *rest), np.float32)
-        return BlockWeights(layout, self._bases[key])
+        return BlockWeights(layout, base)
 
 
 def block_starts(slices: int, together: int) -> Sequence[int]:

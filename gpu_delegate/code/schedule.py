@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ..device.tile import Tile
-from .vocabulary import Declare, ForEach, Lane, LoadFrom, Name, Statement, Tap, Weight, values_in, with_blocks
+from .vocabulary import Declare, ForEach, Lane, LoadFrom, Name, Statement, Tap, Value, Weight, values_in, with_blocks
 
 
 def scheduled(statements: tuple[Statement, ...], tile: Tile) -> tuple[Statement, ...]:
@@ -59,12 +59,14 @@ def _needed(statement: Statement, waiting: dict[Name, Declare]) -> Sequence[Decl
         return []
     found: list[Declare] = []
     values = list(values_in(statement))
-    of_matrices = {value.value for value in values if isinstance(value, Lane)}
     for name in values:
         if isinstance(name, Name) and (load := waiting.pop(name, None)) is not None:
-            found += [*_needed(load, waiting), load if name in of_matrices else _without_branch(load)]
+            found += [*_needed(load, waiting), _without_branch(load, values)]
     return found
 
 
-def _without_branch(load: Declare) -> Declare:
-    return replace(load, value=replace(load.value, branches=False)) if isinstance(load.value, Tap) else load
+def _without_branch(load: Declare, readers: Sequence[Value]) -> Declare:
+    """The load without the branch of a tap, unless it is one of matrices, of which single lanes are read."""
+    if not isinstance(load.value, Tap) or any(isinstance(each, Lane) and each.value == load.name for each in readers):
+        return load
+    return replace(load, value=replace(load.value, branches=False))

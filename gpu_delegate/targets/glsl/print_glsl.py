@@ -125,6 +125,9 @@ _LIBRARIES: Mapping[str, Mapping[str, str]] = MappingProxyType(  # files of shad
         },
     }
 )
+_BINDINGS: Mapping[str, int] = MappingProxyType(  # how tightly operations bind that are no calls
+    {**{word: binding for word, (_, binding) in _PATTERNS.items()}, **{w: binding for w, (_, binding) in SIGNS.items()}}
+)
 _NAMES = MappingProxyType({**FUNCTIONS, **_CALLS, **{k: v for names in _LIBRARIES.values() for k, v in names.items()}})
 
 
@@ -192,6 +195,9 @@ def _line(statement: Declare | Reserve | Assign | AddTo | StoreTo | StoreShared 
     if isinstance(statement, Declare):
         declared = "HALF4" if statement.name.type == "half4" else statement.name.type
         return f"{declared} {statement.name.name} = {glsl(statement.value)};"
+    if isinstance(statement, (Assign, AddTo)):
+        sign = "=" if isinstance(statement, Assign) else "+="
+        return f"{statement.name.name} {sign} {glsl(statement.value)};"
     if isinstance(statement, Reserve):
         return f"{statement.names[0].type} {', '.join(name.name for name in statement.names)};"
     if isinstance(statement, StoreTo):
@@ -200,10 +206,7 @@ def _line(statement: Declare | Reserve | Assign | AddTo | StoreTo | StoreShared 
         return f"{statement.array}[{glsl(statement.at)}] = {glsl(statement.value)};"
     if isinstance(statement, Synchronize):
         return "SYNC();"
-    if isinstance(statement, Leave):
-        return f"if ({glsl(statement.condition)}) return;"
-    sign = "+=" if isinstance(statement, AddTo) else "="
-    return f"{statement.name.name} {sign} {glsl(statement.value)};"
+    return f"if ({glsl(statement.condition)}) return;"
 
 
 # Values ---------------------------------------------------------------------------------------------------------------
@@ -211,12 +214,14 @@ def _line(statement: Declare | Reserve | Assign | AddTo | StoreTo | StoreShared 
 
 def _binding(value: Operand) -> int:
     """How tightly the text of a value holds together."""
+    kind = type(value)
+    if kind is Name:  # most are
+        return WHOLE
     if isinstance(value, Operation):
-        how = SIGNS.get(value.operation) or _PATTERNS.get(value.operation)
-        return how[1] if how else WHOLE
+        return _BINDINGS.get(value.operation, WHOLE)
     if isinstance(value, Tap):
         return 0 if value.branches else WHOLE
-    return _LOOSE.get(type(value), WHOLE)
+    return _LOOSE.get(kind, WHOLE)
 
 
 def _within(value: Operand, binding: int) -> str:

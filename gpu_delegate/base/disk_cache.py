@@ -102,9 +102,10 @@ class DiskCache:
     def entries(self) -> tuple[CacheEntry, ...]:
         """All entries that are whole, the last used one first; damaged ones are removed."""
         found = list[CacheEntry]()
-        for path, status in _files(self.folder):
-            if path.name.startswith(_TEMPORARY):
+        for file, status in _files(self.folder):
+            if file.name.startswith(_TEMPORARY):
                 continue
+            path = Path(file)
             content = parse_entry(read_whole(path, self.most_bytes) or b"")
             if content is None:
                 _drop(path)
@@ -118,7 +119,8 @@ class DiskCache:
         with self._locked() as is_locked:
             if not is_locked and self.folder.exists():
                 raise PermissionError(f"{self.folder} cannot be changed")
-            for path, _ in _files(self.folder):
+            for file, _ in _files(self.folder):
+                path = Path(file)
                 if kind is None or path.parent.name == kind:
                     path.unlink(missing_ok=True)
                     removed += 1
@@ -138,9 +140,9 @@ class DiskCache:
         """Remove what was used least recently until the rest fits. The caller holds the lock, so nobody else writes."""
         files = sorted(_files(self.folder), key=lambda file: file[1].st_mtime)
         total_bytes = sum(status.st_size for _, status in files)
-        for path, status in files:
-            if path.name.startswith(_TEMPORARY) or total_bytes > self.most_bytes:
-                _drop(path)
+        for entry, status in files:
+            if entry.name.startswith(_TEMPORARY) or total_bytes > self.most_bytes:
+                _drop(Path(entry))
                 total_bytes -= status.st_size
 
 
@@ -207,19 +209,20 @@ def write_whole(path: Path, data: bytes, is_synced: bool = False) -> None:
         raise
 
 
-def _files(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """Every file in the folders of the kinds, as long as it is there."""
+def _files(folder: Path) -> Iterator[tuple[os.DirEntry[str], os.stat_result]]:
+    """Every file in the folders of the kinds, as long as it is there. A Path of each would take most of the time."""
     for kind in _listed(folder):
-        for path in _listed(kind):
+        for entry in _listed(kind):
             with contextlib.suppress(OSError):
-                status = path.lstat()
+                status = entry.stat(follow_symlinks=False)
                 if stat.S_ISREG(status.st_mode):
-                    yield path, status
+                    yield entry, status
 
 
-def _listed(folder: Path) -> list[Path]:
+def _listed(folder: str | os.PathLike[str]) -> list[os.DirEntry[str]]:
     try:
-        return sorted(folder.iterdir())
+        with os.scandir(folder) as entries:
+            return list(entries)
     except OSError:
         return []
 

@@ -20,7 +20,10 @@ def read_resize(operator: Operator) -> Attributes:
     bilinear = operator.op == "RESIZE_BILINEAR"
     options = operator.options("ResizeBilinearOptions" if bilinear else "ResizeNearestNeighborOptions")
     batch, _, _, channels = operator.shape(0, rank=4)
-    operator.expect((batch, *operator.integers(1), channels))
+    size = operator.integers(1)
+    if len(size) != 2:
+        operator.damaged(f"input 1, the size, has {len(size)} integers instead of 2")
+    operator.expect((batch, *size, channels))
     align, half = bool(options.AlignCorners()), bool(options.HalfPixelCenters())
     if align and half and bilinear:
         operator.damaged("aligned corners and half-pixel centers exclude each other")

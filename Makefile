@@ -1,5 +1,7 @@
-# make demo: a segmented recording in out/    make test: every check    make setup: .venv with the program in it
+# make demo: a segmented recording in out/    make test: the checks    make setup: .venv with the program in it
 # make check: those that take less than half a minute, and need neither OpenGL nor a display
+# make exhaustive: all tests, those included of which make test tries a part since they take long (more models, sizes,
+#              seeds, faults and ways of each kind), and the types of all systems; a quarter of an hour
 # make soak: 10,000 live frames with everything happening to them, some minutes
 # make sound: a minute from a microphone, and how far its clicks are from their flashes
 # make fuzz: mutated models, recordings, streams and others, CASES=1000 of each, and recordings killed, KILLS=100; SEED=0
@@ -61,7 +63,10 @@ ARCHIVE_ENV := build/archive-env
 LINK = rm -rf .links && mkdir -p .links/texelflow && \
        ln -s $(addprefix ../../,app gpu_delegate shaders assets $(wildcard app/api/*)) .links/texelflow
 
-.PHONY: setup system demo check lint test suite types types-linux types-win32 types-darwin soak sound fuzz fuzz-graphs fuzz-bytes fuzz-memory fuzz-models models delegate memory cliffs quantized op-cases gpu-compilers compile-budgets archive-test pieces check-arm tune-check bench lock clean
+# Many tests wait for clocks, windows and other processes: three workers keep two cores busy
+WORKERS := -n 3 --dist loadfile --no-loadscope-reorder
+
+.PHONY: setup system demo check lint test suite types types-linux types-win32 types-darwin exhaustive soak sound fuzz fuzz-graphs fuzz-bytes fuzz-memory fuzz-models models delegate memory cliffs quantized op-cases gpu-compilers compile-budgets archive-test pieces check-arm tune-check bench lock clean
 
 setup: $(STAMP)
 
@@ -77,16 +82,20 @@ demo: setup
 	$(BIN)/texelflow demo
 
 check: setup lint types
-	$(BIN)/pytest -q -n 2 --dist worksteal -m "not gl and not window and not slow" --without-gl --hypothesis-profile quick
+	$(BIN)/pytest -q -n 2 --dist worksteal -m "not gl and not window and not slow and not exhaustive" --without-gl --hypothesis-profile quick
 
-# mypy runs beside the tests. Many of these wait for clocks, windows and other processes: three workers keep two cores busy
+# mypy runs beside the tests
 test: setup lint
 	@.ci/setup tests
 	@$(LINK)
-	@$(MAKE) --no-print-directory -j 2 suite types-linux types-win32 types-darwin
+	@$(MAKE) --no-print-directory -j 2 suite types-linux
 
 suite:
-	$(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest -q $(WORKERS) -m "not exhaustive" --hypothesis-profile usual
+
+exhaustive: setup types
+	@.ci/setup tests
+	$(BIN)/pytest -q $(WORKERS)
 
 lint: setup
 	$(BIN)/ruff check

@@ -6,8 +6,11 @@ Only tests that ask for `context` need OpenGL; only tests that ask for a model n
 import contextlib
 import gc
 import os
+import shutil
 import signal
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -27,19 +30,25 @@ from tests.helpers.runtimes import runtime  # noqa: F401  # fixture
 from texelflow import assets
 from texelflow.app.frame.backend_choice.auto_choice import AUTO_CHOICE
 from texelflow.app.models.catalogue import resolve
+from texelflow.gpu_delegate.base.cache_folder import VARIABLE as CACHE_FOLDER
+from texelflow.gpu_delegate.base.cache_folder import cache_folder
 from texelflow.gpu_delegate.targets.gl.context import Context, open_context
 from texelflow.gpu_delegate.targets.gl.egl import Api
-from texelflow.gpu_delegate.targets.gl.program_cache import VARIABLE as PROGRAM_CACHE
 from texelflow.gpu_delegate.tuning.switch import VARIABLE
 
-# No example fails because the machine is busy. "quick" is for `make check`; what names a number of examples keeps it.
+# No example fails because the machine is busy. "quick" is for `make check`, "usual" for `make test`; what names a
+# number of examples keeps it.
 hypothesis.settings.register_profile("full", deadline=None)
+hypothesis.settings.register_profile("usual", deadline=None, max_examples=40)
 hypothesis.settings.register_profile("quick", deadline=None, max_examples=20)
 hypothesis.settings.load_profile("full")
 
 # Thousands of kernels run once each, on a few pixels: where Mesa's cache is empty, a third of their time is llvmpipe's
 # optimizer. `make models` runs networks as the driver compiles them by default.
 LLVMPIPE_PASSES = "GALLIVM_PERF"
+WORKER = "PYTEST_XDIST_WORKER"  # set in those that pytest-xdist starts
+MODELS = "models"  # in a cache folder
+GARBAGE = (20_000, 20, 100)  # Python's own thresholds have it look for garbage half a minute in all
 FRAME = 60  # of the demo clip: two people at different sizes
 SEED = 20190702
 
@@ -49,7 +58,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-snapshots", action="store_true", help="store the generated GLSL as the right one")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Tests start the program again and again: Python keeps what it has compiled, even where the shell forbids it.
 
     Kernels are those of a GPU's family, and a GPU is taken for what it is.
@@ -58,14 +67,38 @@ def pytest_configure() -> None:
     os.environ[VARIABLE] = "0"  # whatever was tuned on this machine
     os.environ[AUTO_CHOICE] = "hardware"  # whatever was measured on it
     os.environ.setdefault(LLVMPIPE_PASSES, "nopt")
-    os.environ[PROGRAM_CACHE] = "0"  # whatever was compiled on it
     sys.dont_write_bytecode = False
+    if WORKER not in os.environ:
+        folder = _open_cache()
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+        if config.getoption("numprocesses", None) and not config.getoption("without_gl"):
+            config.add_cleanup(_compile_first(folder).wait)
+
+
+def _open_cache() -> Path:
+    """What tests compile is kept for those after them, in this folder, and by no other run; models are the user's."""
+    models = cache_folder() / MODELS
+    folder = Path(tempfile.mkdtemp(prefix="texelflow-tests-"))
+    with contextlib.suppress(OSError):
+        models.mkdir(parents=True, exist_ok=True)
+        (folder / MODELS).symlink_to(models.absolute())
+    os.environ[CACHE_FOLDER] = str(folder)
+    return folder
+
+
+def _compile_first(folder: Path) -> "subprocess.Popen[bytes]":
+    """Has the kernels of the default model compiled, which each worker else does for itself at the same time."""
+    picture = Path(assets.__file__).parent / "demo.jpg"
+    arguments = ["replay", str(picture), "--out", str(folder / "first.png"), "--backend", "gl"]
+    command = [sys.executable, "-m", "texelflow.app", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def pytest_collection_finish() -> None:
     """Tests and modules live to the end: collections of garbage need not visit them again and again."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*GARBAGE)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -4,6 +4,7 @@ Where OpenGL cannot compute (macOS), the network runs on the CPU, and there is n
 plays the clip after that.
 """
 
+from contextlib import AbstractContextManager
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,7 @@ def demo(
     They go into the folder that was given, or into one of the program's own, where those of a demo before are renewed.
     """
     folder = given or FOLDER
-    with resources.as_file(resources.files("texelflow.assets") / "people.mp4") as clip:
+    with demo_clip() as clip:
         reads = Read("the input itself", clip), Read("the model", model_path(model_name))
         settle(Files(reads, (Write("--out", folder, "demo", "kept" if given else "renewed"),)), force)
         make_folder(folder)
@@ -67,6 +68,11 @@ def demo(
         console.table("Agreement of GPU and CPU", ("figure", "value"), [(k, f"{v:.6g}") for k, v in agreement.items()])
     console.say(f"written: {folder / 'demo.png'}")
     return {**summary, "agreement": agreement}, 0
+
+
+def demo_clip() -> AbstractContextManager[Path]:
+    """The embedded clip as a file, in the with-block."""
+    return resources.as_file(resources.files("texelflow.assets") / "people.mp4")
 
 
 def _backend(console: Console) -> Backend:
@@ -89,7 +95,7 @@ def watch_demo(model_name: str, console: Console, cpu: CpuChoice | None = None) 
     A display on which no window can be opened gives a message, but is not a failure.
     """
     console.note("the clip in a window: ? lists its keys, q closes it")
-    with resources.as_file(resources.files("texelflow.assets") / "people.mp4") as clip:
+    with demo_clip() as clip:
         flags = {"effect": "replace", "model": model_name, **_flags(cpu)} | ({"backend": "cpu"} if cpu else {})
         options = ReplayOptions(clip, flags, window=True, closes=True)
         try:

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import platformdirs
 
+VARIABLE = "TEXELFLOW_CACHE"
+
 
 def cache_folder() -> Path:
     """TEXELFLOW_CACHE, or the user's cache folder; it may not exist yet."""
-    chosen = os.environ.get("TEXELFLOW_CACHE")
+    chosen = os.environ.get(VARIABLE)
     if chosen:
         return Path(
             os.path.expanduser(chosen)

@@ -10,6 +10,7 @@ import pytest
 import typer
 
 from tests.helpers.commands import Command
+from tests.helpers.markers import one_in
 from tests.helpers.running import ROOT
 from texelflow.app.archive.jobs.worker_config import CACHE_BYTES, MOST_FRAME_BYTES
 from texelflow.app.archive_cli import archive_verb
@@ -30,7 +31,7 @@ def recordings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
+@one_in(3,
     ("arguments", "complaint"),
     [
         (["rec", "--out", "-"], "--out -: a folder is needed that every machine has under this name"),

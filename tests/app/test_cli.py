@@ -18,6 +18,7 @@ import pytest
 
 from tests.helpers.clips import moving, write_clip
 from tests.helpers.commands import Command, Result
+from tests.helpers.markers import exhaustive, one_in
 from tests.model_files.model_builder import ModelBuilder
 from texelflow import assets
 from texelflow.app.cli import main
@@ -107,7 +108,8 @@ def test_refuses_a_recording(make: Callable[[Path], Path], fragment: str, tmp_pa
 # Options
 
 
-@pytest.mark.parametrize(
+@one_in(
+    3,
     ("arguments", "fragment"),
     [
         (["replay", CLIP, "--effect", "sparkle"], "--effect sparkle: one of tint"),
@@ -294,8 +296,10 @@ def test_what_a_failed_run_would_replace_stays(tmp_path: Path, texelflow: Comman
     assert video.read_text() == log.read_text() == "precious"
 
 
+@exhaustive
 @pytest.mark.gl
-@pytest.mark.parametrize(
+@one_in(
+    2,
     ("data", "line"),
     [
         (unsupported(), "none of 1 operator on the GPU, all on the CPU: "),
@@ -312,6 +316,7 @@ def test_says_what_the_delegate_does(data: bytes, line: str, tmp_path: Path, tex
     assert line in result.out + result.err
 
 
+@exhaustive
 @pytest.mark.gl
 def test_names_how_to_list_the_supported_ops(tmp_path: Path, texelflow: Command) -> None:
     (tmp_path / "model.tflite").write_bytes(unsupported())
@@ -422,6 +427,7 @@ def test_draws_nothing_without_opengl(on_machine: Callable[[str], OnMachine]) ->
     assert not (on_none.folder / "x.mp4").exists()
 
 
+@exhaustive
 @pytest.mark.usefixtures("_mesa")
 def test_draws_the_same_on_opengl_3_3(tmp_path: Path, texelflow: Command) -> None:
     old, new = tmp_path / "old.mp4", tmp_path / "new.mp4"
@@ -436,7 +442,8 @@ def test_draws_the_same_on_opengl_3_3(tmp_path: Path, texelflow: Command) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
+@one_in(
+    2,
     ("number", "engine", "library"),
     [(signal.SIGINT, "native", "llvmlite"), (signal.SIGTERM, "tflite", "interpreter_wrapper")],
 )

@@ -11,6 +11,7 @@ import pytest
 
 from tests.app.models.test_models import index, write_wheel
 from tests.helpers.display import Display
+from tests.helpers.markers import exhaustive
 from tests.helpers.running import ROOT
 from texelflow import assets
 from texelflow.app.models.catalogue import CATALOGUE
@@ -61,6 +62,7 @@ def test_the_poison_works(poisoned: Path) -> None:
     assert executed(poisoned) == ["app-__init__.py", "typing.py"]
 
 
+@exhaustive
 @pytest.mark.gl
 def test_doctor(poisoned: Path, selfie_model: Path) -> None:
     done = run(poisoned, "doctor", "--json")
@@ -72,6 +74,7 @@ def test_doctor(poisoned: Path, selfie_model: Path) -> None:
     assert "device 0" in named
 
 
+@exhaustive
 @pytest.mark.gl
 def test_workers_of_an_archive(poisoned: Path, selfie_model: Path) -> None:
     shutil.copy(CLIP.with_name("background.jpg"), poisoned / "picture.jpg")
@@ -80,6 +83,7 @@ def test_workers_of_an_archive(poisoned: Path, selfie_model: Path) -> None:
     assert (done.returncode, (poisoned / "done" / "picture.png").is_file()) == (0, True), done.stderr
 
 
+@exhaustive
 def test_fetching(poisoned: Path, real_index: Path) -> None:
     done = run(poisoned, "models", "fetch", "selfie", "--json")
     assert executed(poisoned) == []
@@ -87,6 +91,7 @@ def test_fetching(poisoned: Path, real_index: Path) -> None:
     assert Path(json.loads(done.stdout)["path"]).stat().st_size == CATALOGUE["selfie"].bytes
 
 
+@exhaustive
 def test_a_first_replay_in_a_window(poisoned: Path, real_index: Path, display: Display) -> None:
     command = [str(TEXELFLOW), "replay", str(CLIP), "--window", "--loop", "--backend", "cpu"]
     with subprocess.Popen(command, cwd=poisoned, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:

@@ -17,6 +17,7 @@ import pytest
 
 from tests.helpers.clips import moving, write_clip
 from tests.helpers.commands import Command
+from tests.helpers.markers import exhaustive, one_in
 from tests.helpers.portable import needs_terminal
 from tests.helpers.running import times_of
 from tests.helpers.waiting import PATIENCE_S
@@ -87,7 +88,8 @@ KEPT = "texelflow: --log old.json: exists already; choose another name, or --for
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
+@one_in(
+    3,
     ("command", "complaint"),
     [
         # What is read
@@ -245,6 +247,7 @@ def test_debug_does_not_write_over_what_is_read(
     assert contents(place) == before
 
 
+@exhaustive
 @pytest.mark.gl
 def test_force_writes_over_what_is_there_and_over_nothing_else(place: Path, texelflow: Command) -> None:
     before = contents(place)
@@ -260,6 +263,7 @@ def test_force_writes_over_what_is_there_and_over_nothing_else(place: Path, texe
     assert len(times_of(place / "old.mp4")) == 3
 
 
+@exhaustive
 def test_what_comes_while_the_run_begins_is_kept(place: Path) -> None:
     class Busy(Console):
         """Somebody else writes the output meanwhile."""
@@ -275,6 +279,7 @@ def test_what_comes_while_the_run_begins_is_kept(place: Path) -> None:
     assert Path("new.json").read_text() == "precious"
 
 
+@exhaustive
 @pytest.mark.gl
 def test_folders_with_other_files_are_taken(place: Path, texelflow: Command) -> None:
     before = contents(place)
@@ -284,6 +289,7 @@ def test_folders_with_other_files_are_taken(place: Path, texelflow: Command) -> 
     assert {*after} - {*before} == {f"given/00000{number}.png" for number in range(3)}
 
 
+@exhaustive
 @pytest.mark.gl
 def test_a_name_of_the_programs_own_is_not_what_is_read(place: Path, texelflow: Command) -> None:
     (place / "texelflow-check.png").symlink_to("in.mp4")
@@ -303,7 +309,7 @@ def test_every_ending_of_videos_is_one_that_can_be_recorded() -> None:
 
 
 @pytest.mark.gl
-@pytest.mark.parametrize("name", ["./rtmp:x.png", "talk:1.png", "Meeting 10:30.png", "C:\\x.png"])
+@one_in(3, "name", ["./rtmp:x.png", "talk:1.png", "Meeting 10:30.png", "C:\\x.png"])
 def test_files_may_have_colons_in_their_names(name: str, place: Path, texelflow: Command) -> None:
     log = name.replace(".png", ".json")
     result = texelflow("replay", "pics/000000.png", "--backend", "cpu", "--out", name, "--log", log)
@@ -338,9 +344,11 @@ def on_terminal(answer: bytes, question: str, *arguments: str) -> tuple[int, str
     return os.waitstatus_to_exitcode(status), shown.decode()
 
 
+@exhaustive
 @needs_terminal
 @pytest.mark.slow
-@pytest.mark.parametrize(
+@one_in(
+    4,
     ("answer", "code", "last", "kept"),
     [
         (b"y\n", 0, "", False),

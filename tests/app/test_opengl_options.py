@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.commands import Command
+from tests.helpers.markers import exhaustive
 from texelflow import assets
 from texelflow.app.opengl_options import opengl_chosen
 
@@ -23,6 +24,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Command:
     return Command(capsys)
 
 
+@exhaustive
 @pytest.mark.gl
 def test_a_recording_gives_the_same_masks_by_either(tmp_path: Path, run: Command, selfie_model: Path) -> None:
     pictures = {}

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.clips import Recipe, moving, write_clip
+from tests.helpers.markers import one_in
 from tests.helpers.running import ROOT, times_of
 from texelflow import assets
 from texelflow.app.cli import main
@@ -21,7 +22,8 @@ pytestmark = pytest.mark.skipif(not FULL.exists(), reason="this system has no /d
 
 
 @pytest.mark.gl
-@pytest.mark.parametrize(
+@one_in(
+    3,
     "arguments",
     [
         ["--help"],
@@ -56,7 +58,7 @@ def ended(command: str, **environment: str) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
+@one_in(2, "unbuffered", ["", "1"])
 def test_python_has_nothing_to_add_at_the_end(unbuffered: str) -> None:
     assert ended("texelflow --version >/dev/full", PYTHONUNBUFFERED=unbuffered) == (2, LINE)
     assert ended("texelflow models 2>/dev/full --wrong", PYTHONUNBUFFERED=unbuffered) == (2, "")

@@ -14,6 +14,7 @@ from tests.archive_proof.manifest_records import Line, read_records
 from tests.archive_proof.memory_samples import MemorySample, memory_of_nodes, slope_a_minute
 from tests.archive_proof.recipes import ClipKind, PlannedClip, planned_clips
 from tests.helpers.clips import Recipe, moving, write_clip
+from tests.helpers.markers import exhaustive
 
 GOOD = PlannedClip("a/good one.mp4", ClipKind(".mp4"), (64, 48), 10, 12, 1)
 CUT_OFF = PlannedClip("b/short.mp4", ClipKind(".mp4"), (64, 48), 10, 30, 2, "cut off")
@@ -92,6 +93,7 @@ def test_videos_and_their_sound_are_compared(tmp_path: Path) -> None:
     assert not same_sound(one, shorter)
 
 
+@exhaustive
 def test_clips_are_planned_and_made_the_same_every_time(tmp_path: Path) -> None:
     planned = planned_clips()
     assert planned == planned_clips()

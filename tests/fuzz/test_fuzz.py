@@ -13,6 +13,7 @@ from tests.fuzz.__main__ import FOUND, case_maker
 from tests.fuzz.attacks import ATTACKS
 from tests.fuzz.model_mutations import MUTATIONS, Mutation, mutated, places_of
 from tests.fuzz.models import small_models
+from tests.helpers.markers import exhaustive, one_in
 from tests.helpers.running import ROOT
 from texelflow.gpu_delegate.reading.reader import read_model
 
@@ -27,6 +28,7 @@ def run(*arguments: object, cwd: Path = ROOT) -> subprocess.CompletedProcess[str
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=300)
 
 
+@exhaustive
 @pytest.mark.slow
 def test_attacks_find_nothing() -> None:
     done = run("-m", "tests.fuzz", *QUICK, "--cases", CASES, "--seed", 11, "--json")
@@ -39,6 +41,7 @@ def test_attacks_find_nothing() -> None:
         assert min(counts["outcomes"][outcome] for outcome in ("ran", "refused")) > 0, name
 
 
+@exhaustive
 @pytest.mark.slow
 def test_mutated_models_of_bytes_compute_as_the_reference_kernels() -> None:
     """`make fuzz-bytes` has 20,000."""
@@ -49,6 +52,7 @@ def test_mutated_models_of_bytes_compute_as_the_reference_kernels() -> None:
     assert counted["equal"] > BYTE_MODELS / 4
 
 
+@exhaustive
 @pytest.mark.slow
 def test_native_code_stays_in_its_memory() -> None:
     """`make fuzz-memory` has every case."""
@@ -84,6 +88,7 @@ print(in_child(lambda: guards.fault_of(group.graph, group.inputs(0))).text)
 """
 
 
+@exhaustive
 def test_memory_that_is_left_is_found_out() -> None:
     beyond, beside = run("-c", BESIDE).stdout.splitlines()
     assert beyond == "SIGSEGV"
@@ -107,6 +112,7 @@ print(json.dumps(asdict(fuzz.count("own", len(cases), 0))))
 """
 
 
+@exhaustive
 @pytest.mark.slow
 def test_findings_are_counted_and_kept(tmp_path: Path) -> None:
     counts = json.loads(run("-c", f"import sys; sys.path.insert(0, {str(ROOT)!r})" + FINDING, cwd=tmp_path).stdout)
@@ -142,7 +148,7 @@ def test_cases_are_the_same_each_time() -> None:
     assert len({first(number) for number in range(20)}) > 10
 
 
-@pytest.mark.parametrize("mutation", [mutation for mutation, _ in MUTATIONS], ids=lambda mutation: mutation.__name__)
+@one_in(3, "mutation", [mutation for mutation, _ in MUTATIONS], ids=lambda mutation: mutation.__name__)
 def test_mutations_of_models_repeat_and_differ(mutation: Mutation) -> None:
     first, other, *_ = small_models()
     found = [mutation(first, other, Random(seed)) for seed in range(4)]

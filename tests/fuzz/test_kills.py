@@ -7,9 +7,11 @@ import pytest
 
 from tests.app.media.test_recorder_ends import clip  # noqa: F401  # a fixture
 from tests.fuzz.kills import GRACE_S, Counts, Handed, Kill, judge, plan, run_kills
+from tests.helpers.markers import exhaustive
 from tests.helpers.running import times_of
 
 
+@exhaustive
 @pytest.mark.slow
 @pytest.mark.window
 @pytest.mark.skipif(shutil.which("Xvfb") is None, reason="live needs a display: install xvfb")

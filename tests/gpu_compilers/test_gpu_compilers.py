@@ -39,6 +39,7 @@ from tests.gpu_compilers.records import (
 )
 from tests.gpu_compilers.tables import summed
 from tests.helpers.clips import DEMO_CLIP
+from tests.helpers.markers import exhaustive
 from tests.helpers.portable import needs_validator
 from tests.model_files.sketch import Sketch
 from texelflow.gpu_delegate.base.errors import UsageError
@@ -68,6 +69,7 @@ needs_radv = pytest.mark.skipif(bool(lacking()), reason=lacking() or "it is ther
 needs_fake_devices = pytest.mark.skipif(prefix_of() is None, reason=f"{PREFIX} does not name fake devices")
 
 
+@exhaustive
 @needs_validator
 def test_kernels_of_real_models_are_valid_in_opengl_es(tmp_path: Path) -> None:
     """As every kernel is in OpenGL by tests of shaders."""
@@ -76,6 +78,7 @@ def test_kernels_of_real_models_are_valid_in_opengl_es(tmp_path: Path) -> None:
     assert validate((("comp", source) for source in sources), tmp_path) == []
 
 
+@exhaustive
 @pytest.mark.slow
 @needs_radv
 def test_kernels_cost_on_amd_no_more_than_the_table_says() -> None:

@@ -1,4 +1,4 @@
-"""Marks tests that need OpenGL, a window or much time; with --without-gl others that open one fail.
+"""Marks tests by what they need and take; with --without-gl those fail that open OpenGL, or a window, unmarked.
 
 Most are known by the fixtures that they use; whatever opens a context or a window by itself, or takes
 long, carries the marker by hand.
@@ -6,7 +6,7 @@ conftest.py takes the hooks from here; `pytest -p tests.helpers.markers` does so
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -24,12 +24,31 @@ FIXTURES: Mapping[str, frozenset[str]] = MappingProxyType(
         "slow": frozenset({"index"}),  # where pip runs
     }
 )
+exhaustive = pytest.mark.exhaustive  # what takes long, and of which other tests try a part
 on_both_apis = pytest.mark.parametrize("context", ["gl", "gles"], indirect=True)  # for tests that use that fixture
 ABOUT_S: Mapping[str, float] = MappingProxyType({"slow": 3.0, "window": 0.5, "gl": 0.2})  # that a test takes
 LEAST_S = 0.05  # that one without them takes
 _OPTION = "--without-gl"
 _DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
 _NO_DRIVERS = {"__EGL_VENDOR_LIBRARY_DIRS": "/nonexistent"}  # of EGL, as on a machine without any
+
+
+def one_in(count: int, names: str | Sequence[str], values: Iterable[Any], **options: Any) -> pytest.MarkDecorator:
+    """As pytest.mark.parametrize: `make test` tries the first of every `count` values, `make exhaustive` the others."""
+    several = not isinstance(names, str) or "," in names
+    rows = [_row(value, several, [exhaustive] if number % count else []) for number, value in enumerate(values)]
+    return pytest.mark.parametrize(names, rows, **options)
+
+
+def exhaustive_if(condition: bool, value: Any) -> Any:
+    """A parameter's value, which `make test` leaves out on a condition."""
+    return _row(value, False, [exhaustive] if condition else [])
+
+
+def _row(value: Any, several: bool, marks: Sequence[pytest.MarkDecorator]) -> Any:
+    if isinstance(value, type(pytest.param())):
+        return pytest.param(*value.values, marks=[*value.marks, *marks], id=value.id)
+    return pytest.param(*(value if several else [value]), marks=marks)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

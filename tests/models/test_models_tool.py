@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.helpers.markers import exhaustive
 from tests.model_files.model_builder import ModelBuilder
 from tests.model_files.sketch import Sketch
 from tests.models.__main__ import is_right, row, targets
@@ -14,6 +15,7 @@ from tests.models.delegated import DELEGATE_COLUMNS, delegate_row, is_delegated_
 from tests.models.measure import RANDOM, REAL, Target, error_of, inputs_for, measure
 
 
+@exhaustive
 @pytest.mark.gl
 def test_figures_of_a_model_that_runs(tmp_path: Path) -> None:
     target, model = Target("small", tmp_path / "small.tflite", (0.0, 1.0)), Sketch(1)
@@ -49,6 +51,7 @@ def delegated_figures(model: Sketch, path: Path) -> dict[str, Any]:
     return figures
 
 
+@exhaustive
 @pytest.mark.gl
 def test_figures_of_a_model_through_the_delegate(tmp_path: Path) -> None:
     """One that runs in part: what pays, and all that the GPU can take."""
@@ -78,6 +81,7 @@ def test_models_of_16_bits_run_on_the_cpu_with_the_reason(tmp_path: Path) -> Non
     assert reason == "AVERAGE_POOL_2D: a tensor is int16, only float32 is supported"
 
 
+@exhaustive
 @pytest.mark.gl
 def test_a_real_model_through_the_delegate() -> None:
     """`make models` has all of them."""

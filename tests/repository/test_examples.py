@@ -16,6 +16,7 @@ import pytest
 import texelflow
 from tests.helpers.clips import write_clip
 from tests.helpers.display import Display
+from tests.helpers.markers import exhaustive
 from tests.helpers.runtimes import RUNTIMES
 
 Frame = npt.NDArray[np.uint8]
@@ -96,6 +97,7 @@ def test_network_as_texture(example: Example, picture: Path, frame_rgba: Frame, 
     assert str(example("network_as_texture.py", picture, result, "nowhere")[0]).startswith("'nowhere' is neither")
 
 
+@exhaustive
 @pytest.mark.gl
 def test_delegate_with_textures(
     example: Example, picture: Path, frame_rgba: Frame, selfie_model: Path, mask: npt.NDArray[np.float32]

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.clips import write_clip
+from tests.helpers.markers import exhaustive
 from texelflow.app.frame.looks.effects import BUILT_IN_BACKGROUNDS
 from texelflow.app.media.sources import FileSource
 
@@ -126,6 +127,7 @@ def test_resources_are_found_outside_the_checkout(installed: Path, tmp_path: Pat
             assert int(listed[str(installed / name)]) == (CHECKOUT / name.removeprefix("texelflow/")).stat().st_size
 
 
+@exhaustive
 @pytest.mark.usefixtures("selfie_model")
 def test_the_demo_needs_neither_make_nor_a_shell_nor_opengl_that_computes(installed: Path, tmp_path: Path) -> None:
     clip = installed / "texelflow" / "assets" / "people.mp4"

@@ -10,6 +10,7 @@ import glcontext
 import numpy as np
 import pytest
 
+from tests.helpers.markers import exhaustive
 from texelflow.app.__main__ import main
 from texelflow.app.media.recorder import write_png
 from texelflow.gpu_delegate.base.errors import DeviceError
@@ -111,6 +112,7 @@ def modules() -> list[str]:
     return named
 
 
+@exhaustive
 @pytest.mark.slow
 def test_every_module_loads_and_works_where_linuxs_own_are_missing(tmp_path: Path) -> None:
     assert {"texelflow", "texelflow.segmenter", "texelflow.app.cli", "texelflow.gpu_delegate.ops.resize"} <= {
@@ -165,6 +167,7 @@ def test_no_file_is_open_when_it_is_moved(tmp_path: Path, monkeypatch: pytest.Mo
     assert writers == []
 
 
+@exhaustive
 @pytest.mark.gl
 def test_an_old_code_page_shows_question_marks(
     tmp_path: Path, selfie_model: Path, monkeypatch: pytest.MonkeyPatch

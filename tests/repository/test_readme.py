@@ -16,6 +16,7 @@ import pytest
 from tests.helpers.clips import DEMO_CLIP, beginning_of
 from tests.helpers.commands import Command
 from tests.helpers.display import Display
+from tests.helpers.markers import exhaustive_if, one_in
 from tests.model_files.partial_models import cast_and_back, segments
 from texelflow.app.settings.config import dump
 from texelflow.app.settings.settings import Settings
@@ -26,6 +27,14 @@ from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+LONG = (
+    "check selfie",
+    "tune",
+    "bench quality",
+    "bench model",
+    "bench frame",
+    "archive talk",
+)  # as others try with less
 FRAMES = 50  # of the clip that stands in for the reader's recording
 
 
@@ -55,7 +64,7 @@ def opens_window(line: str) -> bool:
     return "--window" in line or (line.startswith("texelflow live") and not re.search("--list|--dump-config", line))
 
 
-@pytest.mark.parametrize("line", [line for line in commands("texelflow") if opens_window(line)])
+@one_in(2, "line", [line for line in commands("texelflow") if opens_window(line)])
 def test_command_with_a_window(line: str, recording: Path, display: Display) -> None:
     arguments, title = shlex.split(line)[1:], recording.name
     if arguments[0] == "live":
@@ -70,8 +79,14 @@ def test_command_with_a_window(line: str, recording: Path, display: Display) -> 
     assert process.returncode == 0, complaint
 
 
+def is_long(line: str) -> bool:
+    return line.partition(" ")[2].startswith(LONG)
+
+
 @pytest.mark.gl
-@pytest.mark.parametrize("line", [line for line in commands("texelflow") if not opens_window(line)])
+@pytest.mark.parametrize(
+    "line", [exhaustive_if(is_long(line), line) for line in commands("texelflow") if not opens_window(line)]
+)
 def test_command(
     line: str,
     recording: Path,

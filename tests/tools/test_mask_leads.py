@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.app.bench.quality.test_scenes import row
 from tests.helpers.commands import Command
+from tests.helpers.markers import exhaustive
 from tests.tools.mask_leads import largest_by_lead, main, prolonged
 
 
@@ -34,6 +35,7 @@ def test_scenes_go_there_and_back() -> None:
     assert {*pairwise(longer.path)} <= neighbors
 
 
+@exhaustive
 @pytest.mark.slow
 def test_differences_get_less_with_a_lead(tool: Command) -> None:
     of_one_row = ("--part", "all", "--only", "hopper own", "--conditions", "still")

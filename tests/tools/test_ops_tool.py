@@ -6,12 +6,14 @@ import pytest
 
 from tests.helpers.case_group import CaseGroup
 from tests.helpers.commands import Command
+from tests.helpers.markers import exhaustive
 from tests.tools.ops import main, parse_ops
 from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.cases.table import cases_of
 from texelflow.gpu_delegate.ops.registry import SUPPORTED_OPS
 
 
+@exhaustive
 @pytest.mark.gl
 def test_each_op_is_timed_everywhere(capsys: pytest.CaptureFixture[str]) -> None:
     tool = Command(capsys, main)

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.generators.profiles import random_graph
+from tests.helpers.markers import one_in
 from tests.model_files.faulty_models import CLEAN, FAULTS, Draw, Faulty, five_channels, picture, swished
 from tests.model_files.sketch import Sketch
 from texelflow.app.advice.advice import Advice, advise
@@ -55,7 +56,7 @@ def counted(draw: Draw) -> tuple[int, int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", FAULTS, ids=lambda case: f"{case.kind}: {case.name}")
+@one_in(4, "case", FAULTS, ids=lambda case: f"{case.kind}: {case.name}")
 def test_a_fault_costs_what_the_model_without_it_saves(case: Faulty) -> None:
     found = [each for each in advice_on(case.faulty) if each.kind == case.kind]
     assert len(found) == 1, "the fault is found, once"
@@ -72,7 +73,7 @@ def test_a_fault_costs_what_the_model_without_it_saves(case: Faulty) -> None:
     assert not [each for each in advice_on(case.mended) if each.kind == case.kind]
 
 
-@pytest.mark.parametrize(("name", "kind", "draw"), CLEAN, ids=[name for name, _, _ in CLEAN])
+@one_in(3, ("name", "kind", "draw"), CLEAN, ids=[name for name, _, _ in CLEAN])
 def test_what_costs_no_more_than_it_has_to_gets_no_advice(name: str, kind: str, draw: Draw) -> None:
     assert kind not in {each.kind for each in advice_on(draw)}
 

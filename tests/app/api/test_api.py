@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pytest
 
 import texelflow
+from tests.helpers.markers import exhaustive, one_in
 from tests.model_files.model_builder import ModelBuilder
 from texelflow.app.frame.inference.cpu_path import CpuPath
 from texelflow.app.models.model_loading import load_segmentation
@@ -148,7 +149,8 @@ class TestMasks:
             assert sorted(compiled) == ["exposure", "image_to_tensor", "mask_to_frame"]
 
     @pytest.mark.parametrize("backend", [GL, "cpu"])
-    @pytest.mark.parametrize(
+    @one_in(
+        3,
         ("fit", "options"),
         [
             ("crop", SpecOptions((0, 1), "none", 0)),
@@ -272,6 +274,7 @@ class TestSegmenter:
         segment.close()
         assert repr(segment) == "<texelflow.Segmenter 'selfie': closed>"
 
+    @exhaustive
     def test_several_are_made_at_once_and_leave_stderr_alone(self) -> None:
         before = os.fstat(2)
         with ThreadPoolExecutor(4) as pool:
@@ -280,6 +283,7 @@ class TestSegmenter:
             segmenter.close()
         assert os.path.samestat(before, os.fstat(2))
 
+    @exhaustive
     @pytest.mark.gl
     def test_what_is_forgotten_or_forked_ends_without_a_word(self) -> None:
         program = (

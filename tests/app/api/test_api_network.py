@@ -16,6 +16,7 @@ import pytest
 
 import texelflow
 from tests.helpers.display import Display
+from tests.helpers.markers import exhaustive
 from tests.model_files.model_builder import ModelBuilder
 from texelflow.gpu_delegate.targets.gl import opengl
 from texelflow.gpu_delegate.targets.gl.library import CurrentContext
@@ -162,6 +163,7 @@ with texelflow.Segmenter(backend="gl") as segment, texelflow.Program(model, gl) 
 """
 
 
+@exhaustive
 def test_in_a_window_of_somebodys(display: Display, tmp_path: Path) -> None:
     (tmp_path / "affine.tflite").write_bytes(network())
     command = [sys.executable, "-c", IN_A_WINDOW, str(tmp_path / "affine.tflite")]

@@ -17,6 +17,7 @@ from tests.archive_proof.manifest_records import files_below
 from tests.archive_proof.ray_nodes import NODE_MARK, kill_marked, marked
 from tests.archive_proof.recipes import ClipKind, PlannedClip
 from tests.archive_proof.single_runs import run_each
+from tests.helpers.markers import exhaustive
 from tests.helpers.waiting import PATIENCE_S, until
 from tests.model_files.frame_models import class_network
 from texelflow.app.archive.manifest.verify import verify_archive
@@ -42,6 +43,7 @@ def mark() -> Iterator[str]:
     kill_marked(mark)
 
 
+@exhaustive
 @pytest.mark.slow
 def test_six_clips_are_each_done_once_though_a_worker_is_killed(tmp_path: Path, mark: str) -> None:
     clips, out, alone = tmp_path / "clips", tmp_path / "out", tmp_path / "alone"
@@ -77,6 +79,7 @@ def test_six_clips_are_each_done_once_though_a_worker_is_killed(tmp_path: Path, 
     assert not list(marked(mark)), "workers are left"
 
 
+@exhaustive
 @pytest.mark.slow
 def test_a_manifest_cannot_have_a_result_written_over_another_or_over_a_file_of_the_users(tmp_path: Path) -> None:
     """Two failed lines with one name; the files that have it belong to somebody else."""

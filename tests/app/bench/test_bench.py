@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.commands import Command
+from tests.helpers.markers import exhaustive, one_in
 from texelflow.app.frame.backend_choice.frame_job import GlFrameJob
 from texelflow.app.frame.inference.cpu_path import CpuPath
 from texelflow.app.models.model_loading import load_segmentation
@@ -28,7 +29,7 @@ def texelflow(capsys: pytest.CaptureFixture[str]) -> Command:
     return Command(capsys)
 
 
-@pytest.mark.parametrize("backend", ["gl", "cpu"])
+@one_in(2, "backend", ["gl", "cpu"])
 def test_the_frame_job_prints_its_figures(
     backend: str, texelflow: Command, selfie_model: Path, context: Context
 ) -> None:
@@ -44,7 +45,8 @@ def test_the_frame_job_prints_its_figures(
     assert figures["frames"] == [8, 480, 640, 4]
 
 
-@pytest.mark.parametrize("backend", ["gl", "cpu"])
+@exhaustive
+@one_in(2, "backend", ["gl", "cpu"])
 def test_own_frames_give_their_masks(
     backend: str, frame_rgba: np.ndarray[tuple[int, ...], np.dtype[np.uint8]], tmp_path: Path, texelflow: Command
 ) -> None:
@@ -61,6 +63,7 @@ def test_own_frames_give_their_masks(
     assert json.loads(result.out)["mask_mean"] == pytest.approx(masks[0].mean(), abs=1e-6)
 
 
+@exhaustive
 def test_another_mask_than_the_cpus_ends_in_exit_code_1(monkeypatch: pytest.MonkeyPatch, texelflow: Command) -> None:
     right = GlFrameJob.run
     monkeypatch.setattr(GlFrameJob, "run", lambda self, picture: right(self, picture) * np.float32(0.99))
@@ -126,7 +129,8 @@ def test_refuses_a_missing_file(tmp_path: Path, texelflow: Command) -> None:
     assert "exclude" in texelflow("bench", "frame", "--frames", tmp_path / "f.npy", "--size", "4x4").complaint
 
 
-@pytest.mark.parametrize("size", ["1x1", "641x479"])
+@exhaustive
+@one_in(2, "size", ["1x1", "641x479"])
 def test_any_size_of_frame(size: str, texelflow: Command) -> None:
     result = texelflow("bench", "frame", "--size", size, "--runs", 1, "--warmup", 0, "--json")
     assert result.code == 0

@@ -6,6 +6,7 @@ import os
 import pytest
 
 from tests.helpers.display import Display
+from tests.helpers.markers import exhaustive
 from texelflow.app.bench.live_cost import LiveBench, bench_live, show_bench_live
 from texelflow.app.bench.python_cost import PythonCost, PythonCostMeter, another_thread
 from texelflow.app.console import Console
@@ -140,6 +141,7 @@ def test_another_thread_runs_and_ends() -> None:
 # In a window ---------------------------------------------------------------------------------------------------------
 
 
+@exhaustive
 @pytest.mark.slow
 def test_a_frame_is_measured_stage_by_stage(display: Display) -> None:
     figures = bench_live(LiveBench(model="selfie-landscape", size="64x48", frames=3), Console(quiet=True))
@@ -186,6 +188,7 @@ def test_what_cannot_be_measured_is_said_in_one_line(options: LiveBench, complai
         bench_live(options, Console(quiet=True))
 
 
+@exhaustive
 @pytest.mark.window
 def test_without_a_display_it_brings_its_own(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.buffers import NAMES, buffer_of, clip_frame, jpeg_of
+from tests.helpers.markers import one_in
 from texelflow.app.capture.modes import Mode, ModeChoice, choose, guess
 from texelflow.app.capture.raw import BadBufferError, JpegDecoder, RawFormat, picture_of, rgba_of, row_bytes
 from texelflow.app.frame.textures.resample import ImageToTensor
@@ -36,7 +37,7 @@ def difference(found: Bytes, rgb: av.VideoFrame) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("padding", [0, 16])
-@pytest.mark.parametrize("pixels", NAMES)
+@one_in(3, "pixels", NAMES)
 def test_a_buffer_is_the_picture_that_it_was_made_of(pixels: str, padding: int) -> None:
     size = 320, 240
     rgb = clip_frame(60, size)
@@ -55,7 +56,7 @@ def test_nothing_is_copied_of_what_goes_up_as_it_is() -> None:
         assert all(np.shares_memory(plane, data) for plane in picture_of(data, RawFormat(pixels, (64, 48))).planes)
 
 
-@pytest.mark.parametrize(("pixels", "size"), CASES, ids=str)
+@one_in(3, ("pixels", "size"), CASES, ids=str)
 def test_the_device_sees_the_same_pixels(context: Context, pixels: str, size: tuple[int, int]) -> None:
     rng = np.random.default_rng(7)
     data = rng.integers(0, 256, 3 * math.prod(size) + 64, np.uint8)

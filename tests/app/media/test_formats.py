@@ -17,6 +17,7 @@ from av import AudioFrame
 
 from tests.app.media.test_recorder_ends import in_subprocess, numbers_in
 from tests.helpers.clips import moving, numbered, packets
+from tests.helpers.markers import one_in
 from texelflow.app.media.finished import is_finished
 from texelflow.app.media.growing_file import GrowingFile
 from texelflow.app.media.recorder import Recorder
@@ -232,9 +233,7 @@ UNFINISHED = """
 """
 
 
-@pytest.mark.parametrize(
-    ("suffix", "number"), [("webm", signal.SIGKILL), ("webm", signal.SIGINT), ("mov", signal.SIGKILL)]
-)
+@one_in(3, ("suffix", "number"), [("webm", signal.SIGKILL), ("webm", signal.SIGINT), ("mov", signal.SIGKILL)])
 def test_a_run_that_ends_early_leaves_alpha_that_plays_and_no_tag(
     suffix: str, number: signal.Signals, sounding: Path, tmp_path: Path
 ) -> None:
@@ -333,7 +332,8 @@ def test_sound_that_webm_holds_is_copied_unchanged(codec: str, tmp_path: Path) -
     assert [data for _, data in before] == [data for _, data in after]
 
 
-@pytest.mark.parametrize(
+@one_in(
+    4,
     ("codec", "suffix", "layout"),
     [("aac", "mp4", "mono"), ("aac", "mkv", "5.1"), ("libmp3lame", "mp4", "stereo"), ("aac", "ts", "stereo")],
 )

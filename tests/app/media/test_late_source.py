@@ -7,6 +7,7 @@ import pytest
 
 from tests.app.media.test_seeking import X264, assert_same, in_order
 from tests.helpers.clips import Recipe, moving, packets, write_clip
+from tests.helpers.markers import one_in
 from texelflow.app.media.late_source import LateSource
 from texelflow.app.media.media_inputs import open_input
 from texelflow.app.media.sources import FileSource, Position, VideoFrame
@@ -33,7 +34,8 @@ def expected(clip: Path) -> list[VideoFrame]:
     return in_order(clip)
 
 
-@pytest.mark.parametrize(
+@one_in(
+    4,
     ("first", "last"),
     [(901, 905), (1000, None), (FRAMES - 1, None), (Fraction(34), Fraction(341, 10)), (Fraction(37), None)],
 )

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.app.media.test_seeking import FRAMES, RECORDINGS, X264, assert_same, in_order, plain, x264
 from tests.helpers.clips import Recipe, moving, packets, write_clip
+from tests.helpers.markers import one_in
 from texelflow.app.media.decoded_index import checksum
 from texelflow.app.media.key_packets import h264_begins_anew
 from texelflow.app.media.packet_index import KeyPacket, arrange
@@ -54,7 +55,7 @@ def assert_pieces(path: Path, expected: Sequence[VideoFrame], starts: Sequence[i
         assert list(source.decoded_tail) == checksums[max(start, end - OVERLAP) : end]
 
 
-@pytest.mark.parametrize("name", [name for name in RECORDINGS if name != "demo"])
+@one_in(4, "name", [name for name in RECORDINGS if name != "demo"])
 def test_a_piece_is_as_decoded_from_the_start(name: str, tmp_path: Path) -> None:
     file, make = RECORDINGS[name]
     path = make(tmp_path / file)

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.clips import Recipe, number_of, numbered, packets, write_clip
+from tests.helpers.markers import one_in
 from tests.helpers.running import small_disk, times_of
 from texelflow.app.media import growing_file
 from texelflow.app.media.growing_file import GrowingFile
@@ -68,7 +69,7 @@ def copy(clip: Path, out: Path, frames: int, sound: bool) -> Iterator[int]:
 # Killed
 
 
-@pytest.mark.parametrize("sound", [False, True])
+@one_in(4, "sound", [False, True])
 @pytest.mark.parametrize("suffix", ["mp4", "mkv"])
 def test_every_state_of_the_file_plays(
     suffix: str, sound: bool, clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -116,7 +117,8 @@ UNFINISHED = """
 """
 
 
-@pytest.mark.parametrize(
+@one_in(
+    3,
     ("suffix", "sound", "pause_s", "most_s"),
     [
         ("mp4", False, 0.0, 1.0),
@@ -298,7 +300,7 @@ def test_a_disk_that_sound_fills_at_the_end_has_all_frames_and_an_index(
     assert 40 < len(heard) < len(packets(clip, "audio"))
 
 
-@pytest.mark.parametrize("suffix", ["mp4", "mkv"])
+@one_in(2, "suffix", ["mp4", "mkv"])
 def test_a_limit_of_the_size_of_files_is_a_full_disk(suffix: str, tmp_path: Path) -> None:
     body = """
         import resource, sys

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.helpers.clips import Recipe, moving, packets, set_display_matrix, write_clip
+from tests.helpers.markers import exhaustive, one_in
 from tests.helpers.waiting import PATIENCE_S, until
 from texelflow import assets
 from texelflow.app.media.seeking import DecodingCancelled, FrameCache, SeekableSource
@@ -158,7 +159,7 @@ def assert_same(frame: VideoFrame, expected: VideoFrame) -> None:
 # Exactness
 
 
-@pytest.mark.parametrize("cache_bytes", [0, 1 << 24])
+@one_in(5, "cache_bytes", [0, 1 << 24])
 def test_any_frame_in_any_order_is_that_of_decoding_from_the_start(
     recording: Path, expected: list[VideoFrame], cache_bytes: int
 ) -> None:
@@ -222,6 +223,7 @@ def test_parts_of_a_long_file_are_there_before_it_was_surveyed(tmp_path: Path) -
                 assert np.array_equal(plane, wanted)
 
 
+@exhaustive
 def test_claims_that_prove_wrong_are_forgotten(tmp_path: Path) -> None:
     original = plain(tmp_path / "a.mov", Recipe("png", "rgb24", codec_options={}))
     clip = repeated(tmp_path / "long.mov", original, 3000, broken=1000)

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.clips import Recipe, moving, number_of, numbered, packets, set_display_matrix, write_clip
+from tests.helpers.markers import exhaustive
 from texelflow.app.media.sources import FileSource, Position, VideoFrame, VideoInfo, parse_position
 from texelflow.app.picture.convert import Rgba
 from texelflow.app.picture.picture import Orientation
@@ -206,6 +207,7 @@ def test_sizes_work_to_the_last_column(tmp_path: Path, width: int, height: int) 
     assert np.abs(frames[0].rgba[..., :3].astype(int) - rgb).max() <= 2
 
 
+@exhaustive
 def test_4k_works(tmp_path: Path) -> None:
     info, frames = read(write_clip(tmp_path / "4k.mp4", numbered(2, 3840, 2160)))
     assert (info.width, info.height) == (3840, 2160)

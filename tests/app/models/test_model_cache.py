@@ -24,6 +24,7 @@ from tests.app.models.test_models import (
     slow_index,
     write_wheel,
 )
+from tests.helpers.markers import exhaustive, one_in
 from tests.helpers.running import ROOT, Running
 from texelflow.app.models import catalogue as models
 from texelflow.app.models.catalogue import fetch, list_models
@@ -57,7 +58,8 @@ def spoil_beside_what_was_left(place: Path) -> None:
     leave_behind(place.parent)
 
 
-@pytest.mark.parametrize(
+@one_in(
+    5,
     "spoil",
     [
         lambda place: place.write_bytes(b""),
@@ -127,6 +129,7 @@ print(catalogue.fetch("selfie").stat().st_size)
 """
 
 
+@exhaustive
 def test_two_processes_fetch_at_once(slow_index: type[HalfServer], index: Path) -> None:
     known = {name: {"bytes": entry.bytes, "sha256": entry.sha256} for name, entry in models.CATALOGUE.items()}
     command = [sys.executable, "-c", FETCH, json.dumps(known)]
@@ -188,8 +191,9 @@ def test_what_was_left_behind_goes_even_if_nothing_has_to_be_fetched(index: Path
     assert not (folder / ".fetch-old").exists()
 
 
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGKILL, -9)]
+@exhaustive
+@one_in(
+    4, ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGKILL, -9)]
 )
 def test_signals_while_downloading(number: int, code: int, slow_index: type[HalfServer], index: Path) -> None:
     cache = index.parent / "cache"
@@ -209,6 +213,7 @@ def test_signals_while_downloading(number: int, code: int, slow_index: type[Half
         assert cached_files(index) == {}
 
 
+@exhaustive
 def test_a_cache_that_vanishes(slow_index: type[HalfServer], index: Path) -> None:
     def progress(done_bytes: int, all_bytes: int) -> None:
         if done_bytes > all_bytes // 3:
@@ -263,6 +268,7 @@ def truncating(
         thread.join()
 
 
+@exhaustive
 def test_a_wheel_that_breaks_off(truncating: type[Truncating], index: Path) -> None:
     assert "try again" in failure(lambda: fetch("selfie"))
     assert cached_files(index) == {}

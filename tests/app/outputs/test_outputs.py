@@ -15,6 +15,7 @@ import pytest
 
 from tests.helpers.clips import Recipe, moving, number_of, numbered, packets, write_clip
 from tests.helpers.commands import Command
+from tests.helpers.markers import one_in
 from tests.helpers.on_device import Easel
 from tests.helpers.pictures import Segmented, disc, noise
 from tests.helpers.stalled_disk import stalled_disk
@@ -263,7 +264,7 @@ def test_masks_without_opengl_can_be_a_gray_video(tmp_path: Path) -> None:
 # Replay
 
 
-@pytest.mark.parametrize("backend", ["gl", "cpu"])
+@one_in(2, "backend", ["gl", "cpu"])
 def test_a_replay_says_what_it_wrote(backend: str, tmp_path: Path, texelflow: Command, context: Context) -> None:
     recipe = Recipe(sound="aac", aspect=Fraction(4, 3))
     clip, out, masks = write_clip(tmp_path / "clip.mp4", moving(12), recipe), tmp_path / "out.mov", tmp_path / "m.mkv"

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.markers import one_in
 from texelflow.app.frame.stages.frame_pipeline import FrameRecord, StageRecord
 from texelflow.app.frame.stages.stats import StageTimes
 from texelflow.app.outputs.append_safe_file import AppendSafeFile
@@ -148,7 +149,7 @@ def test_a_log_has_what_each_frame_cost_on_cpu_and_gpu(tmp_path: Path) -> None:
     assert (rows[0]["upload_gpu_ms"], rows[1]["upload_gpu_ms"]) == ("", "1.0")
 
 
-@pytest.mark.parametrize("frames", [0, 1, 3])
+@one_in(3, "frames", [0, 1, 3])
 def test_files_are_whole_after_each_row_even_if_killed(frames: int, tmp_path: Path) -> None:
     program = f"""
 import os, signal

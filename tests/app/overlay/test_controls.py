@@ -16,6 +16,7 @@ from hypothesis import settings as hypothesis_settings
 from tests.helpers.choices import any_settings
 from tests.helpers.display import Display
 from tests.helpers.living import living
+from tests.helpers.markers import exhaustive
 from tests.helpers.waiting import PATIENCE_S
 from texelflow.app.frame.looks.effects import MASK_EFFECTS, mask_effects, picture_effects
 from texelflow.app.frame.textures.offscreen_target import OffscreenTarget
@@ -111,6 +112,7 @@ def test_the_cross_is_there_in_a_small_window_too(context: Context) -> None:
 
 
 class TestWithoutWindow:
+    @exhaustive
     @hypothesis_settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(any_settings)
     def test_what_nobody_touches_stays(self, context: Context, settings: Settings) -> None:
@@ -135,6 +137,7 @@ class TestWithoutWindow:
         with panel(context, Settings(light_wrap=0.25, smooth=0.25)) as clicked:
             assert clicked.click(WAYS_BACK, y) == Settings(smooth=0.25)
 
+    @exhaustive
     def test_a_radius_is_none_or_one_that_there_is(self, context: Context) -> None:
         y = ROWS["blur"]
         with panel(context) as slid:
@@ -145,6 +148,7 @@ class TestWithoutWindow:
         assert max(found) == 500
         assert min(found - {0}) >= 4
 
+    @exhaustive
     def test_what_waits_for_the_next_start_cannot_be_changed(self, context: Context) -> None:
         with panel(context) as clicked:
             top = int(FOLDED["model"] - ROW * len(ROWS) - 4)  # once the first section is folded
@@ -191,6 +195,7 @@ class TestWithoutWindow:
         with panel(context, size=size) as small:
             assert small.do(Moved(1, 1), PRESS, RELEASE) in (PLAIN, Settings(panel=False))
 
+    @exhaustive
     def test_opengl_3_3_will_do_and_no_objects_are_left(self, context: Context) -> None:
         try:
             with open_context(DRAWING) as older:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.helpers.markers import on_both_apis
+from tests.helpers.markers import on_both_apis, one_in
 from tests.helpers.picture_formats import FORMATS, ORIENTATIONS, PACKED, PLANAR, noise
 from texelflow.app.frame.textures.resample import ImageToTensor
 from texelflow.app.frame.textures.upload import DIRECT, ORPHANED, RING, FrameTextures, UploadPath
@@ -213,7 +213,7 @@ def test_turning_comes_last(form: PictureFormat) -> None:
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("form", FORMATS, ids=str)
+@one_in(4, "form", FORMATS, ids=str)
 @on_both_apis
 def test_shaders_have_the_same_pixels(context: Context, form: PictureFormat) -> None:
     for orientation in ORIENTATIONS:
@@ -222,7 +222,7 @@ def test_shaders_have_the_same_pixels(context: Context, form: PictureFormat) -> 
 
 
 @pytest.mark.parametrize("fit", ["stretch", "crop", "letterbox"])
-@pytest.mark.parametrize("form", FORMATS, ids=str)
+@one_in(4, "form", FORMATS, ids=str)
 def test_shaders_sample_the_same_between_pixels(context: Context, form: PictureFormat, fit: Fit) -> None:
     for orientation in ORIENTATIONS:
         picture = Picture(replace(form, orientation=orientation), noise(form).planes)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.markers import exhaustive
 from tests.helpers.running import ROOT
 from texelflow import assets
 
@@ -24,6 +25,7 @@ def reading(calls: list[str]) -> list[str]:
     return [call for call in calls if READING.match(call) and not WRITES_ONLY.search(call)]
 
 
+@exhaustive
 @pytest.mark.skipif(shutil.which("apitrace") is None, reason="needs apitrace")
 def test_a_replay_that_records_nothing_reads_nothing(tmp_path: Path) -> None:
     trace = tmp_path / "calls.trace"

@@ -14,6 +14,7 @@ import pytest
 
 from tests.helpers.clips import Recipe, moving, write_clip
 from tests.helpers.commands import Command
+from tests.helpers.markers import exhaustive
 from texelflow.app.media.finished import finished_by
 from texelflow.app.media.sources import FileSource
 
@@ -69,6 +70,7 @@ def test_a_point_in_a_name_is_no_ending_of_a_folder(inputs: Path, texelflow: Com
     assert len(os.listdir("masks/two 1.5 32")) == len(os.listdir("masks/one")) == FRAMES
 
 
+@exhaustive
 def test_a_recording_that_was_cut_off(inputs: Path, texelflow: Command) -> None:
     whole = write_clip(inputs / "whole.mkv", moving(60, *SIZE)).read_bytes()
     (inputs / "cut.mkv").write_bytes(whole[: len(whole) // 2])
@@ -90,6 +92,7 @@ def test_a_folder_of_pictures(inputs: Path, texelflow: Command) -> None:
     assert (picture.shape, mask.shape) == ((*SIZE[::-1], 3), SIZE[::-1])
 
 
+@exhaustive
 def test_what_is_finished_is_skipped(inputs: Path, texelflow: Command) -> None:
     command = "replay", "in/one.mp4", "in/two.mkv", "in/a.png", "--out", "done", "--skip-existing", "--json"
     assert texelflow(*command).code == 0
@@ -118,6 +121,7 @@ def test_one_that_is_not_finished_is_made_anew(inputs: Path, texelflow: Command)
     assert frames_of(Path("x.mkv")) == FRAMES
 
 
+@exhaustive
 def test_what_a_pattern_or_a_background_holds_now_decides(inputs: Path, texelflow: Command) -> None:
     picture = Path("in/a.png").read_bytes()
     for number in (1, 2):
@@ -188,6 +192,7 @@ def test_a_cutout_is_transparent_where_a_video_can_be(inputs: Path, texelflow: C
     )
 
 
+@exhaustive
 def test_pipes(inputs: Path) -> None:
     """Matroska in, Matroska out, and pictures out of that; nothing but bytes comes on stdout."""
     program = [sys.executable, "-m", "texelflow.app", "replay", "-", "--backend", "cpu", "--effect", "none"]

@@ -10,12 +10,14 @@ from tests.app.session.test_recovery import at_frames
 from tests.helpers.clips import Recipe, moving, numbered, write_clip
 from tests.helpers.gpu_resets import GpuResets
 from tests.helpers.living import living
+from tests.helpers.markers import exhaustive
 from tests.model_files.frame_models import class_network
 from texelflow.app.console import Console
 from texelflow.app.replay.replay import replay
 from texelflow.app.replay.replay_engine import ReplayEngine
 from texelflow.app.replay.replay_options import ReplayOptions
 from texelflow.gpu_delegate.base.errors import DeviceError, MediaError
+from texelflow.gpu_delegate.targets.gl.program_cache import VARIABLE as PROGRAM_CACHE
 
 pytestmark = pytest.mark.gl
 
@@ -57,6 +59,7 @@ LOOKS: list[Mapping[str, object]] = [
 ]
 
 
+@exhaustive
 @pytest.mark.parametrize("look", LOOKS, ids=["cpu", "gl"])
 def test_each_is_as_if_it_were_the_only_one(clips: list[Path], tmp_path: Path, look: Mapping[str, object]) -> None:
     alone = {clip: render(clip, tmp_path / f"alone {clip.stem}", None, **look) for clip in clips[:-1]}
@@ -68,7 +71,8 @@ def test_each_is_as_if_it_were_the_only_one(clips: list[Path], tmp_path: Path, l
     assert all(context is contexts[0] for context in contexts), "one for all"
 
 
-def test_nothing_is_left_on_the_device(clips: list[Path], tmp_path: Path) -> None:
+def test_nothing_is_left_on_the_device(clips: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PROGRAM_CACHE, "0")  # programs that it gives have no shaders
     counts = []
     with ReplayEngine(Console(quiet=True)) as engine:
         for number in range(4):

@@ -8,6 +8,7 @@ from time import sleep
 import pytest
 
 from tests.helpers.clips import moving, write_clip
+from tests.helpers.markers import exhaustive
 from tests.model_files.frame_models import class_network
 from texelflow.app.console import Console
 from texelflow.app.frame.textures.readback import ReadBytes
@@ -40,6 +41,7 @@ def _on_the_way(worker: OutputWorker) -> int:
     return len(reader._ring._waiting) + worker._worker.waiting
 
 
+@exhaustive
 def test_slow_encoders(options: ReplayOptions, monkeypatch: pytest.MonkeyPatch) -> None:
     write = VideoSink.write
 

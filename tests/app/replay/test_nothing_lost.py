@@ -16,6 +16,7 @@ import pytest
 
 from tests.helpers.clips import Recipe, moving, packets, write_clip
 from tests.helpers.commands import Command
+from tests.helpers.markers import exhaustive, one_in
 from tests.helpers.running import ROOT, Running, events_of, pictures_of, rows_of, small_disk, times_of
 from texelflow.app.frame.stages.frame_pipeline import Stage
 from texelflow.app.frame.textures.offscreen_target import OffscreenTarget
@@ -80,7 +81,8 @@ def frames_in(trace: Path) -> set[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
+@one_in(
+    3,
     ("number", "code", "out", "log", "backend"),
     [
         (signal.SIGINT, 130, "out.mkv", "x.csv", "gl"),
@@ -114,8 +116,8 @@ def test_a_signal_finishes_all_files(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("out", "log", "backend"), [("out.mp4", "x.json", "cpu"), ("out.mkv", "x.csv", "gl"), ("out", "x.json", "cpu")]
+@one_in(
+    3, ("out", "log", "backend"), [("out.mp4", "x.json", "cpu"), ("out.mkv", "x.csv", "gl"), ("out", "x.json", "cpu")]
 )
 def test_a_kill_loses_what_is_under_way_alone(out: str, log: str, backend: str, clip: Path, tmp_path: Path) -> None:
     options = [*outputs_in(tmp_path, out, log), "--backend", backend]
@@ -139,6 +141,7 @@ def test_a_kill_loses_what_is_under_way_alone(out: str, log: str, backend: str, 
         check_pictures(tmp_path / "out", rows, UNDER_WAY)
 
 
+@exhaustive
 def test_a_second_ctrl_c_ends_at_once(clip: Path, tmp_path: Path) -> None:
     log = tmp_path / "x.json"
     with Running("replay", clip, *outputs_in(tmp_path, "out.mp4", "x.json"), "--backend", "cpu") as running:
@@ -154,6 +157,7 @@ def test_a_second_ctrl_c_ends_at_once(clip: Path, tmp_path: Path) -> None:
     check_pictures(tmp_path / "masks", rows, UNDER_WAY)
 
 
+@exhaustive
 def test_a_pipe_that_stalls_ends_with_the_first_signal(tmp_path: Path) -> None:
     """In the middle of a recording whose end never comes: what came is whole."""
     recipe = Recipe(codec="mpeg2video", codec_options={})
@@ -173,7 +177,7 @@ def test_a_pipe_that_stalls_ends_with_the_first_signal(tmp_path: Path) -> None:
     check_video(out, rows, 0)
 
 
-@pytest.mark.parametrize("library", ["multiarray_umath", "libavcodec", "llvm"])
+@one_in(3, "library", ["multiarray_umath", "libavcodec", "llvm"])
 def test_signals_before_the_first_frame_leave_what_was_there(library: str, clip: Path, tmp_path: Path) -> None:
     """While modules are loaded, a device is opened and shaders are compiled."""
     out = tmp_path / "out.mp4"
@@ -222,7 +226,8 @@ def test_nothing_is_replaced_before_there_is_a_frame(short: Path, tmp_path: Path
 # Full disks
 
 
-@pytest.mark.parametrize(
+@one_in(
+    4,
     ("option", "name", "size_bytes", "kept"),
     [
         ("--out", "out.mp4", 20480, lambda path: len(times_of(path))),
@@ -258,6 +263,7 @@ def test_a_full_disk(
             assert all(path.is_dir() for path in left), left
 
 
+@exhaustive
 def test_a_disk_that_is_full_when_a_recording_is_finished(short: Path, tmp_path: Path, texelflow: Command) -> None:
     whole = tmp_path / "whole.mp4"
     texelflow("replay", short, "--out", whole, "--backend", "cpu")
@@ -287,6 +293,7 @@ def test_a_screenshot_on_a_full_disk(context: Context, tmp_path: Path) -> None:
 # Failures in the middle
 
 
+@exhaustive
 def test_an_error_of_opengl(short: Path, tmp_path: Path, texelflow: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     class Faulty(Outputs):
         def __init__(self, context: Context, *rest: Any, **more: Any) -> None:
@@ -310,8 +317,9 @@ def test_an_error_of_opengl(short: Path, tmp_path: Path, texelflow: Command, mon
     events_of(tmp_path / "t.json")
 
 
+@exhaustive
 @pytest.mark.slow
-@pytest.mark.parametrize("suffix", [".mp4", ".mkv"])
+@one_in(2, "suffix", [".mp4", ".mkv"])
 def test_a_recording_that_vanishes_while_it_is_read(suffix: str, tmp_path: Path) -> None:
     clip = write_clip(tmp_path / f"clip{suffix}", moving(200, 160, 120))
     log, out = tmp_path / "x.json", tmp_path / "out.mp4"
@@ -327,7 +335,8 @@ def test_a_recording_that_vanishes_while_it_is_read(suffix: str, tmp_path: Path)
     check_pictures(tmp_path / "masks", rows, 0)
 
 
-@pytest.mark.parametrize("out", ["out.mp4", "out.mkv"])
+@exhaustive
+@one_in(2, "out", ["out.mp4", "out.mkv"])
 def test_an_encoder_that_fails(
     out: str, short: Path, tmp_path: Path, texelflow: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from tests.helpers.clips import Recipe, moving, write_clip
 from tests.helpers.display import Display
+from tests.helpers.markers import exhaustive, one_in
 from tests.helpers.running import Running, events_of, pictures_of, rows_of, times_of
 
 UNDER_WAY = 8  # frames between the device and the file
@@ -34,7 +35,8 @@ def send(number: int) -> Callable[[Display, Running], None]:
     return lambda display, running: running.send(number)
 
 
-@pytest.mark.parametrize(
+@one_in(
+    5,
     ("end", "code"),
     [(press_q, 0), (close, 0), (send(signal.SIGINT), 130), (send(signal.SIGTERM), 143), (send(signal.SIGKILL), -9)],
     ids=["q", "closed", "SIGINT", "SIGTERM", "SIGKILL"],
@@ -59,6 +61,7 @@ def test_the_end_of_a_recording_window(
         assert line == f"texelflow: interrupted after {rows} frames; what was written is complete"
 
 
+@exhaustive
 def test_a_signal_while_a_window_opens_and_compiles(clip: Path, tmp_path: Path, display: Display) -> None:
     out = tmp_path / "out.mp4"
     out.write_bytes(b"an older recording")

@@ -10,6 +10,7 @@ import pytest
 
 from tests.helpers.clips import Recipe, write_clip
 from tests.helpers.live_stage import demo_frame
+from tests.helpers.markers import exhaustive
 from texelflow.app.console import Console
 from texelflow.app.media.sources import FileSource
 from texelflow.app.replay.replay import replay
@@ -47,12 +48,14 @@ def changes(found: Masks) -> float:
     return float(np.abs(np.diff(found, axis=0)).mean())
 
 
+@exhaustive
 def test_masks_keep_still(portrait: Path, tmp_path: Path) -> None:
     raw = masks(portrait, tmp_path / "raw", refine=False)
     refined = masks(portrait, tmp_path / "refined")
     assert changes(refined) < 0.8 * changes(raw)
 
 
+@exhaustive
 def test_two_runs_give_the_same_bytes(portrait: Path, tmp_path: Path) -> None:
     for name in ("one.mp4", "two.mp4"):
         options = ReplayOptions(portrait, {"out": str(tmp_path / name), "backend": "gl", "effect": "blur"})
@@ -60,6 +63,7 @@ def test_two_runs_give_the_same_bytes(portrait: Path, tmp_path: Path) -> None:
     assert (tmp_path / "one.mp4").read_bytes() == (tmp_path / "two.mp4").read_bytes()
 
 
+@exhaustive
 def test_a_range_begins_as_if_all_had_been_seen(portrait: Path, tmp_path: Path) -> None:
     smooth = 0.1
     first = lead_of(replace(defaults("replay"), smooth=smooth)) + 2
@@ -71,6 +75,7 @@ def test_a_range_begins_as_if_all_had_been_seen(portrait: Path, tmp_path: Path) 
     assert np.abs(alone - whole[first:]).max() > 20
 
 
+@exhaustive
 def test_a_range_ends_as_if_all_was_to_be_seen(portrait: Path, tmp_path: Path) -> None:
     """With a look at the frame after it."""
     whole, part = (tmp_path / name for name in ("whole", "part"))

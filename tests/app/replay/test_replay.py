@@ -1,5 +1,6 @@
 """`texelflow replay` on recordings of many kinds: videos, masks, logs and exit codes are what was asked for."""
 
+import contextlib
 import csv
 import json
 import os
@@ -16,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.helpers.clips import Recipe, moving, time_of, write_clip
+from tests.helpers.clips import Recipe, beginning_of, moving, time_of, write_clip
 from tests.helpers.commands import Command
+from tests.helpers.markers import exhaustive, exhaustive_if, one_in
 from texelflow import assets
 from texelflow.app.console import Console
 from texelflow.app.frame.drawing.canvas import Canvas
@@ -32,6 +34,7 @@ from texelflow.app.models.model_loading import load_segmentation
 from texelflow.app.picture.picture import PictureFormat, rgba_format, rgba_picture
 from texelflow.app.replay.replay import replay
 from texelflow.app.replay.replay_options import ReplayOptions
+from texelflow.app.verbs import demo
 from texelflow.gpu_delegate.reading.reader import load_model
 from texelflow.gpu_delegate.targets.gl.context import Context
 from texelflow.gpu_delegate.targets.gl.gl_buffers import read_buffer
@@ -101,7 +104,7 @@ def test_reads_nothing_back_between_upload_and_picture(context: Context) -> None
     assert pipeline.names == ("upload", "image_to_tensor", "network", "composite")
 
 
-@pytest.mark.parametrize("way", ["ctypes", "moderngl"])
+@one_in(2, "way", ["ctypes", "moderngl"])
 def test_notices_a_stage_that_reads_back(way: str, context: Context) -> None:
     path = GlPath(context, load_segmentation("selfie"), clip_format())
     buffer = context.mgl.buffer(reserve=64)
@@ -152,6 +155,7 @@ def test_the_picture_shows_the_mask_of_the_same_frame(tmp_path: Path) -> None:
         assert ((shown > 0.5) == (expected > 0.5)).mean() > 0.995
 
 
+@exhaustive
 def test_a_background_covers_what_is_no_person(tmp_path: Path, texelflow: Command) -> None:
     output = tmp_path / "x.mp4"
     texelflow("replay", CLIP, "--from", 60, "--to", 60, "--out", output, "--background", "#ff0000")
@@ -197,7 +201,7 @@ KINDS = {
 }
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=[exhaustive_if(kind == "4K", kind) for kind in KINDS])
 def playable(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Playable:
     width, height, count, recipe = KINDS[request.param]
     path = write_clip(tmp_path_factory.mktemp("kind") / "clip.mkv", moving(count, width, height), recipe)
@@ -235,6 +239,7 @@ def test_from_and_to_are_exact(tmp_path: Path, texelflow: Command) -> None:
     assert [float(row["time_ms"]) for row in rows] == pytest.approx([2000, 2033.333, 2066.667, 2100], abs=0.001)
 
 
+@exhaustive
 def test_two_runs_write_the_same_bytes(tmp_path: Path, texelflow: Command) -> None:
     for name in ("a.mp4", "b.mp4"):  # the frames before the first are segmented as well, for what is smoothed over time
         texelflow("replay", CLIP, "--from", 4, "--to", 14, "--out", tmp_path / name, "--backend", "gl")
@@ -244,7 +249,9 @@ def test_two_runs_write_the_same_bytes(tmp_path: Path, texelflow: Command) -> No
 # Recordings cut off
 
 
-@pytest.mark.parametrize(
+@exhaustive
+@one_in(
+    3,
     ("name", "options"),
     [
         ("faststart.mp4", {"movflags": "faststart"}),
@@ -305,6 +312,7 @@ def test_the_log_has_a_row_for_each_frame(
             assert row[f"{stage}_ms"] > 0
 
 
+@exhaustive
 def test_halves_are_said_to_be_so_only_where_they_are(texelflow: Command, context: Context) -> None:
     summaries = [
         json.loads(texelflow("replay", CLIP, "--to", 0, "--json", "--precision", "fp16", *where).out)
@@ -339,9 +347,14 @@ def test_quiet_says_nothing_but_what_is_wrong(texelflow: Command, tmp_path: Path
 
 
 @pytest.mark.slow
+@one_in(2, "frames", [12, 240])
 def test_the_demo_leaves_a_recording_a_still_and_a_log_in_place_of_those_before(
-    tmp_path: Path, texelflow: Command, monkeypatch: pytest.MonkeyPatch
+    frames: int, tmp_path: Path, texelflow: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if frames < 240:
+        clip = beginning_of(CLIP, tmp_path / "clip.mp4", frames)
+        monkeypatch.setattr(demo, "demo_clip", lambda: contextlib.nullcontext(clip))
+        monkeypatch.setattr(demo, "STILL", 10)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "out").mkdir()
     for name in ("demo.mp4", "demo.png", "demo.json", "mine.mp4"):
@@ -351,7 +364,7 @@ def test_the_demo_leaves_a_recording_a_still_and_a_log_in_place_of_those_before(
     for part in ("network", "p99", "bytes read back", "dispatches", "largest mask error"):
         assert part in result.out
     assert (tmp_path / "out" / "mine.mp4").read_text() == "of before"
-    assert len(frames_of(tmp_path / "out" / "demo.mp4")) == 240
-    assert len(json.loads((tmp_path / "out" / "demo.json").read_text())["frames"]) == 240
+    assert len(frames_of(tmp_path / "out" / "demo.mp4")) == frames
+    assert len(json.loads((tmp_path / "out" / "demo.json").read_text())["frames"]) == frames
     still = np.asarray(cv2.imread(str(tmp_path / "out" / "demo.png")))
     assert still.shape == (480, 3 * 640 + 2 * 8, 3)

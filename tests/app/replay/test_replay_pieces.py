@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pytest
 
 from tests.helpers.clips import DEMO_CLIP, Recipe, Rgb, write_clip
+from tests.helpers.markers import exhaustive, one_in
 from texelflow.app.archive.jobs.jobs import PieceDone
 from texelflow.app.archive.rendering.piece_cutting import cut_frames, why_apart, why_kind_stays_whole
 from texelflow.app.console import Console
@@ -75,6 +76,7 @@ def hash_of(masks: Masks) -> str:
     return hashlib.sha256(masks.tobytes()).hexdigest()[:16]
 
 
+@exhaustive
 @pytest.mark.slow
 def test_pieces_without_refinement_become_the_same_file(
     clips: Mapping[str, Path], engine: ReplayEngine, tmp_path: Path
@@ -104,8 +106,9 @@ def test_pieces_without_refinement_become_the_same_file(
     assert joined.read_bytes() == whole.read_bytes()
 
 
+@exhaustive
 @pytest.mark.gl
-@pytest.mark.parametrize(("name", "backend", "smooth", "border"), [("open", "cpu", 0.5, 96), ("short", "gl", 0.2, 32)])
+@one_in(2, ("name", "backend", "smooth", "border"), [("open", "cpu", 0.5, 96), ("short", "gl", 0.2, 32)])
 def test_a_late_range_with_refinement_differs_by_one_at_most(
     clips: Mapping[str, Path], engine: ReplayEngine, tmp_path: Path, name: str, backend: str, smooth: float, border: int
 ) -> None:

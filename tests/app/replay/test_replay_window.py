@@ -11,6 +11,7 @@ import pytest
 from tests.helpers.clips import Recipe, moving, packets, write_clip
 from tests.helpers.commands import Command
 from tests.helpers.display import Display
+from tests.helpers.markers import exhaustive, one_in
 from texelflow.app.console import Console
 from texelflow.app.displays import has_display
 from texelflow.app.media.sources import FileSource
@@ -35,7 +36,7 @@ def count_frames(path: Path) -> int:
         return len(list(source))
 
 
-@pytest.mark.parametrize("backend", ["gl", "cpu"])
+@one_in(2, "backend", ["gl", "cpu"])
 def test_a_window_plays_until_q(clip: Path, display: Display, backend: str) -> None:
     command = [
         sys.executable,
@@ -60,6 +61,7 @@ def test_a_window_plays_until_q(clip: Path, display: Display, backend: str) -> N
         assert not summary["interrupted"]
 
 
+@exhaustive
 def test_what_is_recorded_in_a_window_has_every_frame(clip: Path, display: Display, tmp_path: Path) -> None:
     flags = {"out": str(tmp_path / "out.mp4"), "backend": "gl"}
     options = ReplayOptions(clip, flags, log=tmp_path / "x.json", window=True, closes=True)
@@ -81,6 +83,7 @@ def test_a_window_says_that_its_recording_was_cut_off(display: Display, tmp_path
     assert 0 < summary["frames"] == count_frames(tmp_path / "out.mp4") < FRAMES
 
 
+@exhaustive
 def test_sound_ends_where_the_window_was_closed(display: Display, tmp_path: Path) -> None:
     seconds, out = 30, tmp_path / "out.mp4"
     clip = write_clip(tmp_path / "heard.mp4", moving(seconds * RATE, 160, 120), Recipe(rate=RATE, sound="aac"))

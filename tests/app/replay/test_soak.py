@@ -12,6 +12,7 @@ import pytest
 
 from tests.helpers.clips import Recipe, moving, write_clip
 from tests.helpers.living import living
+from tests.helpers.markers import exhaustive
 from texelflow.app.console import Console
 from texelflow.app.frame.inference.backends import ComputeBackend
 from texelflow.app.frame.stages.run_stats import RunStats
@@ -50,6 +51,7 @@ def held() -> Held:
     return Held(files, threading.active_count(), sys.getallocatedblocks(), pages * os.sysconf("SC_PAGESIZE"))
 
 
+@exhaustive
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["gl", "cpu"])
 def test_replays_level_off(backend: str, clip: Path, tmp_path: Path) -> None:
@@ -68,6 +70,7 @@ def test_replays_level_off(backend: str, clip: Path, tmp_path: Path) -> None:
     assert after.resident_bytes - before.resident_bytes < MOST_GROWTH_BYTES
 
 
+@exhaustive
 def test_a_replay_frees_all_its_objects_of_opengl(context: Context, clip: Path, tmp_path: Path) -> None:
     """In a context that outlives it, as no replay's own does."""
 

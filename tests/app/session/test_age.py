@@ -6,6 +6,7 @@ from time import perf_counter_ns
 import pytest
 
 from tests.helpers.live_stage import Script, Stage, Theatre
+from tests.helpers.markers import one_in
 from texelflow.app.capture.pattern import read_time_code, time_code_of
 from texelflow.app.frame.stages.frame_figures import ages, frames_in_flight
 from texelflow.app.frame.stages.run_stats import RunStats
@@ -13,7 +14,8 @@ from texelflow.app.frame.stages.run_stats import RunStats
 FRAMES = 15
 
 
-@pytest.mark.parametrize(
+@one_in(
+    3,
     "flags",
     [
         {"backend": "cpu", "effect": "none"},

@@ -10,6 +10,7 @@ import pytest
 
 from tests.helpers.display import SCREEN
 from tests.helpers.live_stage import SIZE, Script, Stage, Theatre
+from tests.helpers.markers import exhaustive, one_in
 from tests.helpers.running import times_of
 from tests.helpers.waiting import PATIENCE_S
 from texelflow.app.capture.pattern import read_time_code, time_code_of
@@ -27,7 +28,8 @@ class TestKeys:
         tried = {"r", "c", "p", "n", "m", "v", "g", "d", "a", "e", *"123456789", "s", "o", "f", "?", "h", "escape", "q"}
         assert {key for binding in LIVE for key in binding.actions} == tried
 
-    @pytest.mark.parametrize(
+    @one_in(
+        3,
         ("key", "name", "words", "in_force"),
         [
             ("m", "mirror", "flip horizontally", lambda stage: stage.canvas.look.mirror),
@@ -60,6 +62,7 @@ class TestKeys:
 
         theatre.run(script, effect="none")
 
+    @exhaustive
     def test_effects(self, theatre: Theatre, still: Path) -> None:
         def script(stage: Stage) -> Script:
             yield from stage.frames(1)
@@ -143,6 +146,7 @@ class TestKeys:
 
         theatre.run(script)
 
+    @exhaustive
     def test_the_small_model_and_back(self, theatre: Theatre) -> None:
         def script(stage: Stage) -> Script:
             for name in ("selfie-landscape", "selfie"):
@@ -191,6 +195,7 @@ class TestFileOfSettings:
 
         theatre.run(script)
 
+    @exhaustive
     def test_outputs_begin_and_end_by_it(self, theatre: Theatre) -> None:
         def script(stage: Stage) -> Script:
             yield from stage.frames(1)
@@ -224,6 +229,7 @@ class TestFileOfSettings:
                 assert picture.size == SIZE[0] * SIZE[1] * channels
                 assert int(path.stem) in shown
 
+    @exhaustive
     def test_backgrounds(self, theatre: Theatre, still: Path) -> None:
         def script(stage: Stage) -> Script:
             yield from stage.frames(1)

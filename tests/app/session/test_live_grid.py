@@ -10,6 +10,7 @@ import pytest
 
 from tests.helpers.gpu_resets import GpuResets
 from tests.helpers.live_stage import SIZE, Picture, Script, Stage, Theatre
+from tests.helpers.markers import exhaustive
 from tests.helpers.mjpeg_server import MjpegServer
 from tests.helpers.running import times_of
 from texelflow.app.capture.pattern import read_time_code, time_code_of
@@ -44,6 +45,7 @@ def server() -> Iterator[MjpegServer]:
         yield server
 
 
+@exhaustive
 def test_each_has_its_own_mask_and_further_ones_take_no_weights(theatre: Theatre, still: Path) -> None:
     def script(stage: Stage) -> Script:
         yield from stage.frames(6)
@@ -64,6 +66,7 @@ def test_each_has_its_own_mask_and_further_ones_take_no_weights(theatre: Theatre
     theatre.run(script, camera=[str(still), "pattern", str(still)], backend="gl", effect="mask", fps=30.0)
 
 
+@exhaustive
 def test_one_that_is_gone_stops_no_other_and_is_recorded_with_it(
     theatre: Theatre, server: MjpegServer, gpu: GpuResets
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.helpers.clips import write_clip
 from tests.helpers.live_stage import Picture, Script, Stage, Theatre, demo_frame
+from tests.helpers.markers import exhaustive, one_in
 from texelflow.app.frame.looks.effects import EFFECTS
 
 GOLDEN = Path(__file__).parents[2] / "data"
@@ -19,7 +20,7 @@ MOST_MEAN_DIFFERENCE, MOST_DIFFERENT = 1.5, 0.02  # of 255; of the pixels that d
 class TestNothingIsReadBack:
     """Whatever is drawn and written over it, from the first frame to the last of a session."""
 
-    @pytest.mark.parametrize("backend", ["gl", "cpu"])
+    @one_in(2, "backend", ["gl", "cpu"])
     def test_with_every_effect_and_refinement(self, theatre: Theatre, people: Path, backend: str) -> None:
         some = np.random.default_rng(4)
 
@@ -49,7 +50,9 @@ class TestNothingIsReadBack:
 class TestGolden:
     """What a person sees, against pictures that were looked at."""
 
-    @pytest.mark.parametrize(
+    @exhaustive
+    @one_in(
+        4,
         ("name", "size", "changes"),
         [
             ("replace", (320, 240), {"effect": "replace", "light_wrap": 0.5}),

@@ -14,6 +14,7 @@ import pytest
 
 from tests.helpers.display import Display
 from tests.helpers.living import living
+from tests.helpers.markers import exhaustive
 from tests.helpers.mjpeg_server import MjpegServer, Rgb
 from texelflow.app.console import Console
 from texelflow.app.frame.looks.effects import EFFECTS
@@ -141,6 +142,7 @@ def resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
+@exhaustive
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["gl", "cpu"] if LONG else ["gl"])
 def test_live_levels_off(

@@ -5,10 +5,12 @@ from pathlib import Path
 
 from tests.helpers.clips import write_clip
 from tests.helpers.live_stage import Script, Stage, Theatre, demo_frame
+from tests.helpers.markers import exhaustive
 from texelflow.app.capture.pattern import time_code_of
 
 
 class TestModels:
+    @exhaustive
     def test_frames_go_on_coming_while_another_is_compiled(self, theatre: Theatre) -> None:
         def script(stage: Stage) -> Script:
             yield from stage.frames(3)
@@ -35,6 +37,7 @@ class TestModels:
 
         theatre.run(script, fps=4.0)
 
+    @exhaustive
     def test_it_looks_as_settings_say_by_then(self, theatre: Theatre) -> None:
         def script(stage: Stage) -> Script:
             yield from stage.frames(1)
@@ -124,6 +127,7 @@ class TestWork:
 
         theatre.run(script, effect="none")
 
+    @exhaustive
     def test_the_automatic_mode_takes_the_small_model(self, theatre: Theatre) -> None:
         def script(stage: Stage) -> Script:
             yield from stage.until(lambda: stage.parts.stages.name == "selfie-landscape", "going down")
@@ -133,6 +137,7 @@ class TestWork:
 
         theatre.run(script, auto=True, fps=1000.0)
 
+    @exhaustive
     def test_nor_is_it_lost_without_one(self, theatre: Theatre) -> None:
         def script(stage: Stage) -> Script:
             yield from stage.until(lambda: "'gone.tflite': no such file" in stage.words)

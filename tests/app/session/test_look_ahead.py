@@ -10,6 +10,7 @@ import pytest
 from tests.helpers.clips import write_clip
 from tests.helpers.display import Display
 from tests.helpers.live_stage import demo_frame
+from tests.helpers.markers import exhaustive
 from tests.helpers.replay_stage import Script, Stage, run
 from texelflow.app.frame.looks.effects import Effect
 from texelflow.app.media.sources import FileSource
@@ -99,6 +100,7 @@ def test_the_frame_is_the_right_one_when_masks_begin_and_end(
     play(display, model, clip, script, "none")
 
 
+@exhaustive
 def test_another_model_shows_the_same_frame(
     display: Display, model: SegmentationModel, clip: Path, pictures: list[Picture]
 ) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from tests.helpers.markers import exhaustive
 from texelflow.app.frame.drawing.backdrop import Backdrop
 from texelflow.app.frame.inference.backends import ComputeBackend
 from texelflow.app.frame.inference.gl_path import GlPath
@@ -65,6 +66,7 @@ def finished(steps: StageSteps) -> ModelStages:
             return made
 
 
+@exhaustive
 def test_the_compile_budget_reaches_the_compiler(shared: SharedParts) -> None:
     def characters(budget_s: float) -> int:
         options = replace(shared.options, compiling=CompileOptions(compile_budget_s=budget_s))

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from tests.helpers.markers import exhaustive
 from tests.helpers.mjpeg_server import MjpegServer
 from tests.helpers.waiting import until
 from texelflow.app.console import Console
@@ -37,6 +38,7 @@ def opened(config: Path, note: Callable[[str], None], **flags: object) -> Iterat
         yield stack.enter_context(open_session(host, source.for_session(), model, watch.settings, lambda _: None))
 
 
+@exhaustive
 def test_what_is_wrong_with_the_file_of_settings_and_the_background_is_told(tmp_path: Path) -> None:
     config, lines = tmp_path / "live.toml", list[str]()
     config.touch()

@@ -12,6 +12,7 @@ import pytest
 
 from tests.helpers.clips import Recipe, moving, write_clip
 from tests.helpers.display import Display
+from tests.helpers.markers import exhaustive
 from tests.helpers.replay_stage import Played, Script, Stage, opened, run
 from tests.helpers.waiting import PATIENCE_S
 from texelflow import assets
@@ -57,6 +58,7 @@ class TestPlaying:
         assert sum(1 + record.dropped for record in first) == 30
         assert [record.index for record in first] == sorted({record.index for record in first})
 
+    @exhaustive
     def test_recorded_frames_are_never_dropped_and_cannot_be_left_out(
         self, display: Display, model: SegmentationModel, clip: Path, tmp_path: Path
     ) -> None:
@@ -422,6 +424,7 @@ class TestColdStart:
 class TestGolden:
     """What a person sees, against pictures that were looked at."""
 
+    @exhaustive
     @pytest.mark.parametrize(("effect", "size"), [("tint", (280, 160)), ("cutout", (160, 200))])
     def test_the_demo_clip(
         self,

@@ -9,6 +9,7 @@ import pytest
 from tests.helpers.commands import Command
 from tests.helpers.gpu_resets import GpuResets
 from tests.helpers.live_stage import QUICK, Script, Stage, Theatre
+from tests.helpers.markers import exhaustive
 from tests.model_files.frame_models import picture_network
 from texelflow.app.frame.looks.effects import EFFECTS, shows_room
 from texelflow.app.media.sources import FileSource
@@ -39,6 +40,7 @@ def show_room_in(path: Path) -> list[int]:
 
 
 class TestSecondPress:
+    @exhaustive
     def test_keys(self, theatre: Theatre, still: Path) -> None:
         def script(stage: Stage) -> Script:
             yield from stage.pressed("7", lambda: stage.settings.effect == "none")
@@ -65,6 +67,7 @@ class TestSecondPress:
 
         theatre.run(script, camera=str(still), effect="blur")
 
+    @exhaustive
     def test_the_file_of_settings_names_it(
         self, theatre: Theatre, still: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -93,6 +96,7 @@ class TestSecondPress:
 
         theatre.run(script, camera=str(still))
 
+    @exhaustive
     def test_a_model_that_shows_it(self, theatre: Theatre, still: Path, tmp_path: Path) -> None:
         style = tmp_path / "style.tflite"
         style.write_bytes(picture_network((33, 25), (33, 26)))
@@ -110,6 +114,7 @@ class TestSecondPress:
 
 
 class TestPrivate:
+    @exhaustive
     def test_no_key_shows_the_room(self, theatre: Theatre, still: Path) -> None:
         def script(stage: Stage) -> Script:
             for number, effect in enumerate(EFFECTS[:8], start=1):
@@ -135,6 +140,7 @@ class TestPrivate:
 
         theatre.run(script, camera=str(still), effect="blur", private=True)
 
+    @exhaustive
     def test_a_file_that_turns_it_on_counts_at_once(self, theatre: Theatre, still: Path) -> None:
         def script(stage: Stage) -> Script:
             yield from recording(stage)

@@ -9,6 +9,7 @@ from tests.helpers.clips import moving, write_clip
 from tests.helpers.commands import Command
 from tests.helpers.gpu_resets import GpuResets
 from tests.helpers.live_stage import Script, Stage, Theatre
+from tests.helpers.markers import exhaustive
 from tests.helpers.running import pictures_of, rows_of, times_of
 from tests.model_files.frame_models import class_network
 from texelflow.app.capture.pattern import time_code_of
@@ -47,6 +48,7 @@ class TestReplay:
         look = ("--effect", "replace", "--overlay", "--no-refine", "--backend", "gl")
         return ("replay", clip, "--model", model, *look)
 
+    @exhaustive
     def test_no_frame_is_lost(
         self,
         texelflow: Command,

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.helpers.markers import exhaustive
 from texelflow.app.frame.stages.frame_pipeline import FrameRecord, StageRecord
 from texelflow.app.session.workload import LONGEST_MS, MOST_EVERY, Governor, Level, Work, Workload, busy_ms, ladder
 
@@ -257,6 +258,7 @@ costs = st.floats(0.5, 400)
 loads = st.builds(lambda big, small, rest: Load(big + rest, min(big, small) + rest, rest), costs, costs, costs)
 
 
+@exhaustive
 @settings(deadline=None)
 @given(loads, st.booleans())
 def test_any_load_settles_on_a_rung_that_holds_or_is_the_last_worth_it(load: Load, has_small: bool) -> None:
@@ -270,6 +272,7 @@ def test_any_load_settles_on_a_rung_that_holds_or_is_the_last_worth_it(load: Loa
     assert all(load.expected(level) > 0.7 - 1e-9 for level in higher if level.small_model == usual.small_model)
 
 
+@exhaustive
 @settings(deadline=None)
 @given(st.lists(st.tuples(loads, st.integers(1, 400)), min_size=1, max_size=12), st.floats(0, 0.5))
 def test_no_load_makes_it_flap(parts: list[tuple[Load, int]], noise: float) -> None:
@@ -282,6 +285,7 @@ def test_no_load_makes_it_flap(parts: list[tuple[Load, int]], noise: float) -> N
     assert len(changes(machine.levels)) <= (len(up) + 1) * len(rungs)
 
 
+@exhaustive
 @pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(loads, st.integers(1, 400)), min_size=1, max_size=6), st.booleans())

@@ -14,6 +14,7 @@ import pytest
 
 from tests.helpers.commands import Command
 from tests.helpers.display import Display
+from tests.helpers.markers import exhaustive, one_in
 from tests.helpers.mjpeg_server import HEAD, MjpegServer
 from tests.helpers.running import ROOT, times_of
 from tests.helpers.waiting import PATIENCE_S, until
@@ -82,7 +83,8 @@ def frames_in(path: Path) -> int:
 class TestWhatIsMissing:
     """Exit code 2, and one line on stderr."""
 
-    @pytest.mark.parametrize(
+    @one_in(
+        3,
         ("options", "words"),
         [
             (("--camera", "57"), "there is no camera /dev/video57"),
@@ -163,6 +165,7 @@ class TestOpenGL:
         assert "the network runs on the CPU" in note
         assert saved.startswith(f"written: {out}")
 
+    @exhaustive
     def test_which_is_no_place_for_what_must_run_there(self, display: Display) -> None:
         ended = run(lambda process: None, *PATTERN, "--backend", "gl", environment=OLD_OPENGL)
         assert (ended.code, ended.out) == (2, "")
@@ -192,6 +195,7 @@ class TestWithoutWindow:
 
 
 class TestRunning:
+    @exhaustive
     @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
     def test_it_is_interrupted_and_what_was_recorded_is_whole(
         self, display: Display, tmp_path: Path, number: signal.Signals, code: int
@@ -210,6 +214,7 @@ class TestRunning:
         assert summary["frames"] > 5
         assert summary["readback_bytes"] > 0
 
+    @exhaustive
     def test_another_size_opens_the_camera_again(self, display: Display, tmp_path: Path) -> None:
         def change(process: "subprocess.Popen[str]") -> None:
             display.window("texelflow")

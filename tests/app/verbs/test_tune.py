@@ -9,6 +9,7 @@ import pytest
 
 from tests.helpers.commands import Command
 from tests.helpers.engine import on_gpu
+from tests.helpers.markers import exhaustive
 from tests.model_files.sketch import Sketch
 from texelflow.app.verbs.tune import parse_budget
 from texelflow.gpu_delegate.base.disk_cache import DiskCache
@@ -53,6 +54,7 @@ def test_no_budgets(text: str) -> None:
         parse_budget(text)
 
 
+@exhaustive
 def test_tuned_kernels_compute_the_same(context: Context, network: bytes) -> None:
     """Measured with a clock that counts, so that as many kernels are tried on every machine."""
     graph, steps = read_model(network), count()

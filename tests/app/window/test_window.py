@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.helpers.display import SCREEN, Display
+from tests.helpers.markers import exhaustive
 from tests.helpers.waiting import PATIENCE_S
 from texelflow.app.frame.textures.offscreen_target import OffscreenTarget
 from texelflow.app.glfw_library import variant_for
@@ -246,6 +247,7 @@ class TestEnd:
             display.ask_to_close(number)
             wait_for(window, lambda: window.closed)
 
+    @exhaustive
     def test_twenty_one_after_the_other(self, display: Display) -> None:
         handles = []
         for number in range(20):
@@ -339,6 +341,7 @@ class TestRefusals:
         assert first == second
         return first
 
+    @exhaustive
     def test_no_display(self) -> None:
         assert "no window" in self.said()
         assert "everything else works without" in self.said(DISPLAY=":8765")
@@ -346,6 +349,7 @@ class TestRefusals:
     def test_no_library(self) -> None:
         assert "pip install glfw" in self.said(PYGLFW_LIBRARY="/nowhere/libglfw.so")
 
+    @exhaustive
     def test_opengl_too_old(self, display: Display) -> None:
         for version, answer in ((REQUIRED, "OpenGL 4.3 is needed"), (DRAWING, "draws")):
             assert answer in self.said(version, DISPLAY=display.name, MESA_GL_VERSION_OVERRIDE="3.3")

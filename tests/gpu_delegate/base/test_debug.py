@@ -64,9 +64,10 @@ class Shown:
 @pytest.fixture
 def shown(
     context: Context, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> Shown:
+) -> Iterator[Shown]:
     monkeypatch.chdir(tmp_path)
-    return Shown(context, monkeypatch, capsys)
+    with context.programs.paused():
+        yield Shown(context, monkeypatch, capsys)
 
 
 class TestLevels:

@@ -12,6 +12,7 @@ import pytest
 from tests.gpu_compilers.glslang import validate
 from tests.gpu_delegate.targets.gl.test_fp16 import GATED
 from tests.helpers.engine import on_gpu
+from tests.helpers.markers import exhaustive
 from tests.helpers.portable import needs_validator
 from texelflow.gpu_delegate.base.errors import DeviceError
 from texelflow.gpu_delegate.code.half_products import MOST_PRODUCTS, in_halves
@@ -99,6 +100,7 @@ def test_kernels_are_valid_with_an_extension(extension: str, fetch: str, tmp_pat
     assert validate(sources, tmp_path) == []
 
 
+@exhaustive
 @pytest.mark.gl
 def test_kernels_run_on_opengl_es() -> None:
     """Weights are halves, and are read as such; the renderer computes with float32."""
@@ -111,6 +113,7 @@ def test_kernels_run_on_opengl_es() -> None:
     assert 0 < np.abs(found - exact).max() < OUTER * np.abs(exact).max()
 
 
+@exhaustive
 def test_every_operation_may_round(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a GPU that has nothing but halves for products and their sums."""
 

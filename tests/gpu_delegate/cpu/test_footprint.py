@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.markers import exhaustive
 from tests.helpers.running import ROOT
 from tests.model_files.sketch import Sketch
 from texelflow.gpu_delegate.base.errors import UnsupportedError
@@ -55,6 +56,7 @@ print(json.dumps(found))
 """
 
 
+@exhaustive
 @pytest.mark.slow
 def test_takes_no_more_memory_than_expected(tmp_path: Path) -> None:
     for number, draw in enumerate(DEAR.values()):

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from tests.helpers.markers import exhaustive, one_in
 from tests.model_files.model_builder import selfie_like
 from tests.model_files.sketch import GraphCase, Sketch
 from tests.tables.graph_cases import CASES
@@ -50,7 +51,7 @@ def image_of(graph: Graph) -> npt.NDArray[np.float32]:
     return np.random.default_rng(3).random(graph.tensors[graph.inputs[0]].shape, np.float32)
 
 
-@pytest.mark.parametrize("is_hard", [False, True], ids=["soft", "hard"])
+@one_in(2, "is_hard", [False, True], ids=["soft", "hard"])
 def test_outputs_are_those_of_instances_without_it(is_hard: bool) -> None:
     graphs = [read_model(selfie_like(1)), read_model(selfie_like(2, size=(62, 46)), "other")]
     cache = WeightsCache()
@@ -67,6 +68,7 @@ def test_outputs_are_those_of_instances_without_it(is_hard: bool) -> None:
     assert made[0][1].run(image_of(graphs[0]))[0].std() > 0
 
 
+@exhaustive
 def test_further_instances_of_the_same_models_alone() -> None:
     graph = read_model(selfie_like(1))
     cache = WeightsCache()
@@ -83,7 +85,7 @@ def test_further_instances_of_the_same_models_alone() -> None:
     assert again.run(image_of(graph))[0].tobytes() == wanted.tobytes()
 
 
-@pytest.mark.parametrize("case", SAMPLE, ids=lambda case: case.name)
+@one_in(3, "case", SAMPLE, ids=lambda case: case.name)
 def test_ops_that_xnnpack_has_and_lacks(case: GraphCase) -> None:
     graph = case.graph()
     inputs = case.inputs(graph)

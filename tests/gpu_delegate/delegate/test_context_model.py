@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.contexts import visit_context
+from tests.helpers.markers import one_in
 from tests.model_files.altered_models import altered_models
 from tests.model_files.model_builder import ModelBuilder
 from tests.model_files.quantized_models import SCHEMES, small_quantized
@@ -64,7 +65,7 @@ def check_altered(model: bytes, runtime: Any) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("op", SUPPORTED_OPS)
+@one_in(4, "op", SUPPORTED_OPS)
 def test_every_option_and_constant_of_every_op(op: str, runtime: Any) -> None:
     model = example_model(op)
     found = visit_context(model, find_model, runtime).graph
@@ -73,13 +74,13 @@ def test_every_option_and_constant_of_every_op(op: str, runtime: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scheme", SCHEMES)
+@one_in(3, "scheme", SCHEMES)
 def test_every_scale_and_zero_point(scheme: str, runtime: Any) -> None:
     assert check_altered(small_quantized(SCHEMES[scheme]), runtime) > 30
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", TYPES)
+@one_in(4, "dtype", TYPES)
 def test_ops_of_other_types(dtype: str, runtime: Any) -> None:
     """Of each op that takes them: the interpreter's model is the file's."""
     for op in SUPPORTED_OPS:

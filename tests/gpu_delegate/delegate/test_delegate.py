@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.helpers.markers import one_in
+from tests.helpers.runtimes import in_each_runtime
 from tests.model_files.delegate_models import any_size, interpreter, kept, late_size, run, three_partitions
 from tests.model_files.model_builder import ModelBuilder
 from texelflow.gpu_delegate.base.errors import UnsupportedError, UsageError
@@ -19,6 +21,7 @@ from texelflow.gpu_delegate.reading.reader import load_model
 pytestmark = pytest.mark.gl
 
 
+@in_each_runtime
 def test_a_model_with_a_custom_op_runs_whole(runtime: Any, selfie_model: Path) -> None:
     """TensorFlow Lite has no kernel for it: without the delegate the interpreter refuses the model."""
     delegate = GpuDelegate()
@@ -35,6 +38,7 @@ def test_a_model_with_a_custom_op_runs_whole(runtime: Any, selfie_model: Path) -
     assert delegate.error is None
 
 
+@in_each_runtime
 def test_partitions_and_operators_of_the_cpu_run_in_turn(runtime: Any) -> None:
     delegate = GpuDelegate(min_nodes_per_partition=1)
     model = three_partitions()
@@ -69,7 +73,7 @@ def test_there_are_no_copies(duplicate: Callable[[object], object]) -> None:
         duplicate(GpuDelegate())
 
 
-@pytest.mark.parametrize(("unsupported", "most"), [(False, None), (True, None), (True, 1)])
+@one_in(3, ("unsupported", "most"), [(False, None), (True, None), (True, 1)])
 def test_other_sizes_of_the_input(unsupported: bool, most: int | None, runtime: Any) -> None:
     """XNNPACK has TensorFlow Lite undo all delegates for other sizes, where it runs a part."""
     delegate = GpuDelegate(min_nodes_per_partition=1, max_delegated_partitions=most, strict=True)
@@ -89,6 +93,7 @@ def test_other_sizes_of_the_input(unsupported: bool, most: int | None, runtime: 
     assert delegate.error is None
 
 
+@in_each_runtime
 def test_sizes_that_are_known_when_the_model_runs(runtime: Any) -> None:
     delegate = GpuDelegate(min_nodes_per_partition=1, strict=True)
     made, plain = interpreter(runtime, late_size(), delegate), interpreter(runtime, late_size())
@@ -129,6 +134,7 @@ def test_summary_tells_xnnpack_from_builtin_kernels(runtime: Any) -> None:
     )
 
 
+@in_each_runtime
 def test_what_only_partitions_read_stays_on_the_gpu(runtime: Any) -> None:
     delegate = GpuDelegate(min_nodes_per_partition=1, strict=True)
     made, plain = interpreter(runtime, kept(), delegate), interpreter(runtime, kept())

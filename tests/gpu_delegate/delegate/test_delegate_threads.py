@@ -10,6 +10,7 @@ import moderngl
 import numpy as np
 import pytest
 
+from tests.helpers.markers import one_in
 from tests.model_files.delegate_models import any_size, interleaved, interpreter, kept, run, three_partitions
 from texelflow.gpu_delegate.delegate.delegate import GpuDelegate
 
@@ -109,7 +110,7 @@ def test_a_context_that_is_gone(runtime: Any) -> None:
         checked.made.invoke()
 
 
-@pytest.mark.parametrize("is_of_caller", [False, True])
+@one_in(4, "is_of_caller", [False, True])
 def test_a_forked_process(runtime: Any, is_of_caller: bool, contexts: list[moderngl.Context]) -> None:
     """There it raises, at once, and ends without a word; here it goes on."""
     checked = Checked(runtime, interleaved(), contexts[0] if is_of_caller else None)

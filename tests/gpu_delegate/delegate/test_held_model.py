@@ -10,6 +10,7 @@ import pytest
 from tests.generators.profiles import random_graph
 from tests.gpu_delegate.targets.gl.test_random_networks import asked_for
 from tests.helpers.delegated import MOST_ERROR, inferred, interpreter_of, random_inputs
+from tests.helpers.markers import one_in
 from tests.model_files.altered_models import altered_models, is_sound
 from tests.model_files.delegate_models import interpreter, run
 from tests.model_files.model_builder import ModelBuilder
@@ -86,7 +87,7 @@ PAIRS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("pair", PAIRS)
+@one_in(4, "pair", PAIRS)
 def test_pairs_that_differ_in_one_thing(pair: str) -> None:
     """By the wrong file, given for the other model, and by none."""
     runtime, (one, other) = load_interpreter_module(), PAIRS[pair]
@@ -104,7 +105,7 @@ def test_pairs_that_differ_in_one_thing(pair: str) -> None:
         assert "is not the model of this interpreter: " in str(delegate.error)
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
+@one_in(3, "scheme", SCHEMES)
 def test_quantized_models_that_differ_in_one_scale_or_weight(scheme: str) -> None:
     """Some of all that are altered, as far as TensorFlow Lite takes them: by the file before, and by none."""
     model, compared = small_quantized(SCHEMES[scheme]), 0
@@ -132,7 +133,7 @@ def test_quantized_models_that_differ_in_one_scale_or_weight(scheme: str) -> Non
     assert compared > 6
 
 
-@pytest.mark.parametrize("seed", asked_for(QUICK))
+@one_in(4, "seed", asked_for(QUICK))
 def test_one_change_of_a_random_network(seed: int) -> None:
     """Three changes each, of those that the reader takes; TensorFlow Lite may refuse them."""
     model, rng = random_graph(seed, "partial").build(), np.random.default_rng(seed)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import texelflow
+from tests.helpers.markers import exhaustive, one_in
 from tests.helpers.runtimes import RUNTIMES
 from tests.model_files.delegate_models import any_size, kept, late_size, three_partitions
 
@@ -163,7 +164,8 @@ ACTIONS: tuple[Callable[[Pair, list[Pair], list[texelflow.GpuDelegate]], object]
 )
 
 
-@pytest.mark.parametrize("seed", range(2))
+@exhaustive
+@one_in(4, "seed", range(2))
 def test_whatever_is_done_outputs_are_right_or_a_call_raises(seed: int) -> None:
     rng, orphans = random.Random(seed), list[texelflow.GpuDelegate]()
     modules = [importlib.import_module(f"{name}.interpreter") for name in RUNTIMES]

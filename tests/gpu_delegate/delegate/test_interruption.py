@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.helpers.markers import one_in
 from tests.model_files.delegate_models import interleaved, interpreter, run
 from texelflow.gpu_delegate.delegate.delegate import GpuDelegate
 
@@ -98,9 +99,7 @@ def pelt(process: "subprocess.Popen[str]", number: int) -> dict[str, int]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("form", "number"), [("thread", signal.SIGINT), ("caller", signal.SIGINT), ("thread", signal.SIGALRM)]
-)
+@one_in(3, ("form", "number"), [("thread", signal.SIGINT), ("caller", signal.SIGINT), ("thread", signal.SIGALRM)])
 def test_signals_at_random_moments(runtime: Any, form: str, number: int) -> None:
     """Half of them or so come while C++ runs, and are handled at the start of a callback."""
     program = PROGRAM.format(module=runtime.__name__, side=40)
@@ -117,7 +116,8 @@ def test_signals_at_random_moments(runtime: Any, form: str, number: int) -> None
     assert counts["failed"] == 0 or number == signal.SIGALRM, "an interruption lets the invocation end first"
 
 
-@pytest.mark.parametrize(
+@one_in(
+    4,
     "loop",
     [
         "made.invoke()",

@@ -20,6 +20,7 @@ from tests.helpers.io_bindings import (
     take,
     two_graph,
 )
+from tests.helpers.markers import one_in
 from tests.model_files.graphs import GraphBuilder
 from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.delegate.io_binding import IoBinding
@@ -66,7 +67,7 @@ def kernels_for(cramped: Context) -> Device:
     return SOFTWARE.with_limits(texture_buffer_texels=cramped.limits.texture_buffer_texels)
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@one_in(4, "shape", SHAPES, ids=str)
 def test_what_is_uploaded_and_read_is_what_the_engine_writes_and_reads(cramped: Context, shape: Shape) -> None:
     values, more = numbers(shape), numbers(shape, 1)
     values.flat[: len(SPECIAL)] = SPECIAL[: values.size]
@@ -93,7 +94,7 @@ BYTE_SHAPES: tuple[Shape, ...] = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("context", ["gl", "gles"], indirect=True)
+@one_in(4, "context", ["gl", "gles"], indirect=True)
 def test_bytes_become_steps_and_come_back(cramped: Context) -> None:
     """As those of the engine's own, slower way, whatever lay there; so do those that no scale makes steps of."""
     graph = bytes_graph(BYTE_SHAPES)

@@ -11,6 +11,7 @@ import moderngl
 import numpy as np
 import pytest
 
+from tests.helpers.markers import one_in
 from tests.model_files.delegate_models import any_size, interpreter, run
 from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.delegate.delegate import GpuDelegate
@@ -88,7 +89,7 @@ def test_the_delegate_goes_first(runtime: Any) -> None:
     np.testing.assert_allclose(run(made, VALUES)[0], expected[0], atol=1e-4)
 
 
-@pytest.mark.parametrize("last", ["delegate", "interpreter"])
+@one_in(4, "last", ["delegate", "interpreter"])
 def test_the_end_of_python(runtime: Any, last: str) -> None:
     """Nothing is said, whichever of the two module variables is freed last."""
     first = "delegate" if last == "interpreter" else "interpreter"

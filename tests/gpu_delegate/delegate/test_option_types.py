@@ -6,6 +6,7 @@ import tflite
 
 import texelflow
 from tests.helpers.delegated import inferred, interpreter_of
+from tests.helpers.markers import one_in
 from tests.model_files.model_builder import ModelBuilder
 from texelflow.gpu_delegate.device.device import SOFTWARE
 from texelflow.gpu_delegate.plan.refusals import find_refusals
@@ -29,7 +30,7 @@ def model_of(op: str, said: str, held: str) -> bytes:
 @pytest.mark.parametrize(
     ("said", "held"), [("int32", "int32"), ("int64", "int64"), ("int64", "int32"), ("int32", "int64")]
 )
-@pytest.mark.parametrize("op", OPS)
+@one_in(3, "op", OPS)
 def test_the_options_type_is_given(op: str, said: str, held: str) -> None:
     model = model_of(op, said, held)
     assert set(find_refusals(read_model(model), SOFTWARE).reasons) == ({1} if said != held else set())

@@ -8,6 +8,7 @@ import pytest
 from tests.generators.profiles import random_graph
 from tests.gpu_delegate.targets.gl.test_random_networks import asked_for
 from tests.helpers.delegated import check_delegated
+from tests.helpers.markers import one_in
 
 # Networks that compile quickly: most have two or three partitions, some a group of constants alone, one has nothing.
 QUICK = (
@@ -18,7 +19,7 @@ QUICK = (
 
 
 @pytest.mark.gl
-@pytest.mark.parametrize("seed", asked_for(QUICK))
+@one_in(5, "seed", asked_for(QUICK))
 def test_outputs_are_those_of_the_cpu_and_the_cut_is_tensorflow_lites(seed: int) -> None:
     """One network of four is of two maps at once."""
     check_delegated(random_graph(seed, "partial", 1 + seed % 4 // 3).build(), seed)

@@ -11,6 +11,7 @@ import pytest
 from tests.generators.profiles import random_graph
 from tests.gpu_delegate.targets.gl.test_random_networks import asked_for
 from tests.helpers.delegated import MOST_ERROR, AnyValues, inferred, interpreter_of, random_inputs
+from tests.helpers.markers import one_in
 from tests.models.measure import error_of
 from texelflow.gpu_delegate.base.errors import UnsupportedError
 from texelflow.gpu_delegate.delegate.delegate import GpuDelegate
@@ -40,7 +41,7 @@ def at_size(interpreter: Any, shape: list[int], rng: np.random.Generator) -> lis
 
 
 @pytest.mark.gl
-@pytest.mark.parametrize("seed", asked_for(QUICK))
+@one_in(3, "seed", asked_for(QUICK))
 def test_outputs_are_those_of_the_cpu_or_the_size_is_refused(seed: int) -> None:
     model, rng = random_graph(seed, "partial").build(), np.random.default_rng(seed)
     plain = interpreter_of(model, xnnpack=False)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.markers import one_in
 from texelflow.gpu_delegate.base.disk_cache import DiskCache
 from texelflow.gpu_delegate.base.errors import UnsupportedError
 from texelflow.gpu_delegate.cpu import runtime_trial
@@ -73,7 +74,8 @@ def test_another_library_or_other_structs_are_tried_anew(runtime: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
+@one_in(
+    3,
     ("old", "new"),
     [
         ('        ("bytes", ctypes.c_size_t),\n', ""),
@@ -96,7 +98,8 @@ def test_every_wrong_layout_is_refused(old: str, new: str, monkeypatch: pytest.M
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
+@one_in(
+    3,
     ("module", "old", "new", "op"),
     [
         (

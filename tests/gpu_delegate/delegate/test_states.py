@@ -5,6 +5,7 @@ import pytest
 
 import texelflow
 from tests.helpers.delegated import AnyValues, inferred, interpreter_of
+from tests.helpers.markers import one_in
 from tests.model_files.state_models import STATE_MODELS
 from texelflow.gpu_delegate.ops.left_to_cpu import LEFT_TO_CPU
 from texelflow.gpu_delegate.ops.registry import OPS
@@ -15,7 +16,7 @@ RESET_BEFORE = 3  # a run
 
 
 @pytest.mark.gl
-@pytest.mark.parametrize("name", STATE_MODELS)
+@one_in(3, "name", STATE_MODELS)
 def test_states_are_those_of_tensorflow_lite_alone(name: str) -> None:
     model, rng = STATE_MODELS[name](), np.random.default_rng(2)
     alone = interpreter_of(model, xnnpack=False)

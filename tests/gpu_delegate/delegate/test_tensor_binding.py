@@ -21,6 +21,7 @@ from tests.helpers.io_bindings import (
     take,
     two_graph,
 )
+from tests.helpers.markers import one_in
 from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.delegate.gl_objects import BufferLayout
 from texelflow.gpu_delegate.delegate.io_binding import IoBinding
@@ -68,7 +69,7 @@ def in_buffer(buffer: moderngl.Buffer, shape: Shape, layout: BufferLayout, offse
 
 
 @pytest.mark.parametrize("channels", [1, 2, 3, 4])
-@pytest.mark.parametrize("dtype", TYPES)
+@one_in(4, "dtype", TYPES)
 def test_a_texture_is_read_as_shaders_read_it(context: Context, dtype: str, channels: int) -> None:
     for components in range(channels, 5):
         stored, values = picture(dtype, components)
@@ -107,7 +108,7 @@ def test_what_a_texture_has_more_than_the_tensor_is_not_seen(context: Context) -
 
 
 @pytest.mark.parametrize("is_small", [False, True], ids=["through textures", "through storage"])
-@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+@one_in(3, "channels", [1, 2, 3, 4])
 @pytest.mark.parametrize("dtype", ["f1", "f2", "f4"])
 def test_an_output_goes_to_a_texture(
     context: Context, dtype: str, channels: int, is_small: bool, monkeypatch: pytest.MonkeyPatch

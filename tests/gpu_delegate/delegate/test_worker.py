@@ -14,6 +14,7 @@ from typing import Any
 import moderngl
 import pytest
 
+from tests.helpers.markers import one_in
 from texelflow.gpu_delegate.base.errors import DeviceError, UsageError
 from texelflow.gpu_delegate.delegate.worker import CallerWorker, GlWorker, ThreadWorker, open_worker
 from texelflow.gpu_delegate.targets.gl.context import Context
@@ -138,7 +139,7 @@ class TestThread:
         with pytest.raises(DeviceError, match="no device 99"):
             ThreadWorker()
 
-    @pytest.mark.parametrize("last", ["", "del worker", "worker.call(lambda context: None)"])
+    @one_in(3, "last", ["", "del worker", "worker.call(lambda context: None)"])
     def test_python_ends_with_it(self, last: str) -> None:
         """Also where something calls it after the thread has ended."""
         program = (

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 
 from tests.helpers.engine import on_cpu, on_gpu, worst
+from tests.helpers.markers import exhaustive
 from tests.model_files.sketch import Sketch
 from texelflow.app.cli import main
 from texelflow.gpu_delegate.device.device import HARDWARE, SOFTWARE, Device, Tuning
@@ -167,6 +168,7 @@ def test_inspect_says_why_this_device_is_of_its_family(
     assert f"tuned as {context.family.name}: {context.family.reason}" in capsys.readouterr().out
 
 
+@exhaustive
 def test_kernels_of_every_family_agree_with_tensorflow_lite(context: Context) -> None:
     """At odd sizes: windows and sums, some shared by threads, and gates, wherever weights and inputs come from."""
     m = Sketch(0)

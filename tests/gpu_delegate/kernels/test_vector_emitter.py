@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.engine import Floats, on_cpu, worst
+from tests.helpers.markers import one_in
 from tests.helpers.numpy_kernels import RaceError
 from tests.helpers.numpy_program import NumpyKernel, all_statements, numpy_program, run_in_numpy, without
 from tests.model_files.sketch import Sketch
@@ -60,7 +61,7 @@ def parted() -> bytes:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("device", DEVICES)
+@one_in(4, "device", DEVICES)
 @pytest.mark.parametrize("make", [gates, classifier, long_vectors, parted])
 def test_numpy_reads_vector_kernels_as_tensorflow_lite_computes(make: Callable[[], bytes], device: str) -> None:
     model = make()
@@ -79,7 +80,7 @@ def test_these_kernels_say_all_that_vector_kernels_can() -> None:
     assert places == {"thread", "group", "thread in group"}
 
 
-@pytest.mark.parametrize("device", ["hardware", "software"])
+@one_in(4, "device", ["hardware", "software"])
 @pytest.mark.parametrize("make", [gates, classifier])
 def test_barriers_are_needed(make: Callable[[], bytes], device: str) -> None:
     """Without one a thread would touch what another one may still have to read or write; the last one of vector nodes

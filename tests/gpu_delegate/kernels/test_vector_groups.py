@@ -7,6 +7,7 @@ import pytest
 
 from tests.helpers.boundless import BoundlessProgram
 from tests.helpers.engine import on_cpu, run, worst
+from tests.helpers.markers import one_in
 from tests.model_files.sketch import Sketch
 from texelflow.gpu_delegate.device.device import HARDWARE, SOFTWARE, Device
 from texelflow.gpu_delegate.device.families import TUNINGS, device_like
@@ -98,7 +99,8 @@ def compiled(name: str, device: Device) -> tuple[bytes, CompiledGraph]:
     return model, compile_graph(read_model(model), device)
 
 
-@pytest.mark.parametrize(
+@one_in(
+    4,
     ("name", "device"),
     [(name, device) for name in ("one_pixel", "of_many_slices") for device in DEVICES]
     + [("narrow", device) for device in ("software", "few lanes", "leaving sums")]
@@ -113,7 +115,7 @@ def test_values_of_one_pixel(context: Context, name: str, device: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", TUNINGS)
+@one_in(4, "family", TUNINGS)
 @pytest.mark.parametrize("name", DRAWN)
 def test_lanes_of_one_pixel_have_work(name: str, family: str) -> None:
     """As many lanes as a family computes at once, or as there are slices."""
@@ -134,7 +136,7 @@ def test_lanes_of_narrow_maps_have_rows(name: str) -> None:
         assert not kernel.tile or kernel.local[0] % SOFTWARE.tuning.simd_width == 0
 
 
-@pytest.mark.parametrize("family", TUNINGS)
+@one_in(4, "family", TUNINGS)
 @pytest.mark.parametrize("name", DRAWN)
 def test_text_does_not_grow_with_slices(name: str, family: str) -> None:
     assert max(len(kernel.source) for kernel in compiled(name, device_like(family))[1].kernels) <= MOST_CHARACTERS

@@ -16,6 +16,7 @@ import pytest
 
 from tests.helpers.engine import DEVICES, Floats, on_cpu, on_gpu, worst
 from tests.helpers.io_bindings import give, io_of, stored_bits, take
+from tests.helpers.markers import one_in
 from tests.model_files.graphs import GraphBuilder
 from tests.tables.op_vectors import (
     CUSTOM,
@@ -77,7 +78,7 @@ def test_all_are_there() -> None:
     assert (len(FUSION_CASES), len(LAYOUT_CASES), len(REFUSED_THERE)) == (13, 4, 3)
 
 
-@pytest.mark.parametrize("case", VECTORS, ids=lambda case: case["id"])
+@one_in(4, "case", VECTORS, ids=lambda case: case["id"])
 def test_gpu_gives_what_the_original_delegate_expects(context: Context, case: Case) -> None:
     for outputs in found_in_all(context, case):
         assert_expected(case, outputs)

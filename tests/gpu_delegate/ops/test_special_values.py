@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.engine import DEVICES, Floats, on_cpu, on_gpu
+from tests.helpers.markers import one_in
 from tests.model_files.sketch import Sketch
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.targets.gl.context import Context
@@ -47,7 +48,7 @@ def check(context: Context, op: str, *operands: Floats, **options: Any) -> None:
     assert list(zip(*(each[~same] for each in (*operands, values, wanted)), strict=True)) == []
 
 
-@pytest.mark.parametrize(("op", "options"), UNARY)
+@one_in(3, ("op", "options"), UNARY)
 def test_of_one_operand(context: Context, op: str, options: dict[str, Any]) -> None:
     check(context, op, np.array(SPECIAL, np.float32), **options)
 

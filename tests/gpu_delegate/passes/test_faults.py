@@ -9,6 +9,7 @@ import pytest
 
 import texelflow
 from tests.helpers.delegated import inferred, interpreter_of
+from tests.helpers.markers import one_in
 from tests.model_files.model_builder import ModelBuilder
 from texelflow.gpu_delegate.base.errors import InferenceError
 from texelflow.gpu_delegate.cpu.interpreter_module import load_interpreter_module
@@ -116,7 +117,7 @@ def outputs_of(graph: Graph) -> Sequence[int]:
 
 @pytest.mark.gl
 @pytest.mark.parametrize("scales", [(), (1.0,)], ids=["plain", "with a scale"])
-@pytest.mark.parametrize("draw", [*LOOKUPS, gather_at_logarithms, *DIVISIONS])
+@one_in(4, "draw", [*LOOKUPS, gather_at_logarithms, *DIVISIONS])
 def test_what_tensorflow_lite_refuses_is_refused(draw: Draw, scales: tuple[float, ...], context: Context) -> None:
     """A scale of an integer of 32 bits, which some files have, means nothing."""
     data = model(draw, scales)

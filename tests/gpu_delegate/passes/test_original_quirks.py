@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pytest
 
 from tests.helpers.engine import DEVICES, on_cpu, run
+from tests.helpers.markers import exhaustive
 from tests.helpers.native import native_networks
 from tests.model_files.model_builder import ModelBuilder
 from tests.model_files.moves import cut, gathered, ints, joined, padded, reshaped, transposed
@@ -132,12 +133,14 @@ def model() -> _Model:
     return _Model()
 
 
+@exhaustive
 @pytest.mark.parametrize("device", ["software", "hardware"])
 def test_the_gpu_has_none_of_them(context: Context, model: _Model, device: str) -> None:
     with Program(context, compile_graph(model.graph, DEVICES[device])) as program:
         assert model.differing(run(program, model.inputs)) == []
 
 
+@exhaustive
 def test_nor_has_the_cpus_own_code(model: _Model) -> None:
     assert model.differing(native_networks({0: model.graph})[0].run(model.inputs)) == []
 

@@ -6,6 +6,7 @@ import pytest
 
 from tests.generators.profiles import random_graph
 from tests.helpers.counted_work import CountedKernel, counted
+from tests.helpers.markers import one_in
 from tests.model_files.sketch import Size, Sketch
 from texelflow.app.models.catalogue import CATALOGUE, fetch
 from texelflow.gpu_delegate.device.device import SOFTWARE
@@ -29,7 +30,7 @@ def check(graph: Graph, family: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, NETWORKS, 20))
+@one_in(5, "first", range(0, NETWORKS, 20))
 def test_random_networks_cost_no_more_fused(first: int) -> None:
     """In software, and on one family of GPUs after the other."""
     for seed, gpu in zip(range(first, first + 20), itertools.cycle(GPUS), strict=False):
@@ -38,7 +39,7 @@ def test_random_networks_cost_no_more_fused(first: int) -> None:
         check(graph, gpu)
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
+@one_in(4, "name", CATALOGUE)
 def test_models_of_the_catalogue_cost_no_more_fused(name: str) -> None:
     path = fetch(name)
     if path.stat().st_size > SMALL_BYTES:

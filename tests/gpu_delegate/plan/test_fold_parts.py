@@ -1,10 +1,10 @@
 """Reductions whose loops several threads share: every pixel counts exactly once."""
 
 import numpy as np
-import pytest
 
 from tests.helpers.boundless import BoundlessProgram
 from tests.helpers.engine import kernel_names, on_cpu, run, worst
+from tests.helpers.markers import one_in
 from tests.model_files.sketch import Sketch
 from texelflow.gpu_delegate.device.device import HARDWARE, SOFTWARE
 from texelflow.gpu_delegate.passes.pipeline import run_passes
@@ -38,7 +38,7 @@ def reductions() -> bytes:
     return m.build()
 
 
-@pytest.mark.parametrize("name", DEVICES)
+@one_in(3, "name", DEVICES)
 def test_threads_that_share_loops(context: Context, name: str) -> None:
     model = reductions()
     compiled = compile_graph(read_model(model), DEVICES[name])

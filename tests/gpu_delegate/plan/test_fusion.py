@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.engine import DEVICES, kernel_names
+from tests.helpers.markers import one_in
 from tests.model_files.model_builder import SELFIE, selfie_like
 from tests.model_files.sketch import Sketch
 from texelflow.gpu_delegate.device.device import HARDWARE, SOFTWARE, Device
@@ -56,7 +57,7 @@ def check_kernels(compiled: CompiledGraph) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fuse", [True, False], ids=["fused", "unfused"])
-@pytest.mark.parametrize("device", DEVICES.values(), ids=DEVICES)
+@one_in(4, "device", DEVICES.values(), ids=DEVICES)
 @pytest.mark.parametrize("name", ["selfie_model", "selfie_landscape_model"])
 def test_kernels_of_the_real_models(name: str, device: Device, fuse: bool, request: pytest.FixtureRequest) -> None:
     graph = load_model(request.getfixturevalue(name))
@@ -81,7 +82,7 @@ def test_a_kernel_may_be_for_one_window_or_contraction(selfie_model: Path) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(6))
+@one_in(3, "seed", range(6))
 def test_kernels_of_changed_networks(seed: int) -> None:
     family: dict[int, dict[str, Any]] = {
         0: {},

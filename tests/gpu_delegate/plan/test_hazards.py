@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.helpers.engine import on_gpu
+from tests.helpers.markers import one_in
 from tests.model_files.model_builder import SELFIE, ModelBuilder, selfie_like
 from tests.model_files.sketch import Sketch
 from texelflow.gpu_delegate.device.device import HARDWARE, SOFTWARE, Device
@@ -74,7 +75,7 @@ def reuse_heavy() -> CompiledGraph:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("device", [SOFTWARE, HARDWARE], ids=["software", "hardware"])
+@one_in(4, "device", [SOFTWARE, HARDWARE], ids=["software", "hardware"])
 @pytest.mark.parametrize("fuse", [True, False], ids=["fused", "unfused"])
 @pytest.mark.parametrize("name", ["selfie_model", "selfie_landscape_model"])
 def test_every_barrier_of_the_real_models_is_needed(
@@ -184,7 +185,7 @@ def branches(count: int, depth: int) -> bytes:
 
 
 @pytest.mark.parametrize("device", [SOFTWARE, HARDWARE], ids=["software", "hardware"])
-@pytest.mark.parametrize("mode", ["arena", "objects", "naive"])
+@one_in(3, "mode", ["arena", "objects", "naive"])
 def test_branches_run_between_the_same_barriers(device: Device, mode: MemoryMode, context: Context) -> None:
     """As many barriers as the longest chain has kernels, and the bytes that the order of the file gives."""
     graph, memory = read_model(branches(3, 4)), MemoryOptions(mode, in_place=False)

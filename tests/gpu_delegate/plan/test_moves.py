@@ -8,6 +8,7 @@ import pytest
 
 from tests.helpers.case_group import Case
 from tests.helpers.engine import DEVICES, on_gpu
+from tests.helpers.markers import exhaustive
 from tests.model_files.moves import ints, mirrored, reshaped, sliced, transposed
 from tests.model_files.sketch import GraphCase, Sketch
 from tests.op_table.__main__ import chosen
@@ -66,6 +67,7 @@ def test_sources_of_long_chains_stay_short(step: Step) -> None:
         assert longest < 16000, f"{count} maps take {longest} characters"
 
 
+@exhaustive
 def test_a_thousand_moves_are_planned() -> None:
     assert len(compiled(chain(reverse, 1000)).kernels) > 100
 
@@ -84,6 +86,7 @@ def hidden_names(source: str) -> set[str]:
     return hidden
 
 
+@exhaustive
 @pytest.mark.slow
 @pytest.mark.parametrize("fuse", [True, False], ids=["fused", "unfused"])
 def test_no_name_hides_another(fuse: bool) -> None:

@@ -9,6 +9,7 @@ import pytest
 from tests.gpu_delegate.targets.gl.test_random_networks import check_limits
 from tests.helpers.boundless import BoundlessProgram
 from tests.helpers.engine import kernel_names, on_cpu, run, worst
+from tests.helpers.markers import exhaustive, one_in
 from tests.model_files.sketch import Sketch
 from texelflow.gpu_delegate.device.device import HARDWARE, SOFTWARE, Device
 from texelflow.gpu_delegate.model.layout import Precision
@@ -87,18 +88,19 @@ def check(
     return len(sums_of(compiled))
 
 
-@pytest.mark.parametrize("device", DEVICES.values(), ids=DEVICES)
+@one_in(3, "device", DEVICES.values(), ids=DEVICES)
 def test_all_reductions_of_a_map(context: Context, device: Device) -> None:
     assert check(context, drawn(reductions), device) == 5
 
 
-@pytest.mark.parametrize("name", ["hardware", "rows", "one group", "small groups"])
+@one_in(4, "name", ["hardware", "rows", "one group", "small groups"])
 @pytest.mark.parametrize("draw", [two_gates, one_channel_gate], ids=lambda draw: draw.__name__)
 def test_gates(context: Context, draw: Draw, name: str) -> None:
     assert check(context, drawn(draw), DEVICES[name]) >= 1
 
 
-@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+@exhaustive
+@one_in(2, "precision", ["fp32", "fp16"])
 def test_several_maps_and_halves(context: Context, precision: Precision) -> None:
     tolerance = 2e-6 if precision == "fp32" else 2e-3
     assert check(context, drawn(lambda m: reductions(m, 9, 10, batch=2)), EAGER, precision, tolerance) >= 4
@@ -113,7 +115,7 @@ def test_long_vectors(context: Context) -> None:
         assert check(context, drawn(of_a_classifier), HARDWARE.with_limits(work_group_invocations=threads)) == 1
 
 
-@pytest.mark.parametrize("device", DEVICES.values(), ids=DEVICES)
+@one_in(3, "device", DEVICES.values(), ids=DEVICES)
 def test_every_pixel_counts_once(context: Context, device: Device) -> None:
     for height, width in ((9, 8), (16, 25), (33, 33)):
         m = Sketch(0)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tests.helpers.markers import one_in
 from tests.model_files.sketch import Sketch
 from texelflow.app.models.catalogue import fetch
 from texelflow.gpu_delegate.base.errors import UnsupportedError
@@ -31,7 +32,7 @@ def longest(graph: Graph, family: str, fuse: bool) -> int:
     return max(len(kernel.source) for kernel in compile_graph(graph, device, CompileOptions(fuse=fuse)).kernels)
 
 
-@pytest.mark.parametrize("family", TUNINGS)
+@one_in(3, "family", TUNINGS)
 def test_kernels_of_the_catalogue_are_short(family: str) -> None:
     graph = load_model(str(fetch("selfie")))
     assert longest(graph, family, fuse=True) <= MOST_SOURCE_BYTES

@@ -6,6 +6,7 @@ import pytest
 
 from tests.helpers.case_group import Case
 from tests.helpers.engine import on_cpu, on_gpu, worst
+from tests.helpers.markers import exhaustive, one_in
 from tests.model_files.model_builder import SELFIE, selfie_like
 from tests.model_files.sketch import Sketch
 from tests.tables.graph_cases import RUN
@@ -51,6 +52,7 @@ def bodies_of(graph: Graph, device: Device) -> tuple[Body, ...]:
     return group_nodes(run_passes(graph)[0], device).bodies
 
 
+@exhaustive
 @pytest.mark.slow
 @pytest.mark.parametrize("device", [SOFTWARE, HARDWARE], ids=["software", "hardware"])
 def test_estimates_are_near_the_real_length(device: Device) -> None:
@@ -114,7 +116,7 @@ def test_a_smaller_budget_makes_shorter_sources() -> None:
     assert needed_s(0) == min(needed_s(free * k / 10) for k in range(10))
 
 
-@pytest.mark.parametrize("budget_s", [0.0, 0.5, 2.0])
+@one_in(3, "budget_s", [0.0, 0.5, 2.0])
 def test_whatever_the_budget_the_results_are_the_same(context: Context, budget_s: float) -> None:
     m = Sketch(0)
     x = m.conv(m.image(24, 31, 3), 16, (3, 3), stride=(2, 2))

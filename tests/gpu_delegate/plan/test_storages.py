@@ -11,6 +11,7 @@ from tests.gpu_delegate.plan.test_fusion import check_kernels
 from tests.gpu_delegate.plan.test_hazards import check_barriers
 from tests.gpu_delegate.plan.test_views import check_places
 from tests.helpers.engine import DEVICES, Floats, on_gpu, run
+from tests.helpers.markers import one_in
 from tests.model_files.whole_models import WholeSketch
 from texelflow.app.verbs.inspect.memory_lines import memory_on_gpu
 from texelflow.gpu_delegate.cpu.reference import Reference
@@ -78,7 +79,7 @@ CONFIGURATIONS = [
 ]
 
 
-@pytest.mark.parametrize(("channels", "batch", "device", "fuse"), CONFIGURATIONS)
+@one_in(3, ("channels", "batch", "device", "fuse"), CONFIGURATIONS)
 def test_all_tensors_equal_tensorflow_lites(
     context: Context, channels: int, batch: int, device: Device, fuse: bool
 ) -> None:
@@ -129,7 +130,7 @@ def through_bytes(context: Context, values: Floats, low: int, high: int, device:
 WAYS = {"texture": SOFTWARE, "storage": SOFTWARE.with_tuning(**STORED), "packed": LEAST_ES}
 
 
-@pytest.mark.parametrize("device", WAYS.values(), ids=WAYS.keys())
+@one_in(3, "device", WAYS.values(), ids=WAYS.keys())
 @pytest.mark.parametrize("low", [-128, -3, 0])
 def test_every_number_survives_and_others_saturate(context: Context, low: int, device: Device) -> None:
     high = low + 255

@@ -12,6 +12,7 @@ from hypothesis import given
 
 from tests.generators.profiles import random_graph
 from tests.helpers.engine import on_cpu, on_gpu, worst
+from tests.helpers.markers import one_in
 from tests.model_files.sketch import Sketch
 from texelflow.gpu_delegate.device.device import HARDWARE, SOFTWARE, Device
 from texelflow.gpu_delegate.device.tile import Tile
@@ -202,7 +203,7 @@ def batch_mean(side: int) -> bytes:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, 60, 20))
+@one_in(3, "first", range(0, 60, 20))
 def test_turns_are_those_of_the_text(first: int) -> None:
     """Or more, where what is counted as a loop is written out."""
     for seed in range(first, first + 20):

@@ -11,6 +11,7 @@ from tests.generators.profiles import random_graph
 from tests.gpu_delegate.plan.memory.test_offsets import collisions
 from tests.gpu_delegate.plan.test_hazards import check_barriers
 from tests.gpu_delegate.targets.gl.test_random_networks import asked_for, check_limits, choices
+from tests.helpers.markers import one_in
 from texelflow.gpu_delegate.model.graph import Shape
 from texelflow.gpu_delegate.model.layout import Precision, shape_of
 from texelflow.gpu_delegate.model.packing import Float32Array, phwc4
@@ -78,7 +79,7 @@ def check_places(compiled: CompiledGraph) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", asked_for(range(12)))
+@one_in(4, "seed", asked_for(range(12)))
 def test_plans_with_views(seed: int) -> None:
     graph = read_model(random_graph(seed, "moves", 1 + seed % 5 // 4).build())
     precision: Precision = "fp16" if seed % 3 == 0 else "fp32"

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pytest
 
 import texelflow
+from tests.helpers.markers import exhaustive, one_in
 from tests.helpers.native import native_networks
 from tests.model_files.model_builder import ModelBuilder
 from texelflow.gpu_delegate.base.disk_cache import DiskCache
@@ -122,7 +123,7 @@ def check(found: list[Values], graph: Graph, wanted: list[Values]) -> None:
 
 
 @pytest.mark.gl
-@pytest.mark.parametrize("name", MODELS)
+@one_in(3, "name", MODELS)
 def test_on_the_gpu(name: str, context: Context) -> None:
     graph = read_model(MODELS[name])
     wanted = expected(graph)
@@ -131,6 +132,7 @@ def test_on_the_gpu(name: str, context: Context) -> None:
             check(outputs(program), graph, wanted)
 
 
+@exhaustive
 def test_in_native_code() -> None:
     graphs = {name: read_model(data) for name, data in MODELS.items()}
     for keep_all in (False, True):
@@ -145,6 +147,7 @@ def restored(compiled: CompiledGraph, source: Graph) -> CompiledGraph:
     return found
 
 
+@exhaustive
 @pytest.mark.gl
 def test_of_what_was_saved(context: Context, tmp_path: Path) -> None:
     for kind in ("int8", "a map of three slices"):

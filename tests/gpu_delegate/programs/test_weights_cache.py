@@ -15,6 +15,7 @@ import pytest
 import texelflow
 from tests.helpers.delegated import inferred, interpreter_of
 from tests.helpers.gpu_resets import GpuResets
+from tests.helpers.markers import exhaustive
 from tests.model_files.model_builder import ModelBuilder
 from texelflow.gpu_delegate.targets.gl.context import Context, compile_compute
 
@@ -288,6 +289,7 @@ def test_delegates_share_a_thread_and_what_lies_in_its_context(cache: texelflow.
     assert not cache.weights_bytes
 
 
+@exhaustive
 @pytest.mark.parametrize("choice", [{"backend": "gl"}, {"backend": "cpu", "cpu": "native", "threads": 1}])
 def test_segmenters_share(tmp_path: Path, cache: texelflow.WeightsCache, choice: dict[str, Any]) -> None:
     path, frame = tmp_path / "net.tflite", np.random.default_rng(0).integers(0, 256, (20, 30, 3), np.uint8)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.case_group import CaseGroup
+from tests.helpers.markers import one_in
 from tests.helpers.runtimes import runtime
 from tests.model_files.model_builder import ModelBuilder
 from tests.model_files.recorded_shapes import NO_SHAPE, allocated_shapes, recording, written_tensors
@@ -29,7 +30,7 @@ X = (1, 4, 6, 8)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("op", OPS)
+@one_in(3, "op", OPS)
 def test_shapes_are_those_that_the_interpreter_allocates(op: str, runtime: Any) -> None:
     data = write_model(CaseGroup(cases_of(op)).graph)
     written = written_tensors(data)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.helpers.markers import exhaustive
 from tests.helpers.original_file import run_original
 from tests.model_files.model_builder import ModelBuilder
 from texelflow.gpu_delegate.base.errors import ModelError, UnsupportedError, UsageError
@@ -338,6 +339,7 @@ def test_a_model_that_kills_it_ends_in_one_line(build: Callable[[], ModelBuilder
     assert str(caught.value).isprintable()
 
 
+@exhaustive
 def test_a_model_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child_interpreter, "MOST_SECONDS", 1)
     graph = read_model(endless().build())

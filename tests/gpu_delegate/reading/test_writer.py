@@ -11,6 +11,7 @@ import pytest
 import tflite
 
 from tests.generators.profiles import random_graph
+from tests.helpers.markers import one_in
 from tests.helpers.original_file import run_original
 from tests.model_files.model_builder import ModelBuilder, selfie_like
 from tests.model_files.sketch import GraphCase, Sketch
@@ -60,7 +61,7 @@ def has_one_slope(graph: Graph) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@one_in(3, "case", CASES, ids=lambda case: case.name)
 def test_small_models(case: GraphCase) -> None:
     data = case.model()
     graph = read_model(data)

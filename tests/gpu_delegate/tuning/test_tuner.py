@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
+from tests.helpers.markers import exhaustive
 from tests.helpers.simulated_device import COMPILE_S, TRY_S, SimulatedDevice
 from tests.model_files.sketch import Sketch
 from texelflow.gpu_delegate.device.device import HARDWARE, Device
@@ -81,6 +82,7 @@ def by_length(graph: Graph) -> list[Kernel]:
     return sorted(compile_graph(graph, DEVICE).kernels, key=true_ms, reverse=True)
 
 
+@exhaustive
 def test_five_tunings_end_within_ten_percent_of_the_best(graph: Graph) -> None:
     best_ms = sum(map(least_ms, compile_graph(graph, DEVICE).kernels))
     assert total_ms(graph, DEVICE) > 3 * best_ms

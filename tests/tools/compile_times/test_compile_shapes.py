@@ -12,6 +12,7 @@ import pytest
 from tests.gpu_delegate.plan.test_fusion import check_kernels
 from tests.helpers.commands import Command
 from tests.helpers.engine import DEVICES, on_cpu, on_gpu, worst
+from tests.helpers.markers import exhaustive, one_in
 from tests.model_files.sketch import Sketch
 from tests.tools.compile_times.__main__ import main
 from tests.tools.compile_times.compile_shapes import SHAPES, shaped
@@ -51,7 +52,7 @@ def text_of(compiled: CompiledGraph) -> int:
     return sum(len(kernel.source) for kernel in compiled.kernels)
 
 
-@pytest.mark.parametrize("name", PLANNED)
+@one_in(5, "name", PLANNED)
 def test_the_work_grows_as_the_network_does(name: str) -> None:
     """73 ways that part and meet again would be 2**73 if each were gone for itself."""
     compile_graph(shaped(name, SMALL), HARDWARE)  # what is read once, is
@@ -62,13 +63,13 @@ def test_the_work_grows_as_the_network_does(name: str) -> None:
         assert more_text < MOST_TEXT * text
 
 
-@pytest.mark.parametrize("name", REREAD)
+@one_in(4, "name", REREAD)
 def test_the_text_for_software_grows_as_the_network_does(name: str) -> None:
     few, many = (text_of(compile_graph(shaped(name, ops), SOFTWARE)) for ops in (120, 240))
     assert many < MOST_TEXT * few
 
 
-@pytest.mark.parametrize("name", PLANNED)
+@one_in(5, "name", PLANNED)
 def test_values_are_those_of_tensorflow_lite(context: Context, name: str) -> None:
     sketch = Sketch(5)
     sketch.output(SHAPES[name](sketch, sketch.image(5, 7, 3), SMALL))
@@ -80,6 +81,7 @@ def test_values_are_those_of_tensorflow_lite(context: Context, name: str) -> Non
         assert worst(on_gpu(context, compile_graph(read_model(model), device), inputs), wanted) < 1e-4
 
 
+@exhaustive
 def test_long_chains_need_no_deep_stack() -> None:
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(STACK)
@@ -222,6 +224,7 @@ def test_values_are_right_where_kernels_may_repeat_no_weights(
     assert worst(on_gpu(context, compiled, inputs), on_cpu(model, inputs)) < 1e-4
 
 
+@exhaustive
 def test_the_benchmark_has_a_row_for_each_shape(capsys: pytest.CaptureFixture[str]) -> None:
     tool = Command(capsys, main)
     figures = json.loads(tool("--ops", 100, "--json").out)

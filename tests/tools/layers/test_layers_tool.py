@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.commands import Command
+from tests.helpers.markers import exhaustive
 from tests.tools.in_turn import call_in_turn
 from tests.tools.layers import layer_times as verb
 from tests.tools.layers.__main__ import main
@@ -133,6 +134,7 @@ def test_calls_come_in_turn_until_time_is_over() -> None:
     assert not any(times.wall_s for times in call_in_turn({"a": lambda: None}, 1.0, is_over=lambda: True).values())
 
 
+@exhaustive
 @pytest.mark.usefixtures("short")
 def test_it_measures_compares_and_shows(tool: Command, tmp_path: Path) -> None:
     result = tool("--sizes", SIDE, "--seconds", 1e-4, "--against", "xnnpack", "--markdown", "--json")

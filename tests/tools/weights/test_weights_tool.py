@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.commands import Command
+from tests.helpers.markers import exhaustive
 from tests.model_files.model_builder import selfie_like
 from tests.tools.weights.__main__ import main
 from tests.tools.weights.shared_weights import WeightsBench, bench_weights, parse_backends, parse_instances
@@ -34,6 +35,7 @@ def test_numbers_of_instances() -> None:
         parse_backends("nativ")
 
 
+@exhaustive
 @pytest.mark.gl
 def test_shared_weights_count_once(model: Path) -> None:
     alone, two, soft, hard = (measure_instances(model, "gl", cache, count, 1) for cache, count in
@@ -45,6 +47,7 @@ def test_shared_weights_count_once(model: Path) -> None:
     assert soft["second_init_ms"] > 0 < soft["ms"]
 
 
+@exhaustive
 @pytest.mark.gl
 def test_each_configuration_has_a_process(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = WeightsBench((str(model),), (2,), ("gl",), 1, caches=("soft",))

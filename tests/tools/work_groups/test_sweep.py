@@ -6,6 +6,7 @@ import math
 import pytest
 
 from tests.helpers.commands import Command
+from tests.helpers.markers import exhaustive
 from tests.helpers.simulated_device import SimulatedDevice
 from tests.tools.work_groups.__main__ import main
 from tests.tools.work_groups.adreno_groups import ADRENO_GROUPS, COLUMNS
@@ -50,6 +51,7 @@ def test_the_domain_is_the_papers() -> None:
     assert ADRENO_GROUPS["Adreno 630"][:2] == ((4, 8, 4), (4, 4, 8))
 
 
+@exhaustive
 @pytest.mark.gl
 def test_the_tool_measures_on_this_machine(capsys: pytest.CaptureFixture[str]) -> None:
     tool = Command(capsys, main)

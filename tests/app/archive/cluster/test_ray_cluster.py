@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.app.archive.cluster.clusters import Watched, charge_of, job
+from tests.helpers.markers import exhaustive
 from texelflow.app.archive.cluster.cluster import JobFinished, WorkerJoined, WorkerLost
 from texelflow.app.archive.cluster.ray_cluster import RayCluster, RayOptions, check_ray, open_ray, ray_address
 from texelflow.app.archive.cluster.ray_worker import RayWorker, device_of_gpu, open_to_others
@@ -205,6 +206,7 @@ def test_a_folder_is_open_where_nothing_above_it_is_closed(tmp_path: Path) -> No
     assert not open_to_others(tmp_path / "none")
 
 
+@exhaustive
 def test_a_gpu_of_rays_is_found_among_those_of_opengl() -> None:
     software = EglDevice(0, 1, is_software=True)
     first, second = EglDevice(1, 2, cuda=1), EglDevice(2, 3, cuda=0)

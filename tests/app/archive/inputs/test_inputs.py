@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.app.archive.results.test_result_names import EarlierNames
+from tests.helpers.markers import exhaustive
 from texelflow.app.archive.inputs.file_patterns import fixed_folder, has_pattern
 from texelflow.app.archive.inputs.folder_search import LEADS_OUT
 from texelflow.app.archive.inputs.input_listing import InputListing
@@ -296,6 +297,7 @@ def test_a_server_that_is_not_there_is_said_in_one_line(tmp_path: Path) -> None:
     assert "\n" not in str(caught.value)
 
 
+@exhaustive
 def test_a_long_list_is_never_held(tmp_path: Path) -> None:
     lines = "".join(f"cam{number % 7}/{number:07d}.mp4\n" for number in range(4_000))
     (tmp_path / "l.txt").write_text(lines)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from tests.app.archive.manifest.test_manifest import DONE, GOOD_RUN, LECTURE, MARK, RUN, long_addresses, written
 from tests.helpers.commands import Command, Result
+from tests.helpers.markers import exhaustive, one_in
 from texelflow.app.archive.jobs.jobs import InputDone
 from texelflow.app.archive.manifest.manifest import MANIFEST_NAME
 from texelflow.app.archive.manifest.manifest_lines import RecordedResult, manifest_line
@@ -147,7 +148,8 @@ def test_without_a_manifest_it_is_one_line_and_2(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
+@one_in(
+    2,
     ("arguments", "complaint"),
     [
         (("--verify", "closed/x"), "'closed/x/manifest.jsonl' cannot be read: Permission denied"),
@@ -247,6 +249,7 @@ def trapped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@exhaustive
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(

@@ -16,6 +16,7 @@ import pytest
 
 from tests.helpers.clips import Recipe, moving, write_clip
 from tests.helpers.commands import Command
+from tests.helpers.markers import exhaustive, one_in
 from tests.model_files.frame_models import class_network
 from texelflow.app.archive.jobs.archive_options import ArchiveOptions
 from texelflow.app.archive.jobs.failures import failure_of
@@ -104,7 +105,7 @@ def files_in(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("backend", ["cpu", "gl"])
+@one_in(2, "backend", ["cpu", "gl"])
 def test_results_are_those_of_replay(
     folder: Path, configured: Configured, backend: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -161,7 +162,7 @@ def test_a_result_takes_the_place_of_what_the_manifest_says_is_its_own(folder: P
         each.close()
 
 
-@pytest.mark.parametrize("kind", ["file", "folder", "link", "dead link", "pipe"])
+@one_in(3, "kind", ["file", "folder", "link", "dead link", "pipe"])
 @pytest.mark.parametrize("overwrites", [False, True])
 def test_whatever_has_the_name_stays(folder: Path, configured: Configured, kind: str, overwrites: bool) -> None:
     """What is no file, no --force lets a result replace; that is for files."""
@@ -290,6 +291,7 @@ class TestWhoseFaultItIs:
         assert [(outcome.cause, "was changed" in outcome.reason) for outcome in outcomes] == [("input", True)] * 2
 
 
+@exhaustive
 def test_pieces_become_what_one_go_gives(folder: Path, configured: Configured) -> None:
     """Byte for byte, with their sound, where masks have no memory. Nothing of them stays behind."""
     clip = write_clip(folder / "long.mp4", moving(460, 32, 24), Recipe(sound="aac"))
@@ -317,6 +319,7 @@ def test_pieces_become_what_one_go_gives(folder: Path, configured: Configured) -
     worker.close()
 
 
+@exhaustive
 def test_pieces_that_are_made_otherwise_lie_elsewhere(folder: Path, configured: Configured) -> None:
     clip = write_clip(folder / "long.mp4", moving(310, 32, 24))
     sha256, made = hashlib.sha256(clip.read_bytes()).hexdigest(), set[str]()
@@ -352,6 +355,7 @@ def test_whose_fault_a_path_is_that_may_not_be_touched(path: str, cause: str) ->
     assert failure_of(error, Path("/out"), reads="/out/in.mp4").cause == cause
 
 
+@exhaustive
 def test_a_job_is_stopped_from_another_thread(folder: Path, configured: Configured) -> None:
     clip = write_clip(folder / "long.mp4", moving(2000, *SIZE))
     worker = ArchiveWorker(configured())

@@ -10,6 +10,7 @@ import pytest
 from tests.app.replay.test_soak import MOST_GROWTH_BYTES, Held, held
 from tests.helpers.clips import Recipe, moving, write_clip
 from tests.helpers.living import living
+from tests.helpers.markers import exhaustive
 from tests.model_files.frame_models import class_network
 from texelflow.app.archive.jobs.archive_options import ArchiveOptions
 from texelflow.app.archive.jobs.jobs import ArchiveInput, InputDone, OpenInput
@@ -23,6 +24,7 @@ WARM_UP, INPUTS = 5, int(os.environ.get("SOAK_RECORDINGS", "5"))
 MOST_BLOCKS = 100  # of Python's memory for each input
 
 
+@exhaustive
 @pytest.mark.parametrize("backend", ["cpu", "gl"])
 def test_a_worker_levels_off(backend: str, tmp_path: Path) -> None:
     (tmp_path / "classes.tflite").write_bytes(class_network((48, 32)))

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.helpers.commands import Command
+from tests.helpers.markers import exhaustive
 from texelflow.app.bench.gpu_report import gpu_bench
 from texelflow.app.bench.gpu_report.gpu_bench import GpuBench, bench_gpu, litert_refusal
 from texelflow.app.bench.gpu_report.gpu_page import renderer_of, report_page
@@ -82,6 +83,7 @@ def test_what_is_not_personal_stays() -> None:
     assert without_personal("Serial number: 4711 on 192.168.1.7", words) == f"{REMOVED} on {REMOVED}"
 
 
+@exhaustive
 @pytest.mark.gl
 def test_a_short_report_of_this_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The JSON is as it is documented; the archive holds both files; a report that is there is not written over."""

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.helpers.clocks import ManualClock
 from tests.helpers.display import SCREEN, Display
+from tests.helpers.markers import exhaustive
 from tests.helpers.mjpeg_server import MjpegServer
 from texelflow.app.bench.latency.flashes import Change, delays_ms, period_ms
 from texelflow.app.bench.latency.latency import FlashPlan, Latency, latency_test
@@ -92,6 +93,7 @@ cameras = st.builds(
 )
 
 
+@exhaustive
 @pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(cameras)
@@ -237,6 +239,7 @@ def test_q_ends_it(window: Window, display: Display, quick: FlashPlan) -> None:
     assert latency_test(window, camera, quick, clock=clock) is None
 
 
+@exhaustive
 def test_the_verb_measures_a_camera_in_the_network(display: Display, quick: FlashPlan) -> None:
     mirror = Mirror(display, 0.1)
 

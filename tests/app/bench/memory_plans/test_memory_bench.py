@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.commands import Command
+from tests.helpers.markers import exhaustive
 from texelflow.app.bench.memory_plans.memory_bench import MemoryBench, MemoryRow, bench_memory
 from texelflow.app.bench.memory_plans.memory_records import SYNTHETIC, synthetic
 from texelflow.app.bench.memory_plans.memory_tables import default_row, show_memory, tflite_row
@@ -51,6 +52,7 @@ def texelflow(capsys: pytest.CaptureFixture[str]) -> Command:
     return Command(capsys)
 
 
+@exhaustive
 @pytest.mark.parametrize("network", KNOWN)
 def test_operators_take_what_others_have_counted(network: str, rows: list[MemoryRow]) -> None:
     own = [row for row in rows if (row["network"], row["graph"]) == (network, "ops")]
@@ -59,6 +61,7 @@ def test_operators_take_what_others_have_counted(network: str, rows: list[Memory
     assert KNOWN[network].items() <= found.items()
 
 
+@exhaustive
 def test_the_default_is_proven_and_never_larger_than_tensorflow_lites(rows: list[MemoryRow]) -> None:
     for network in KNOWN:
         for graph in ("ops", "fused"):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.commands import Command
+from tests.helpers.markers import exhaustive, one_in
 from tests.model_files.sketch import Sketch
 from texelflow.app.bench.model_times.model_backends import GlRunner
 from texelflow.app.bench.model_times.model_figures import share_figures, stat_figures
@@ -60,7 +61,8 @@ def bench(tmp_path: Path, texelflow: Command) -> Bench:
     return run
 
 
-@pytest.mark.parametrize("backend", ["gl", "cpu", "delegate"])
+@exhaustive
+@one_in(3, "backend", ["gl", "cpu", "delegate"])
 def test_all_figures_of_a_backend(backend: str, bench: Bench) -> None:
     figures = bench("whole", "--backend", backend, "--runs", 5, "--warmup", 2)
     assert figures["code"] == 0
@@ -75,7 +77,7 @@ def test_all_figures_of_a_backend(backend: str, bench: Bench) -> None:
     assert figures["interrupted"] is False
 
 
-@pytest.mark.parametrize("backend", ["gl", "delegate"])
+@one_in(3, "backend", ["gl", "delegate"])
 def test_what_opengl_has_is_counted(backend: str, bench: Bench) -> None:
     figures = bench("whole", "--backend", backend, "--runs", 2)
     assert figures["backend"] == backend
@@ -119,6 +121,7 @@ def test_the_lines_of_benchmark_model(tmp_path: Path, bench: Bench, texelflow: C
     assert re.search(r"of a whole run \(median\); by (time stamps of the GPU|the CPU.s clock)", out)
 
 
+@exhaustive
 def test_time_that_is_over_before_all_runs_is_told(bench: Bench) -> None:
     figures = bench("whole", "--runs", 5, "--max_secs=0")
     assert figures["count"] == 1
@@ -126,6 +129,7 @@ def test_time_that_is_over_before_all_runs_is_told(bench: Bench) -> None:
     assert "of 5 runs" not in bench("whole", "--runs", 5)["said"]
 
 
+@exhaustive
 def test_what_runs_in_part_goes_through_the_delegate(bench: Bench) -> None:
     figures = bench("part", "--runs", 2, "--min_nodes_per_partition=1")
     assert (figures["backend"], len(figures["partitions"])) == ("delegate", 2)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.commands import Command
+from tests.helpers.markers import one_in
 from texelflow.app.bench.measuring.run_rule import RunRule
 from texelflow.app.bench.model_times.model_aliases import ALIASES
 from texelflow.app.bench.model_times.model_options import ModelBench, parse_options
@@ -120,7 +121,7 @@ def test_without_options_the_protocol_is_that_of_the_paper() -> None:
     assert (parse_options({}, {}).warmup.runs, parse_options({}, {}).runs.runs) == (10, 100)
 
 
-@pytest.mark.parametrize(("arguments", "complaint"), WRONG)
+@one_in(4, ("arguments", "complaint"), WRONG)
 def test_bad_and_contradicting_options_end_in_one_line(
     arguments: str, complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.commands import Command
+from tests.helpers.markers import exhaustive
 from tests.model_files.sketch import Sketch
 from texelflow.app.bench.measuring import measuring_process
 from texelflow.app.bench.model_times import model_table
@@ -39,6 +40,7 @@ def cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.strip("|").split("|")]
 
 
+@exhaustive
 @pytest.mark.gl
 def test_a_model_that_fails_is_a_row_that_says_why(small: Path, texelflow: Command) -> None:
     missing = small.with_name("missing.tflite")

@@ -5,10 +5,12 @@ import json
 import pytest
 
 from tests.helpers.commands import Command
+from tests.helpers.markers import exhaustive
 
 pytestmark = pytest.mark.gl
 
 
+@exhaustive
 def test_each_wait_type_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
     result = Command(capsys)("bench", "waits", "selfie", "--runs", 3, "--json")
     assert result.code == 0

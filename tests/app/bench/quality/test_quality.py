@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from tests.helpers.markers import exhaustive
 from texelflow.app.bench.quality.mask_quality import (
     BAND,
     TOLERANCE,
@@ -122,6 +123,7 @@ def figures(selfie_model: Path) -> dict[str, Any]:
     return bench_quality(QualityBench(model=str(selfie_model), last=LAST), Console(quiet=True))
 
 
+@exhaustive
 @pytest.mark.gl
 def test_the_verb_judges_every_step(figures: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     steps = {step["name"]: step for step in figures["steps"]}
@@ -136,6 +138,7 @@ def test_the_verb_judges_every_step(figures: dict[str, Any], capsys: pytest.Capt
     assert all(name in shown for name in steps)
 
 
+@exhaustive
 @pytest.mark.slow
 @pytest.mark.gl
 def test_mattes_of_a_folder_are_those_that_are_computed(selfie_model: Path, tmp_path: Path) -> None:

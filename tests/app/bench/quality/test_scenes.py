@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from tests.helpers.commands import Command
+from tests.helpers.markers import exhaustive
 from texelflow.app.bench.quality.mask_quality import MaskScorer, Truth, f_score, outline
 from texelflow.app.bench.quality.scene_data import SceneRow, choose_rows, read_scenes, scenes_folder
 from texelflow.app.bench.quality.scene_figures import LEAST_PIXELS, MOST_PIXELS, SceneFigures, color_error, stray_parts
@@ -225,6 +226,7 @@ def test_targets_and_worse_rows_are_those_of_the_figures() -> None:
 # The verb
 
 
+@exhaustive
 @pytest.mark.gl
 def test_the_verb_judges_rows_and_draws_them(texelflow: Command, selfie_model: Path, tmp_path: Path) -> None:
     sheet = tmp_path / "sheet.png"

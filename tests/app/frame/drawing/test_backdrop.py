@@ -13,6 +13,7 @@ import pytest
 from tests.helpers.clips import Recipe, number_of, numbered, set_display_matrix, write_clip
 from tests.helpers.commands import Command
 from tests.helpers.living import living
+from tests.helpers.markers import exhaustive, one_in
 from tests.helpers.pictures import Bench, Image, noise
 from tests.helpers.waiting import PATIENCE_S
 from texelflow.app.frame.drawing.backdrop import Backdrop
@@ -76,7 +77,8 @@ def scenes(context: Context) -> Iterator[list[Scene]]:
 
 
 @pytest.mark.parametrize("to", [(65, 47), (20, 31), (7, 5)])
-@pytest.mark.parametrize(
+@one_in(
+    4,
     "form",
     [
         rgba_format((33, 77)),
@@ -194,7 +196,7 @@ def test_another_file_is_shown_when_it_is_read_and_the_old_one_until_then(
         assert not scene.canvas.message
 
 
-@pytest.mark.parametrize("name", ["missing.mp4", "words.mp4", "words.png", "", "pipe"])
+@one_in(3, "name", ["missing.mp4", "words.mp4", "words.png", "", "pipe"])
 def test_what_cannot_be_shown_is_refused_at_the_start_and_told_later(
     context: Context, scenes: list[Scene], clip: Path, tmp_path: Path, name: str
 ) -> None:
@@ -267,6 +269,7 @@ def test_all_is_freed(context: Context, clip: Path) -> None:
     assert living(context) == before
 
 
+@exhaustive
 @pytest.mark.gl
 def test_recordings_before_a_video_are_the_same_in_every_run(
     clip: Path, people: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.commands import Command
-from tests.helpers.markers import on_both_apis
+from tests.helpers.markers import exhaustive, on_both_apis
 from tests.helpers.pictures import Bench, Doubles, Floats, Image, noise, sampled
 from tests.model_files.frame_models import CLASS_NAMES, class_network
 from texelflow import assets
@@ -165,6 +165,7 @@ def test_a_class_that_there_is_not(wanted: int | str, labels: tuple[str, ...], l
     assert len(str(caught.value)) < 300
 
 
+@exhaustive
 @pytest.mark.gl
 def test_replay_shows_the_same_classes_from_gpu_and_cpu(tmp_path: Path, run: Command) -> None:
     model = tmp_path / "classes.tflite"

@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 import pytest
 
-from tests.helpers.markers import on_both_apis
+from tests.helpers.markers import on_both_apis, one_in
 from tests.helpers.pictures import SMALL, Bench, disc, drawn, noise, picture_of
 from tests.helpers.portable import assert_runs_with_opengl_3_3, assert_valid_glsl, needs_validator
 from texelflow.app.frame.drawing.mask_edge import edged
@@ -27,7 +27,7 @@ EVERYTHING = Look(radius=9, light_wrap=0.7, threshold=0.4, gamma=1.7, grow=1.5, 
 # Each effect is what it is defined as
 
 
-@pytest.mark.parametrize("radius", [4, 7.5, 20, 64, 500])
+@one_in(4, "radius", [4, 7.5, 20, 64, 500])
 @pytest.mark.parametrize("size", [SMALL, (65, 47), (7, 5), (1, 1), (3, 200)])
 def test_blur_equals_its_definition(context: Context, size: ImageSize, radius: float) -> None:
     rgba = noise(size)
@@ -136,7 +136,7 @@ def test_nothing_of_the_old_background_is_left_at_the_edge(context: Context, siz
 
 
 @pytest.mark.parametrize("size", [(65, 47), (7, 5), (1, 1), (161, 40)])
-@pytest.mark.parametrize(("grow", "feather"), [(20, 0), (-0.3, 0), (-20, 9), (1.25, 0.5), (0, 10.6)])
+@one_in(4, ("grow", "feather"), [(20, 0), (-0.3, 0), (-20, 9), (1.25, 0.5), (0, 10.6)])
 @on_both_apis
 def test_edges_equal_their_definition(context: Context, size: ImageSize, grow: float, feather: float) -> None:
     mask = np.random.default_rng(3).random((size[1], size[0]), np.float32) * disc(size, size[1] / 2)
@@ -171,7 +171,7 @@ def test_a_larger_target_gets_the_frame_at_its_top_and_repeats_the_edge(context:
     bench.release()
 
 
-@pytest.mark.parametrize("effect", MASK_EFFECTS)
+@one_in(6, "effect", MASK_EFFECTS)
 @pytest.mark.parametrize("wrap", [0.0, 0.8])
 @pytest.mark.parametrize("shape", [{}, {"threshold": 0.7, "gamma": 0.6}, {"gamma": 0.6, "grow": -2.5, "feather": 5}])
 @pytest.mark.parametrize(("mirror", "size"), [(False, SMALL), (True, (65, 47))])

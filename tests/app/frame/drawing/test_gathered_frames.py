@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.helpers.markers import on_both_apis
+from tests.helpers.markers import exhaustive, on_both_apis
 from tests.model_files.frame_models import class_network
 from texelflow.app.frame.drawing.canvas import Canvas
 from texelflow.app.frame.inference.gl_path import GlPath
@@ -115,6 +115,7 @@ class Film:
             part.release()
 
 
+@exhaustive
 @on_both_apis
 def test_each_way_makes_the_same_calls_and_pictures(context: Context, tmp_path: Path) -> None:
     (tmp_path / "net.tflite").write_bytes(class_network())

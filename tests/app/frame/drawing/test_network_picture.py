@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from tests.helpers.commands import Command
-from tests.helpers.markers import on_both_apis
+from tests.helpers.markers import exhaustive, on_both_apis, one_in
 from tests.helpers.pictures import BACKGROUND, Doubles, Floats, Image, noise, sampled
 from tests.model_files.frame_models import class_network, picture_network
 from tests.model_files.partial_models import cast_and_back
@@ -116,7 +116,7 @@ def test_a_cutout_that_clears_has_no_colors_where_nothing_is_seen(context: Conte
     easel.release()
 
 
-@pytest.mark.parametrize("channels", [3, 4])
+@one_in(4, "channels", [3, 4])
 @on_both_apis
 def test_every_look_equals_its_definition(context: Context, channels: int) -> None:
     easel = Easel(context, replace(LAYOUT, channels=4 if channels == 4 else 3))
@@ -141,8 +141,8 @@ def picture_model(path: Path) -> PictureModel:
     return model
 
 
-@pytest.mark.parametrize(
-    ("size", "output", "channels", "fit"), [((130, 97), (129, 97), 3, "crop"), ((31, 44), (32, 43), 4, "stretch")]
+@one_in(
+    2, ("size", "output", "channels", "fit"), [((130, 97), (129, 97), 3, "crop"), ((31, 44), (32, 43), 4, "stretch")]
 )
 def test_is_what_tensorflow_lite_makes_of_the_frame(
     context: Context, tmp_path: Path, frame_rgba: Image, size: ImageSize, output: ImageSize, channels: int, fit: Fit
@@ -165,6 +165,7 @@ def test_is_what_tensorflow_lite_makes_of_the_frame(
     job.release()
 
 
+@exhaustive
 def test_a_model_that_runs_in_parts(context: Context, tmp_path: Path, frame_rgba: Image) -> None:
     whole = picture_model(written(tmp_path, picture_network()))
     parts = replace(whole, graph=read_model(cast_and_back(whole.graph, 0.4)))
@@ -181,6 +182,7 @@ def pictures_of(folder: Path) -> npt.NDArray[np.int64]:
     return np.array([cv2.imread(str(path), cv2.IMREAD_UNCHANGED) for path in sorted(folder.glob("*.png"))], np.int64)
 
 
+@exhaustive
 def test_replay_and_check(tmp_path: Path, run: Command) -> None:
     model = written(tmp_path, picture_network(channels=4))
     common = "--model", model, "--to", 0, "--json"

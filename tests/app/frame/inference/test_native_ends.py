@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.helpers.markers import one_in
 from tests.helpers.picture_formats import FORMATS, ORIENTATIONS, noise
 from texelflow.app.frame.inference.native_ends import resized_mask, sampled_picture
 from texelflow.app.picture.exposure import Exposure
@@ -50,7 +51,7 @@ def sampled(picture: Picture, size: ImageSize, fit: Fit, way: Preprocessing, tar
     return planes.transpose(1, 2, 0)
 
 
-@pytest.mark.parametrize(("form", "fit", "turned"), [*zip(FORMATS, cycle(FITS), cycle(ORIENTATIONS[::-1]))], ids=str)
+@one_in(3, ("form", "fit", "turned"), [*zip(FORMATS, cycle(FITS), cycle(ORIENTATIONS[::-1]))], ids=str)
 def test_pictures_become_what_is_written(form: PictureFormat, fit: Fit, turned: Orientation) -> None:
     cases: tuple[tuple[Orientation, Preprocessing, ImageSize], ...] = (
         (ORIENTATIONS[0], "plain", (13, 30)),

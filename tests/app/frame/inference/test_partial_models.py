@@ -14,6 +14,7 @@ import pytest
 import texelflow
 from tests.helpers.commands import Command
 from tests.helpers.live_stage import Script, Stage, Theatre
+from tests.helpers.markers import exhaustive, one_in
 from tests.model_files.model_builder import ModelBuilder
 from tests.model_files.partial_models import cast_and_back, segments
 from texelflow import assets
@@ -65,6 +66,7 @@ def masks_of(folder: Path) -> npt.NDArray[np.int64]:
     return np.array(pictures).astype(np.int64)
 
 
+@exhaustive
 def test_replay_shows_the_masks_of_the_whole_model(partial_selfie: Path, tmp_path: Path, run: Command) -> None:
     command = "replay", CLIP, "--from", 60, "--to", 62, "--backend", "gl", "--no-refine"
     result = run(*command, "--model", partial_selfie, *MEANING, "--masks", tmp_path / "parts", "--json")
@@ -94,6 +96,7 @@ def test_the_cpu_stays_the_cpu(small: Path, run: Command) -> None:
     assert (result.err, figures["backend"], figures["delegate"]) == ("", "cpu", None)
 
 
+@exhaustive
 def test_masks_are_checked(small: Path, tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     command = "check", CLIP, "--to", 1, "--model", small, *MEANING, "--json"
@@ -119,6 +122,7 @@ def children() -> set[int]:
     return found
 
 
+@exhaustive
 def test_segmenter(small: Path, foreign: Path, frame_rgba: npt.NDArray[np.uint8]) -> None:
     meaning: dict[str, Any] = {"input_range": (0.0, 1.0), "activation": "none", "channel": 0}
     before = children()
@@ -139,7 +143,8 @@ def test_a_program_is_for_whole_models(small: Path) -> None:
     assert "BITCAST" in str(caught.value)
 
 
-@pytest.mark.parametrize("is_known", [False, True], ids=["in a process of its own", "in this process"])
+@exhaustive
+@one_in(2, "is_known", [False, True], ids=["in a process of its own", "in this process"])
 def test_live_goes_on_while_the_delegate_is_made(theatre: Theatre, small: Path, tmp_path: Path, is_known: bool) -> None:
     path = tmp_path / "known.tflite" if is_known else small
     if is_known:

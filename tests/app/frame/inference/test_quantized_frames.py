@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.helpers.markers import exhaustive, one_in
 from tests.helpers.picture_formats import PLANAR, noise
 from tests.model_files.quantized_models import HEIGHT, SCHEMES, WIDTH, small_quantized
 from texelflow.app.frame.backend_choice.frame_job import FrameJob, frame_job
@@ -43,9 +44,8 @@ def tensor_on_gpu(
     return found
 
 
-@pytest.mark.parametrize(
-    ("context", "name"), [("gl", "int8"), ("gl", "uint8"), ("gles", "uint8 around int8")], indirect=["context"]
-)
+@exhaustive
+@one_in(3, ("context", "name"), [("gl", "int8"), ("gl", "uint8"), ("gles", "uint8 around int8")], indirect=["context"])
 def test_pictures_become_steps_and_masks_what_they_mean(context: Context, name: str, tmp_path: Path) -> None:
     model = loaded(tmp_path, name)
     source, cpu = model.graph.tensors[model.graph.inputs[0]], CpuPath(model, FORMATS[0], as_read=True)
@@ -86,6 +86,7 @@ def test_a_byte_of_a_picture_is_the_byte_of_an_input(context: Context, tmp_path:
         np.testing.assert_array_equal(in_file_type(cpu.image_to_tensor(picture), source), wanted)
 
 
+@exhaustive
 def test_the_class_of_each_pixel_is_a_mask_of_the_one_that_is_asked_for(context: Context, tmp_path: Path) -> None:
     file, form = tmp_path / "classes.tflite", rgba_format((WIDTH, HEIGHT))
     file.write_bytes(small_quantized(gives_classes=True))

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from tests.helpers.living import living
-from tests.helpers.markers import on_both_apis
+from tests.helpers.markers import exhaustive, on_both_apis, one_in
 from tests.helpers.portable import assert_runs_with_opengl_3_3, assert_valid_glsl, needs_validator
 from tests.helpers.refined import BT709, CELL, Defined, Doubles, fitted, mean_masks, over_frame
 from texelflow.app.bench.quality.mask_quality import MaskScorer, Truth
@@ -118,7 +118,7 @@ def assert_close(context: Context, found: Doubles, expected: Doubles) -> None:
 # The definition
 
 
-@pytest.mark.parametrize("fit", FITS)
+@one_in(4, "fit", FITS)
 @pytest.mark.parametrize("grid", [GRID, (16, 16), (1, 1), (5, 30)])
 @pytest.mark.parametrize("size", [FRAME, (64, 48), (1, 1), (3, 90)])
 def test_edges_equal_their_definition(context: Context, size: ImageSize, grid: ImageSize, fit: Fit) -> None:
@@ -133,9 +133,7 @@ FRESH = [True, True, False, True, False, False, True, False, True, True, True]
 
 
 @pytest.mark.parametrize("fresh", [[True] * 6, FRESH], ids=["all", "some"])
-@pytest.mark.parametrize(
-    "refinement", [Refinement(e, s, d) for e in (True, False) for s in (0, 0.5, 1) for d in (0, 1)]
-)
+@one_in(4, "refinement", [Refinement(e, s, d) for e in (True, False) for s in (0, 0.5, 1) for d in (0, 1)])
 @on_both_apis
 def test_every_frame_equals_its_definition(context: Context, refinement: Refinement, fresh: list[bool]) -> None:
     bench = Bench(context, rgba_format(FRAME), MaskLayout(GRID, stride=1), refinement=refinement)
@@ -151,7 +149,7 @@ def test_every_frame_equals_its_definition(context: Context, refinement: Refinem
 
 
 @pytest.mark.parametrize("channel", [0, 5])
-@pytest.mark.parametrize("activation", ["none", "sigmoid", "softmax"])
+@one_in(3, "activation", ["none", "sigmoid", "softmax"])
 @on_both_apis
 def test_takes_the_mask_from_any_tensor(context: Context, activation: Any, channel: int) -> None:
     logits = np.random.default_rng(5).normal(0, 2, (GRID[1], GRID[0], 6)).astype(np.float32)
@@ -373,6 +371,7 @@ def draw_with_opengl_3_3() -> None:
         context.check_errors("refining with OpenGL 3.3")
 
 
+@exhaustive
 @pytest.mark.gl
 def test_opengl_3_3_is_enough() -> None:
     assert_runs_with_opengl_3_3(draw_with_opengl_3_3)

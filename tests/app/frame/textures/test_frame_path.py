@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.helpers.markers import on_both_apis
+from tests.helpers.markers import on_both_apis, one_in
 from tests.helpers.on_device import pixels_of
 from tests.helpers.portable import assert_valid_glsl, needs_validator
 from texelflow.app.frame.drawing.render import Compositor
@@ -119,7 +119,7 @@ class TestDefinition:
         values[~(inside[1][:, None] & inside[0])] = 0
         return values
 
-    @pytest.mark.parametrize("preprocessing", PREPROCESSING)
+    @one_in(4, "preprocessing", PREPROCESSING)
     @pytest.mark.parametrize("fit", FITS)
     @pytest.mark.parametrize(
         ("size", "tensor_size"), [*product(SIZES, [(256, 144), (13, 7)]), ((640, 480), (256, 256))]
@@ -207,7 +207,7 @@ def bench(context: Context) -> Bench:
 
 
 class TestImageToTensor:
-    @pytest.mark.parametrize("preprocessing", PREPROCESSING)
+    @one_in(4, "preprocessing", PREPROCESSING)
     @pytest.mark.parametrize("fit", FITS)
     @pytest.mark.parametrize("size", SIZES)
     def test_equals_numpy(self, bench: Bench, size: ImageSize, fit: Fit, preprocessing: Preprocessing) -> None:
@@ -302,7 +302,7 @@ class TestMaskToFrame:
         back.run(bench.tensor(values_hwc, layout.stride), place)
         return frame_mask(read_buffer(bench.context, place), size)
 
-    @pytest.mark.parametrize("fit", FITS)
+    @one_in(4, "fit", FITS)
     @pytest.mark.parametrize("size", [*SIZES, (256, 256), (100, 60)])
     def test_equals_numpy(self, bench: Bench, size: ImageSize, fit: Fit) -> None:
         mask = noise_mask((256, 144))

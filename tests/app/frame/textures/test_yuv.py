@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.helpers.markers import on_both_apis
+from tests.helpers.markers import exhaustive, on_both_apis, one_in
 from tests.helpers.on_device import target_of
 from tests.helpers.portable import assert_runs_with_opengl_3_3, assert_valid_glsl, needs_validator
 from texelflow.app.frame.textures.readback import ReadbackRing
@@ -63,7 +63,7 @@ def off_by(found: npt.NDArray[np.uint8], wanted: npt.NDArray[np.uint8]) -> int:
     return int(np.abs(found.astype(int) - wanted).max())
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: "x".join(map(str, size)))
+@one_in(4, "size", SIZES, ids=lambda size: "x".join(map(str, size)))
 @pytest.mark.parametrize("matrix", ["bt601", "bt709"])
 @on_both_apis
 def test_i420_and_nv12_are_within_a_code_of_their_definition(
@@ -148,6 +148,7 @@ def convert_with_opengl_3_3() -> None:
         context.check_errors("converting with OpenGL 3.3")
 
 
+@exhaustive
 @pytest.mark.gl
 def test_opengl_3_3_converts_as_well() -> None:
     assert_runs_with_opengl_3_3(convert_with_opengl_3_3)

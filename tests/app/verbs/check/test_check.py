@@ -11,6 +11,7 @@ import cv2
 import numpy as np
 import pytest
 
+from tests.helpers.markers import exhaustive, one_in
 from tests.model_files.model_builder import ModelBuilder, selfie_like
 from texelflow import assets
 from texelflow.app.cli import main
@@ -29,6 +30,7 @@ from texelflow.gpu_delegate.model.graph import Graph, Node, Resize
 from texelflow.gpu_delegate.plan.compile_options import COMPILE_DEFAULTS, CompileOptions
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.gl.program_cache import VARIABLE as PROGRAM_CACHE
 from texelflow.gpu_delegate.targets.gl.runtime import Program, device_of
 from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph, compile_graph
 from texelflow.gpu_delegate.targets.llvm.native_program import NativeProgram, compile_native
@@ -71,7 +73,7 @@ def alter_resize(graph: Graph) -> tuple[Graph, Node]:
 
 
 ALTERS = (alter_weight, alter_activation, alter_resize)
-ALTERATIONS = pytest.mark.parametrize("alter", ALTERS)
+ALTERATIONS = one_in(3, "alter", ALTERS)
 
 
 @pytest.fixture(scope="module")
@@ -98,10 +100,12 @@ def compile_instead(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     for user in ("texelflow.gpu_delegate.saving.kept_graph", check_model_verb.__name__):
         monkeypatch.setattr(f"{user}.compile_graph", altered)
     monkeypatch.setattr(check_model_verb, "compile_native", altered_native)
+    monkeypatch.setenv(PROGRAM_CACHE, "0")  # others get what they ask for
 
 
+@exhaustive
 @pytest.mark.gl
-@pytest.mark.parametrize(("backend", "unfused"), [("gl", False), ("gl", True), ("native", False)])
+@one_in(3, ("backend", "unfused"), [("gl", False), ("gl", True), ("native", False)])
 def test_a_sound_model_passes(network: bytes, backend: str, unfused: bool, capsys: pytest.CaptureFixture[str]) -> None:
     graph = read_model(network)
     figures, code = check_model(
@@ -117,7 +121,8 @@ def test_a_sound_model_passes(network: bytes, backend: str, unfused: bool, capsy
 
 
 @pytest.mark.gl
-@pytest.mark.parametrize(
+@one_in(
+    4,
     ("alter", "backend", "unfused"),
     [*((alter, "gl", unfused) for alter in ALTERS for unfused in (False, True)), (alter_activation, "native", False)],
 )
@@ -146,6 +151,7 @@ def test_an_altered_op_is_named(
         assert all(t["max_error"] <= t["limit"] for t in before)
 
 
+@exhaustive
 @pytest.mark.gl
 @ALTERATIONS
 def test_a_clip_on_an_altered_network_fails(
@@ -330,8 +336,9 @@ def constant_beside(value: float, dtype: str = "float32") -> bytes:
     return model.build()
 
 
+@exhaustive
 @pytest.mark.gl
-@pytest.mark.parametrize("backend", ["gl", "native"])
+@one_in(2, "backend", ["gl", "native"])
 def test_outputs_that_no_operator_computes_are_compared(
     backend: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

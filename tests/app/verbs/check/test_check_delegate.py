@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.commands import Command
+from tests.helpers.markers import exhaustive
 from tests.model_files.model_builder import ModelBuilder, selfie_like
 from tests.model_files.partial_models import cast_and_back, segments
 from texelflow import assets
@@ -18,6 +19,7 @@ from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.plan.compile_options import CompileOptions
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.saving import kept_graph
+from texelflow.gpu_delegate.targets.gl.program_cache import VARIABLE as PROGRAM_CACHE
 from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph, compile_graph
 
 CLIP = Path(assets.__file__).parent / "people.mp4"
@@ -73,6 +75,7 @@ def test_what_has_no_size_and_what_is_text_agrees() -> None:
     assert (texts.result(0, 0.1).avg_error, texts.result(0, 0.1).diverges) == (0.5, True)
 
 
+@exhaustive
 @pytest.mark.gl
 def test_a_sound_model_passes(path: Path, run: Command) -> None:
     path.write_bytes(selfie_like(1))
@@ -116,6 +119,7 @@ def test_a_wrong_delegate_is_found(path: Path, run: Command, monkeypatch: pytest
         return compile_graph(changed, device, options)
 
     monkeypatch.setattr(kept_graph, "compile_graph", altered)
+    monkeypatch.setenv(PROGRAM_CACHE, "0")  # others get what they ask for
     path.write_bytes(tripled())
     result = run("check", path, "--backend", "delegate", "--json")
     figures = json.loads(result.out)
@@ -138,6 +142,7 @@ def test_what_does_not_run_wholly_on_the_gpu_is_checked_through_the_delegate(pat
     assert "BITCAST" in run("check", path, "--unfused").complaint
 
 
+@exhaustive
 @pytest.mark.gl
 def test_integers_come_as_the_model_takes_them(path: Path, run: Command) -> None:
     model = ModelBuilder()

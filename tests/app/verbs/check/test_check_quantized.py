@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.helpers.markers import exhaustive, one_in
 from tests.model_files.quantized_models import small_quantized
 from texelflow.app.cli import main
 from texelflow.app.verbs.check import check_model
@@ -39,7 +40,7 @@ def with_larger_bias(graph: Graph) -> Graph:
     return replace(graph, tensors=MappingProxyType({**graph.tensors, bias.index: changed}))
 
 
-@pytest.mark.parametrize("backend", [pytest.param("gl", marks=pytest.mark.gl), "native"])
+@one_in(2, "backend", [pytest.param("gl", marks=pytest.mark.gl), "native"])
 def test_tensors_agree_within_a_step(path: Path, backend: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(path), "--backend", backend, "--json"]) == 0
     found = figures(capsys)
@@ -47,6 +48,7 @@ def test_tensors_agree_within_a_step(path: Path, backend: str, capsys: pytest.Ca
     assert all(tensor["step"] > 0 and 1 <= tensor["limit"] < 5 for tensor in found["tensors"])
 
 
+@exhaustive
 @pytest.mark.gl
 def test_the_op_that_differs_is_named_with_its_steps(
     path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -62,6 +64,7 @@ def test_the_op_that_differs_is_named_with_its_steps(
     assert " steps (" in said
 
 
+@exhaustive
 def test_the_delegate_is_compared_by_equal_values(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(path), "--backend", "delegate", "--runs", "3", "--json"]) == 0
     (output,) = figures(capsys)["output_errors"]

@@ -11,6 +11,7 @@ import pytest
 
 from tests.helpers.commands import Command, Result
 from tests.helpers.display import Display
+from tests.helpers.markers import exhaustive, one_in
 from texelflow.app.verbs.doctor import doctor_findings as findings
 from texelflow.app.verbs.doctor.doctor import probe
 
@@ -42,6 +43,7 @@ def test_this_machine_can(texelflow: Command, selfie_model: Path) -> None:
     assert {"timer", "KHR_debug", "device 0", "display", "decoders", "folder", "xdotool"} <= set(named)
 
 
+@exhaustive
 def test_the_table_fits_a_terminal(
     texelflow: Command, selfie_model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -54,7 +56,8 @@ def test_the_table_fits_a_terminal(
     assert not {"Tests", "Xvfb", "glslangValidator"} & set(result.out.split()), "they are a developer's"
 
 
-@pytest.mark.parametrize(
+@one_in(
+    3,
     ("environment", "reason"),
     [
         ({"__EGL_VENDOR_LIBRARY_FILENAMES": "/nonexistent", "__EGL_VENDOR_LIBRARY_DIRS": ""}, "EGL has no device"),
@@ -81,6 +84,7 @@ def test_says_why_it_cannot(
     assert "texelflow doctor" not in result.out  # that it is already
 
 
+@exhaustive
 def test_older_opengl_leaves_the_network_to_the_cpu(
     texelflow: Command, selfie_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,6 +97,7 @@ def test_older_opengl_leaves_the_network_to_the_cpu(
     assert "not compute" in named["version"]["found"]
 
 
+@exhaustive
 def test_a_display_that_is_not_there(texelflow: Command, selfie_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
     monkeypatch.setenv("DISPLAY", ":12345")
@@ -105,12 +110,14 @@ def test_a_display_that_is_not_there(texelflow: Command, selfie_model: Path, mon
     assert line.advice
 
 
+@exhaustive
 def test_a_display_that_is_there(texelflow: Command, selfie_model: Path, display: Display) -> None:
     named, _ = diagnosis(texelflow("doctor", "--json"))
     assert display.name in named["display"]["found"]
     assert named["window"]["found"].startswith("opens: OpenGL ")
 
 
+@exhaustive
 def test_garbage_in_the_cache_is_named(texelflow: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "models"
     folder.mkdir()
@@ -140,6 +147,7 @@ def test_a_driver_that_kills_who_asks_it(
     assert findings.opengl(probe("opengl"))[0].stops
 
 
+@exhaustive
 def test_a_check_that_fails_is_a_finding(texelflow: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "av", None)  # as where it is not installed
     result = texelflow("doctor", "--json")

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.commands import Command
+from tests.helpers.markers import one_in
 from tests.model_files.partial_models import cast_and_back, segments
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.delegate.interpreter_delegate import gpu_delegate
@@ -15,7 +16,8 @@ TAKES = "The delegate takes "
 
 
 @pytest.mark.gl
-@pytest.mark.parametrize(
+@one_in(
+    3,
     ("whole", "place", "line"),
     [
         (segments(), 0.25, "all of them."),

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.generators.profiles import random_graph
+from tests.helpers.markers import exhaustive, one_in
 from tests.model_files.faulty_models import FAULTS, Draw, Faulty, picture
 from tests.model_files.model_builder import ModelBuilder, selfie_like
 from tests.model_files.sketch import Sketch
@@ -202,8 +203,9 @@ def test_no_two_tensors_share_a_place_in_the_picture(compiled: CompiledGraph) ->
     assert drawn == pytest.approx(expected, rel=0.02)
 
 
+@exhaustive
 @pytest.mark.gl
-@pytest.mark.parametrize("arguments", [["--no-peaks"], ["--unfused", "--no-peaks"], []])
+@one_in(3, "arguments", [["--no-peaks"], ["--unfused", "--no-peaks"], []])
 def test_the_verb_prints_it(model_file: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["inspect", str(model_file), *arguments]) == 0
     shown = capsys.readouterr().out
@@ -213,6 +215,7 @@ def test_the_verb_prints_it(model_file: Path, arguments: list[str], capsys: pyte
     assert max(map(len, shown.splitlines())) <= 120
 
 
+@exhaustive
 @pytest.mark.gl
 def test_the_verb_gives_json(model_file: Path, compiled: CompiledGraph, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["inspect", str(model_file), "--json"]) == 0
@@ -224,6 +227,7 @@ def test_the_verb_gives_json(model_file: Path, compiled: CompiledGraph, capsys: 
     assert sum(found["operators"].values()) == len(compiled.source.nodes)
 
 
+@exhaustive
 def test_the_verb_shows_the_steps_of_the_cpu(model_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["inspect", str(model_file), "--cpu", "native", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -434,6 +438,7 @@ def test_reasons_that_are_alike_are_one() -> None:
     assert alike(names) == names
 
 
+@exhaustive
 def test_the_glsl_of_every_kernel_is_written(
     model_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -472,6 +477,7 @@ def test_shaders_go_where_they_can_be_written(
         assert capsys.readouterr().err.count("\n") == 1
 
 
+@exhaustive
 def test_without_opengl_it_plans_all_the_same(model_file: Path) -> None:
     """In a process of its own, because there the driver can be hidden."""
     here = str(Path(__file__).parents[4])

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.markers import exhaustive
 from tests.model_files.model_builder import ModelBuilder
 from texelflow.app.cli import main
 from texelflow.app.verbs.inspect.original_ops import ORIGINAL_OPS
@@ -13,6 +14,7 @@ from texelflow.gpu_delegate.ops.registry import SUPPORTED_OPS
 from texelflow.gpu_delegate.programs.support import unsupported_reason
 
 
+@exhaustive
 def test_the_verb_lists_ops(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["inspect", "--ops", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)

@@ -11,7 +11,7 @@ from tests.generators.profiles import random_graph
 from tests.gpu_delegate.plan.memory.test_offsets import collisions
 from tests.gpu_delegate.plan.test_hazards import check_barriers
 from tests.helpers.engine import DEVICES
-from tests.helpers.markers import on_both_apis
+from tests.helpers.markers import on_both_apis, one_in
 from tests.helpers.sharing import all_plans, compiled_by, outputs_by_plan
 from tests.model_files.sketch import Sketch
 from texelflow.gpu_delegate.device.device import HARDWARE, SOFTWARE, Device
@@ -102,7 +102,7 @@ IN_PLACE: tuple[tuple[int, str, dict[str, Any]], ...] = (
 
 
 @on_both_apis
-@pytest.mark.parametrize(("seed", "device", "options"), IN_PLACE, ids=str)
+@one_in(3, ("seed", "device", "options"), IN_PLACE, ids=str)
 def test_what_is_written_in_place_is_the_same(
     context: Context, all_in_place: MemoryOptions, seed: int, device: str, options: dict[str, Any]
 ) -> None:

@@ -19,6 +19,7 @@ from tests.gpu_delegate.plan.test_hazards import check_barriers
 from tests.gpu_delegate.targets.gl.test_random_networks import check_network, choices
 from tests.helpers.commands import Command
 from tests.helpers.engine import Floats, on_gpu
+from tests.helpers.markers import exhaustive, one_in
 from tests.model_files.model_builder import SELFIE, selfie_like
 from tests.model_files.sketch import GraphCase, Sketch
 from tests.op_table.__main__ import ops_on_gpu
@@ -104,7 +105,7 @@ FIRSTS = {case.op: case for case in reversed(TABLE) if case.what != "example"}.v
 QUICK = [*FIRSTS, *TABLE[40::80], *GRAPHS[::6]]
 
 
-@pytest.mark.parametrize("case", QUICK, ids=lambda case: case.name)
+@one_in(6, "case", QUICK, ids=lambda case: case.name)
 def test_ops_agree_with_tensorflow_lite(context: Context, case: OpCase | GraphCase) -> None:
     alone = case.graph()
     graph, inputs = inside(alone), case.inputs(alone)
@@ -130,7 +131,7 @@ GATED = GraphCase("gated", "bottleneck", gated)
 
 
 @pytest.mark.gl
-@pytest.mark.parametrize("op", ["RELU", "HARD_SWISH", "MUL"])
+@one_in(3, "op", ["RELU", "HARD_SWISH", "MUL"])
 def test_a_wrong_op_is_named(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = read_model(GATED.model())
     node = next(node for node in graph.nodes if node.op == op)
@@ -148,13 +149,13 @@ def test_a_wrong_op_is_named(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
 NETWORKS = (2, 5, 9, 34)
 
 
-@pytest.mark.parametrize("seed", NETWORKS)
+@one_in(4, "seed", NETWORKS)
 def test_random_networks_agree_and_share_memory(context: Context, seed: int) -> None:
     check_network(context, seed, "fp16", random_graph(seed, "segmentation"))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(20))
+@one_in(5, "seed", range(20))
 def test_kernels_barriers_and_memory(seed: int) -> None:
     graph = read_model(random_graph(seed, "segmentation").build())
     for device, fuse in choices(seed).values():
@@ -165,7 +166,8 @@ def test_kernels_barriers_and_memory(seed: int) -> None:
         assert all(offset % device.offset_alignment_bytes == 0 for offset in compiled.plan.offsets.values())
 
 
-@pytest.mark.parametrize("texels", [0, 90])
+@exhaustive
+@one_in(2, "texels", [0, 90])
 def test_halves_in_storage_buffers(context: Context, texels: int) -> None:
     """Where no tensor, or no large one, fits into a buffer texture; the values are the same."""
     graph = read_model(GATED.model())
@@ -287,7 +289,7 @@ def test_halves_in_memory_saturate_too() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fuse", [True, False], ids=["fused", "unfused"])
+@one_in(4, "fuse", [True, False], ids=["fused", "unfused"])
 @pytest.mark.parametrize("device", [SOFTWARE, HARDWARE], ids=["software", "hardware"])
 def test_half_the_bytes_by_count(device: Device, fuse: bool) -> None:
     graph = read_model(selfie_like(0, SELFIE))
@@ -337,6 +339,7 @@ def model_file(tmp_path: Path) -> Path:
 class TestVerbs:
     """--precision fp16 on the command line. One real model, since each takes seconds to compile in each precision."""
 
+    @exhaustive
     @pytest.mark.gl
     def test_check_of_a_clip(self, texelflow: Command) -> None:
         """Masks are further off than float32 may be, and outlines nearly the same."""
@@ -368,6 +371,7 @@ class TestVerbs:
         assert "stored as halves" in figures["verdict"]
         assert max(tensor["max_error"] for tensor in figures["tensors"]) > 1e-4
 
+    @exhaustive
     @pytest.mark.gl
     def test_bench_of_frames(self, texelflow: Command, tmp_path: Path) -> None:
         masks = []
@@ -388,6 +392,7 @@ class TestVerbs:
         figures = json.loads(texelflow("bench", "model", model_file, "--runs", 1, "--precision", "fp16", "--json").out)
         assert figures["precision"] == "fp16"
 
+    @exhaustive
     @pytest.mark.gl
     def test_inspect(self, texelflow: Command) -> None:
         arguments = ("inspect", "selfie", "--no-peaks", "--json", "--precision")

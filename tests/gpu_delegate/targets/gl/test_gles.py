@@ -2,6 +2,7 @@
 
 import ctypes
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -13,7 +14,8 @@ import pytest
 from tests.app.frame.drawing import test_effects
 from tests.app.frame.refinement import test_refine
 from tests.app.picture import test_picture
-from tests.helpers.markers import on_both_apis
+from tests.generators.profiles import random_graph
+from tests.helpers.markers import exhaustive, on_both_apis, one_in
 from tests.helpers.picture_formats import FORMATS
 from tests.helpers.portable import assert_runs_like_a_raspberry_pi
 from tests.model_files.model_builder import selfie_like
@@ -116,6 +118,7 @@ class TestContext:
         with pytest.raises(DeviceError, match=rf"image_to_tensor.comp:{lines.index('void main() {') + 1}: "):
             compile_compute(context, source, "broken")
 
+    @exhaustive
     def test_selfie_equals_opengls_bit_for_bit(
         self, context: Context, selfie_model: Path, frame_rgba: npt.NDArray[np.uint8]
     ) -> None:
@@ -127,10 +130,11 @@ class TestContext:
 
 
 @on_both_apis
-def test_kernels_keep_within_what_opengl_es_promises(context: Context) -> None:
+@one_in(2, "draw", [lambda: random_graph(5, "segmentation").build(), selfie_like], ids=["drawn", "like selfie"])
+def test_kernels_keep_within_what_opengl_es_promises(context: Context, draw: Callable[[], bytes]) -> None:
     """Groups of 128 threads, four storage blocks, 16 KiB of shared memory, no buffer texture."""
     least = replace(HARDWARE, limits=replace(ES_LIMITS, storage_block_bytes=1 << 27))
-    model = selfie_like(0)
+    model = draw()
     compiled = compile_graph(read_model(model), least)
     for kernel in compiled.kernels:
         assert math.prod(kernel.local) <= 128, kernel.name
@@ -165,6 +169,7 @@ def run_networks() -> None:
         context.check_errors("computing like a Raspberry Pi")
 
 
+@exhaustive
 @pytest.mark.gl
 def test_networks_and_pictures_on_what_a_raspberry_pi_has() -> None:
     assert_runs_like_a_raspberry_pi(draw_pictures, run_networks)

@@ -7,6 +7,7 @@ import pytest
 
 from tests.helpers.delegated import inferred, interpreter_of
 from tests.helpers.engine import on_gpu
+from tests.helpers.markers import one_in
 from tests.model_files.model_builder import Array, ModelBuilder
 from tests.model_files.quantized_models import HEIGHT, SCHEMES, WIDTH, small_quantized
 from tests.quantized.op_by_op import first_fault
@@ -27,7 +28,7 @@ from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
 from texelflow.gpu_delegate.targets.llvm.native_runtime import NativeNetwork
 
 
-@pytest.mark.parametrize("name", SCHEMES)
+@one_in(3, "name", SCHEMES)
 def test_all_ways_give_the_same_bytes(context: Context, name: str, tmp_path: Path) -> None:
     model = small_quantized(SCHEMES[name])
     graph = read_model(model)
@@ -120,7 +121,8 @@ def by_both(context: Context, model: bytes, values: Array) -> tuple[Array, Array
 
 
 @pytest.mark.gl
-@pytest.mark.parametrize(
+@one_in(
+    3,
     "scales",
     [(0.5, 0.25, 8.0), (0.05, 0.02, 0.05), (0.1, 0.04, 0.2)],
     ids=["ties on both sides of 0", "a product that float32 rounds down", "and up"],
@@ -144,7 +146,8 @@ def test_connected_layers_round_once_away_from_zero(
 
 
 @pytest.mark.gl
-@pytest.mark.parametrize(
+@one_in(
+    3,
     ("op", "scales", "zero_points"),
     [
         ("SQRT", (0.05, 0.03), (-128, 3)),

@@ -12,6 +12,7 @@ from tests.generators.profiles import random_graph
 from tests.generators.random_graphs import described
 from tests.generators.value_steps import OUTSIDE
 from tests.helpers.checked_graphs import CheckedGraph, first_difference, ways_of
+from tests.helpers.markers import one_in
 from tests.model_files.model_builder import ModelBuilder
 from tests.model_files.sketch import Sketch
 from texelflow.gpu_delegate.ops.registry import SUPPORTED_OPS
@@ -23,7 +24,7 @@ CUSTOM = {name for name in SUPPORTED_OPS if not name.isupper()}  # which TensorF
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", GRAPHS)
+@one_in(3, "kind", GRAPHS)
 def test_random_graphs_agree_with_tensorflow_lite(context: Context, kind: str) -> None:
     """Of a failing one, what is left when all is taken away that does not matter."""
 

@@ -4,10 +4,10 @@ TEXELFLOW_NETWORKS=FIRST:COUNT tries other networks, as many as there is time fo
 """
 
 import numpy as np
-import pytest
 
 from tests.generators.profiles import random_graph
 from tests.gpu_delegate.targets.gl.test_random_networks import asked_for, check_values, choices
+from tests.helpers.markers import one_in
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.model.layout import Precision
 from texelflow.gpu_delegate.reading.reader import read_model
@@ -17,7 +17,7 @@ from texelflow.gpu_delegate.targets.gl.runtime import device_of
 QUICK = (1, 10, 12, 15, 18, 23, 24)  # that compile quickly; two of them in batches, one in halves
 
 
-@pytest.mark.parametrize("seed", asked_for(QUICK))
+@one_in(4, "seed", asked_for(QUICK))
 def test_gpu_agrees_with_tensorflow_lite(context: Context, seed: int) -> None:
     """On this device, and on one other whose tensors begin at odd or even places."""
     model = random_graph(seed, "moves", 1 + seed % 4 // 3).build()

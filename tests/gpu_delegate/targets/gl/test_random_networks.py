@@ -20,6 +20,7 @@ from tests.gpu_delegate.plan.test_fusion import check_kernels
 from tests.gpu_delegate.plan.test_hazards import check_barriers
 from tests.helpers.boundless import BoundlessProgram
 from tests.helpers.engine import DEVICES
+from tests.helpers.markers import exhaustive, one_in
 from tests.model_files.sketch import Sketch
 from texelflow.gpu_delegate.cpu.compare import compare, first_divergence
 from texelflow.gpu_delegate.cpu.reference import Reference
@@ -84,7 +85,7 @@ def check_limits(compiled: CompiledGraph, limits: Limits) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", asked_for(range(40)))
+@one_in(5, "seed", asked_for(range(40)))
 def test_kernels_barriers_and_memory(seed: int) -> None:
     graph = read_model(random_graph(seed, "segmentation").build())
     for device, fuse in choices(seed).values():
@@ -147,17 +148,18 @@ def summed_mask(m: Sketch) -> list[int]:
 ONE_CHANNEL = (stored_mask, summed_mask)
 
 
-@pytest.mark.parametrize("seed", asked_for(QUICK))
+@one_in(6, "seed", asked_for(QUICK))
 def test_gpu_agrees_with_tensorflow_lite(context: Context, seed: int) -> None:
     check_network(context, seed, "fp32", random_graph(seed, "segmentation"))
 
 
-@pytest.mark.parametrize("seed", asked_for(BATCHED))
+@one_in(6, "seed", asked_for(BATCHED))
 def test_gpu_agrees_with_tensorflow_lite_on_several_maps(context: Context, seed: int) -> None:
     check_network(context, seed, "fp32", random_graph(seed, "segmentation", 2 + seed % 2))
 
 
-@pytest.mark.parametrize("draw", ONE_CHANNEL, ids=lambda draw: draw.__name__)
+@exhaustive
+@one_in(2, "draw", ONE_CHANNEL, ids=lambda draw: draw.__name__)
 def test_one_channel_that_is_repeated_and_used_alone(context: Context, draw: Callable[[Sketch], list[int]]) -> None:
     sketch = Sketch(0)
     sketch.output(*draw(sketch))

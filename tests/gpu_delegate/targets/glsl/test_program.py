@@ -11,7 +11,7 @@ import pytest
 
 from tests.helpers.engine import DEVICES, Floats, on_cpu, on_gpu, run, worst
 from tests.helpers.living import living
-from tests.helpers.markers import on_both_apis
+from tests.helpers.markers import exhaustive, on_both_apis, one_in
 from tests.model_files.model_builder import CHANGED, ODD_BLOCKS, SELFIE, Block, selfie_like
 from tests.model_files.sketch import Sketch
 from texelflow.app.picture.picture import rgba_format, rgba_picture
@@ -80,7 +80,7 @@ def random_inputs(model: bytes, seed: int = 1) -> list[Floats]:
     return [rng.random(graph.tensors[tensor].shape, np.float32) for tensor in graph.inputs]
 
 
-@pytest.mark.parametrize(("name", "fuse"), [(MODELS[0], True), (MODELS[1], False)], ids=["fused", "unfused"])
+@one_in(2, ("name", "fuse"), [(MODELS[0], True), (MODELS[1], False)], ids=["fused", "unfused"])
 def test_every_stored_tensor_agrees_on_a_real_frame(
     program_of: Compile, name: str, frame_rgba: npt.NDArray[np.uint8], fuse: bool, request: pytest.FixtureRequest
 ) -> None:
@@ -152,7 +152,7 @@ ON_OTHER_DEVICES = (
 )
 
 
-@pytest.mark.parametrize(("name", "device"), [*((name, "software") for name in CHANGES), *ON_OTHER_DEVICES])
+@one_in(7, ("name", "device"), [*((name, "software") for name in CHANGES), *ON_OTHER_DEVICES])
 def test_changed_networks_agree(program_of: Compile, name: str, device: str) -> None:
     model = CHANGES[name]
     inputs = random_inputs(model)
@@ -168,6 +168,7 @@ def test_changed_network_gains_from_fusion_as_selfie_does(context: Context) -> N
     assert fused.plan.total_bytes < unfused.plan.total_bytes
 
 
+@exhaustive
 def test_large_tensors_are_read_as_storage(context: Context) -> None:
     model = CHANGES["small"]
     inputs = random_inputs(model)
@@ -180,6 +181,7 @@ def test_large_tensors_are_read_as_storage(context: Context) -> None:
     assert worst(on_gpu(context, small, inputs), on_cpu(model, inputs)) <= TOLERANCE
 
 
+@exhaustive
 @on_both_apis
 def test_everything_as_storage(context: Context) -> None:
     model = CHANGES["small"]
@@ -189,6 +191,7 @@ def test_everything_as_storage(context: Context) -> None:
     assert worst(on_gpu(context, compiled, inputs), on_cpu(model, inputs)) <= TOLERANCE
 
 
+@exhaustive
 def test_without_multi_bind(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     model = CHANGES["small"]
     inputs = random_inputs(model)
@@ -211,7 +214,7 @@ def test_running_reads_nothing_back(context: Context, program_of: Compile) -> No
     assert context.readback.calls == before + 1
 
 
-@pytest.mark.parametrize("memory", [MemoryOptions("arena"), MemoryOptions("naive")], ids=lambda each: each.mode)
+@one_in(4, "memory", [MemoryOptions("arena"), MemoryOptions("naive")], ids=lambda each: each.mode)
 @on_both_apis
 def test_buffers_are_as_large_as_planned(context: Context, memory: MemoryOptions) -> None:
     def sizes(names: set[int]) -> list[int]:
@@ -330,7 +333,7 @@ def test_the_first_run_is_fed_like_all_others(context: Context) -> None:
     assert worst(found, on_cpu(model, inputs)) <= TOLERANCE
 
 
-@pytest.mark.parametrize("name", CHANGES)
+@one_in(4, "name", CHANGES)
 def test_a_repeated_dispatch_changes_nothing(name: str, program_of: Compile) -> None:
     program = program_of(name)
     (once,) = run(program, random_inputs(CHANGES[name]))
@@ -342,6 +345,7 @@ def test_a_repeated_dispatch_changes_nothing(name: str, program_of: Compile) -> 
         assert not any(one.conflicts(other) for one in written for other in read)
 
 
+@exhaustive
 def test_several_programs_share_a_context(program_of: Compile) -> None:
     names = ("small", "wide picture")
     programs, inputs = [program_of(name) for name in names], [random_inputs(CHANGES[name]) for name in names]

@@ -12,6 +12,7 @@ import pytest
 
 from tests.gpu_compilers.glslang import complaints_of_kernels, in_es, validate
 from tests.helpers.engine import DEVICES
+from tests.helpers.markers import exhaustive
 from tests.helpers.portable import needs_validator
 from tests.model_files.model_builder import SELFIE, selfie_like
 from tests.model_files.sketch import Sketch
@@ -198,6 +199,7 @@ def test_generated_kernels_are_valid_glsl(tmp_path: Path, snapshots: Mapping[str
     assert complaints_of_kernels((kernel for plan in plans for kernel in plan.kernels), tmp_path) == []
 
 
+@exhaustive
 @needs_validator
 def test_shaders_are_valid_glsl_with_whatever_parameters(tmp_path: Path) -> None:
     """Files with an entry point, as they are found: a new one is here by itself."""

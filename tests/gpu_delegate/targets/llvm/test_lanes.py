@@ -9,6 +9,7 @@ import pytest
 
 from tests.helpers.case_group import Case
 from tests.helpers.engine import worst
+from tests.helpers.markers import one_in
 from tests.helpers.native import native_networks
 from tests.model_files.sketch import GraphCase
 from tests.tables.graph_cases import RUN
@@ -50,7 +51,7 @@ def networks(lanes: int) -> Mapping[str, CheckedNetwork]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("lanes", [4, 8, 16])
-@pytest.mark.parametrize("name", CHOSEN)
+@one_in(4, "name", CHOSEN)
 def test_odd_sizes(name: str, lanes: int) -> None:
     network, case = networks(lanes)[name], CHOSEN[name]
     assert worst(network.run(case.inputs(case.graph())), expected(name)) <= case.tolerance
@@ -67,7 +68,7 @@ def listing(case: GraphCase, target: CpuTarget) -> str:
     return assembly(compile_native(case.graph(), target).text, target)
 
 
-@pytest.mark.parametrize("target", [AVX512, AVX2, NEON], ids=lambda target: target.name)
+@one_in(3, "target", [AVX512, AVX2, NEON], ids=lambda target: target.name)
 def test_no_loop_gathers_or_spills(target: CpuTarget) -> None:
     cases = (
         GraphCase("CONV_2D", "3x3 of stride 2", lambda m: m.conv(m.image(48, 48, 16), 32, (3, 3), stride=(2, 2))),

@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pytest
 
 from tests.helpers.engine import on_cpu, worst
+from tests.helpers.markers import one_in
 from tests.helpers.native import native_networks
 from tests.model_files.sketch import Sketch
 from texelflow.gpu_delegate.model.layout import FLOAT_BYTES
@@ -56,7 +57,7 @@ def whole_memory(network: CheckedNetwork) -> npt.NDArray[np.float32]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("lanes", [4, 8, 16])
+@one_in(3, "lanes", [4, 8, 16])
 def test_edges_of_maps(lanes: int) -> None:
     sizes = zip((lanes - 1, lanes, lanes + 1, 2 * lanes + 1), (2, 1, 3, 1), strict=True)
     models = {size: network_of(*size).build() for size in sizes}

@@ -11,6 +11,7 @@ import pytest
 from tests.generators.profiles import random_graph
 from tests.gpu_delegate.plan.memory.test_offsets import collisions
 from tests.gpu_delegate.targets.gl.test_random_networks import asked_for
+from tests.helpers.markers import one_in
 from tests.helpers.native import native_networks
 from tests.model_files.sketch import Sketch
 from texelflow.gpu_delegate.cpu.compare import compare, first_divergence
@@ -40,7 +41,7 @@ def check_values(seed: int, sketch: Sketch) -> None:
         assert all(np.array_equal(*pair) for pair in pairs), "a tensor was overwritten while it was needed"
 
 
-@pytest.mark.parametrize("seed", asked_for(NETWORKS))
+@one_in(3, "seed", asked_for(NETWORKS))
 def test_networks(seed: int) -> None:
     check_values(seed, random_graph(seed, "segmentation"))
 
@@ -50,6 +51,6 @@ def test_networks_of_several_maps(seed: int) -> None:
     check_values(seed, random_graph(seed, "segmentation", 2))
 
 
-@pytest.mark.parametrize("seed", asked_for(MOVES))
+@one_in(4, "seed", asked_for(MOVES))
 def test_networks_of_moves(seed: int) -> None:
     check_values(seed, random_graph(seed, "moves", 1 + seed % 4 // 3))

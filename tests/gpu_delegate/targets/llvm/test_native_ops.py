@@ -6,6 +6,7 @@ from types import MappingProxyType
 import pytest
 
 from tests.helpers.engine import on_cpu, worst
+from tests.helpers.markers import one_in
 from tests.helpers.native import native_networks
 from tests.tables.op_vectors import REFUSED_THERE, VECTORS, assert_expected, values_of, vector_graph, vector_model
 from texelflow.gpu_delegate.targets.llvm.native_runtime import CheckedNetwork
@@ -20,7 +21,7 @@ def vector_networks() -> dict[str, CheckedNetwork]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", RUN)
+@one_in(4, "name", RUN)
 def test_the_original_delegates_vectors(name: str) -> None:
     network, case = vector_networks()[name], RUN[name]
     inputs = [values_of(value).reshape(s) for value, s in zip(case["inputs"], network.input_shapes, strict=True)]

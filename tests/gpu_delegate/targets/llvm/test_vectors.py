@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from tests.helpers.markers import one_in
 from tests.helpers.native import native_networks
 from tests.model_files.graphs import GraphBuilder
 from texelflow.gpu_delegate.model.graph import Activated, Conv2D, Graph, Reduce
@@ -80,7 +81,7 @@ def run_in_parts(network: CheckedNetwork, x: Values) -> Sequence[Values]:
     return found
 
 
-@pytest.mark.parametrize("size", SIZES, ids=str)
+@one_in(4, "size", SIZES, ids=str)
 def test_matrices_and_arithmetic(networks: dict[Any, CheckedNetwork], size: tuple[int, int, int, int]) -> None:
     network = networks[size]
     x = inputs_of(network, -1, 1)

@@ -10,7 +10,7 @@ LEAST_GROUP = 16  # threads of a GPU's work-group: for fewer Intel's compilers t
 
 
 @dataclass(frozen=True)
-class Area:
+class WorkGroupShape:
     """How threads lie over a map's pixels: rows of a thread, a work-group's sides, and what it costs."""
 
     rows: int
@@ -25,7 +25,7 @@ class Area:
 # Software renderers --------------------------------------------------------------------------------------------------
 
 
-def map_area(width: int, height: int, most_rows: int, tuning: Tuning, unit: int = 0) -> Area:
+def map_group(width: int, height: int, most_rows: int, tuning: Tuning, unit: int = 0) -> WorkGroupShape:
     """Threads over rows and columns. Where windows are over one map of a batch each, the rows of a thread are, too:
     they divide the `unit` rows of a map.
 
@@ -37,50 +37,53 @@ def map_area(width: int, height: int, most_rows: int, tuning: Tuning, unit: int 
     local_x = min(range(usual, 0, -tuning.simd_width), key=lambda side: aligned(width, side))
     lanes, most_y = aligned(width, max(local_x, tuning.simd_width)), max(1, tuning.group_threads // local_x)
 
-    def area(rows: int, local_y: int) -> Area:
-        return Area(rows, (local_x, local_y), _cost(lanes, aligned(ceil_div(height, rows), local_y), rows))
+    def group(rows: int, local_y: int) -> WorkGroupShape:
+        return WorkGroupShape(rows, (local_x, local_y), _cost(lanes, aligned(ceil_div(height, rows), local_y), rows))
 
     choices = [rows for rows in range(1, min(most_rows, height) + 1) if not unit or unit % rows == 0]
     if local_x == usual:
         rows = min(choices, key=lambda k: (_cost(lanes, ceil_div(height, k), k), -k))
-        return area(rows, min(most_y, ceil_div(height, rows)))
-    areas = [area(rows, local_y) for rows in choices for local_y in range(min(most_y, ceil_div(height, rows)), 0, -1)]
-    return min(areas, key=lambda area: (area.cost, -area.rows))
+        return group(rows, min(most_y, ceil_div(height, rows)))
+    groups = [group(rows, local_y) for rows in choices for local_y in range(min(most_y, ceil_div(height, rows)), 0, -1)]
+    return min(groups, key=lambda group: (group.cost, -group.rows))
 
 
-def turned_area(width: int, height: int, most_rows: int, tuning: Tuning, unit: int = 0) -> Area:
+def turned_group(width: int, height: int, most_rows: int, tuning: Tuning, unit: int = 0) -> WorkGroupShape:
     """The same with rows in the lanes: of a map one pixel wide, as sound has, columns would fill one lane."""
 
-    def area(rows: int) -> Area:
+    def group(rows: int) -> WorkGroupShape:
         threads = ceil_div(height, rows)
         local_x = aligned(min(tuning.group_threads, threads), tuning.simd_width)
         local_y = max(1, min(width, tuning.group_threads // local_x))
-        return Area(
+        return WorkGroupShape(
             rows, (local_x, local_y), _cost(aligned(threads, local_x), aligned(width, local_y), rows), turned=True
         )
 
     choices = [rows for rows in range(1, min(most_rows, height) + 1) if not unit or unit % rows == 0]
-    return min(map(area, choices), key=lambda area: (area.cost, -area.rows))
+    return min(map(group, choices), key=lambda group: (group.cost, -group.rows))
 
 
-def flat_area(pixels: int, rows: int, tuning: Tuning) -> Area:
+def flat_group(pixels: int, rows: int, tuning: Tuning) -> WorkGroupShape:
     """Threads over pixels in the order of memory, those of one thread as far apart as there are threads.
 
-    A pointwise convolution of 33 x 33 pixels takes two thirds of the time of the best map_area.
+    A pointwise convolution of 33 x 33 pixels takes two thirds of the time of the best map_group.
     """
     threads = ceil_div(pixels, rows)
     groups = ceil_div(threads, tuning.group_threads)
     local_x = aligned(ceil_div(threads, groups), tuning.simd_width)
-    return Area(rows, (local_x, 1), _cost(groups * local_x, 1, rows), flat=True)
+    return WorkGroupShape(rows, (local_x, 1), _cost(groups * local_x, 1, rows), flat=True)
 
 
-def across_area(width: int, height: int, most_rows: int, tuning: Tuning) -> Area:
+def across_group(width: int, height: int, most_rows: int, tuning: Tuning) -> WorkGroupShape:
     """Threads over rows and columns whose pixels lie in one row each."""
-    areas = [
-        (count, map_area(ceil_div(width, count), height, 1, tuning)) for count in range(1, min(most_rows, width) + 1)
+    groups = [
+        (count, map_group(ceil_div(width, count), height, 1, tuning)) for count in range(1, min(most_rows, width) + 1)
     ]
-    found = (Area(k, area.local, area.cost // _cost(1, 1, 1) * _cost(1, 1, k), across=True) for k, area in areas)
-    return min(found, key=lambda area: (area.cost, -area.rows))
+    found = (
+        WorkGroupShape(k, group.local, group.cost // _cost(1, 1, 1) * _cost(1, 1, k), across=True)
+        for k, group in groups
+    )
+    return min(found, key=lambda group: (group.cost, -group.rows))
 
 
 def _cost(width: int, height: int, rows: int) -> int:
@@ -102,7 +105,7 @@ def power_of_two_to(value: int) -> int:
 
 
 @lru_cache(maxsize=1024)  # asked for many bodies, for few maps
-def group_area(width: int, height: int, rows: int, group_threads: int, wave_threads: int) -> Area:
+def gpu_map_group(width: int, height: int, rows: int, group_threads: int, wave_threads: int) -> WorkGroupShape:
     """The work-group's sides that leave fewest lanes of waves without a pixel: a GPU runs whole waves of each group.
 
     Of equal ones the squarest, whose windows overlap most. Sides that are no powers of two have to save a tenth: their
@@ -123,10 +126,10 @@ def group_area(width: int, height: int, rows: int, group_threads: int, wave_thre
     ]
     x, y = min(found, key=key)
     y = max(y, min(ceil_div(LEAST_GROUP, x), group_threads // x))
-    return Area(rows, (x, y), ceil_div(width, x) * ceil_div(threads_y, y) * aligned(x * y, wave_threads))
+    return WorkGroupShape(rows, (x, y), ceil_div(width, x) * ceil_div(threads_y, y) * aligned(x * y, wave_threads))
 
 
-def flat_group_area(pixels: int, group_threads: int, wave_threads: int) -> Area:
+def gpu_flat_group(pixels: int, group_threads: int, wave_threads: int) -> WorkGroupShape:
     """The same for threads over pixels in the order of memory, one each."""
     local_x = min(group_threads, max(LEAST_GROUP, aligned(pixels, wave_threads)))
-    return Area(1, (local_x, 1), ceil_div(pixels, local_x) * aligned(local_x, wave_threads), flat=True)
+    return WorkGroupShape(1, (local_x, 1), ceil_div(pixels, local_x) * aligned(local_x, wave_threads), flat=True)

@@ -40,7 +40,7 @@ from ..code.vocabulary import (
 from ..device.tile import Tile
 from ..model.layout import shape_of
 from ..plan.body import Body
-from ..plan.partial_sums import PartialSum, slots_of
+from ..plan.epilogue_sums import EpilogueSum, slots_of
 
 _SLOT, _AT, _TURN = (Name(name, "int") for name in ("t", "at", "k"))
 
@@ -48,7 +48,7 @@ _SLOT, _AT, _TURN = (Name(name, "int") for name in ("t", "at", "k"))
 class GroupSums:
     """Statements for the head of a kernel, for each value that is stored, and for the end."""
 
-    def __init__(self, body: Body, tile: Tile, sums: Sequence[PartialSum], first_output: int) -> None:
+    def __init__(self, body: Body, tile: Tile, sums: Sequence[EpilogueSum], first_output: int) -> None:
         """The kernel's outputs from `first_output` on are the sums' tensors."""
         self._body = body
         self._tile = tile
@@ -91,7 +91,7 @@ class GroupSums:
         """What keeps slice `at` of a value, one for each of the thread's pixels, if it is to be summed."""
         return [self._kept(each, at, values) for each in self._sums if each.source == tensor]
 
-    def _kept(self, sums: PartialSum, at: Slice, values: Sequence[Value]) -> Statement:
+    def _kept(self, sums: EpilogueSum, at: Slice, values: Sequence[Value]) -> Statement:
         own = [
             value if self._own(row) is True else Choose(_own_name(row), value, Splat(sums.fold.neutral))
             for row, value in enumerate(values)
@@ -126,7 +126,7 @@ class GroupSums:
         first = [self._first_step(each) for each in self._sums if self._parts > 1]
         return [Synchronize(), *first, Synchronize(), *map(self._last_step, self._sums)]
 
-    def _first_step(self, sums: PartialSum) -> Statement:
+    def _first_step(self, sums: EpilogueSum) -> Statement:
         name, fold, threads, parts = self._names[sums], sums.fold, self._threads, self._parts
         total, (turns, rest) = Name(fold.name, "vec4"), divmod(threads, parts)
         others = fold.into(total, Shared(name, _AT + _TURN * parts))
@@ -140,7 +140,7 @@ class GroupSums:
             text.append(When(Operation("less", (_SLOT % parts, rest)), (last,)))
         return self._each(self._slots[sums] * parts, [*text, StoreShared(name, _AT, total)])
 
-    def _last_step(self, sums: PartialSum) -> Statement:
+    def _last_step(self, sums: EpilogueSum) -> Statement:
         name, fold, threads = self._names[sums], sums.fold, self._threads
         columns, rows = self._tile.groups(self._body.domain)
         total, first = Name(fold.name, "vec4"), _SLOT * threads
@@ -154,7 +154,7 @@ class GroupSums:
         ]
         return self._each(self._slots[sums], text)
 
-    def _where_it_is(self, sums: PartialSum, stored: Statement) -> Statement:
+    def _where_it_is(self, sums: EpilogueSum, stored: Statement) -> Statement:
         """The store of a slot, whose slice may be past the last one."""
         all_slices = shape_of(self._body.graph.tensors[sums.source]).slices
         sure = not self._tile.z_slices or self._tile.sure_slices(all_slices) == self._tile.z_slices

@@ -11,7 +11,7 @@ from ..model.graph import Node
 from ..model.layout import Storages, shape_of
 from ..model.packing import Blob
 from ..plan.body import Body
-from ..plan.partial_sums import PartialSum
+from ..plan.epilogue_sums import EpilogueSum
 from ..plan.static_model import grid_of
 from ..plan.vector_work import VectorWork, input_names
 from .emit import Emitter
@@ -35,7 +35,7 @@ class KernelCode:
 
 
 def pixel_code(
-    body: Body, prologue: VectorWork, tile: Tile, left: Sequence[PartialSum], storages: Storages, halves: bool = False
+    body: Body, prologue: VectorWork, tile: Tile, left: Sequence[EpilogueSum], storages: Storages, halves: bool = False
 ) -> KernelCode:
     """A body under a tile, with vector nodes computed first by every work-group, and sums left at the end.
 

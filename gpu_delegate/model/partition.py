@@ -5,7 +5,7 @@ Groups are those that TensorFlow Lite makes when it hands operators over to a de
 first all of one side, GPU or CPU, that need nothing of the other, then all of the other side, and so on. Each group is
 convex, and groups run in their order.
 
-Constants that a file keeps in another form (DEQUANTIZE of float16 weights, DENSIFY of sparse ones) cross no border:
+Constants that a file keeps in another form (DEQUANTIZE of float16 weights, DENSIFY of sparse ones) cross no boundary:
 every group computes those that it reads. Such an operator is the GPU's if all its readers are and its value is no
 output of the graph, else TensorFlow Lite runs it for the others. TensorFlow Lite does not know that it is a constant:
 it takes its turn like any other, and may be in a group that comes before that of its readers, or in one of its own.
@@ -27,7 +27,7 @@ CONTROL_FLOW = frozenset({"IF", "WHILE", "CALL_ONCE"})
 
 @dataclass(frozen=True)
 class Partition:
-    """Operators that become one program, by their positions in the graph, and the tensors that cross its border."""
+    """Operators that become one program, by their positions in the graph, and the tensors that cross its boundary."""
 
     nodes: tuple[int, ...]  # ascending
     constants: tuple[int, ...]  # of these and of others, operators whose values are computed when it is compiled
@@ -74,7 +74,7 @@ def subgraph(graph: Graph, partition: Partition) -> Graph:
 
 
 def crossing_bytes(graph: Graph, tensors: Iterable[int]) -> int:
-    """The bytes of tensors as TensorFlow Lite has them, which are copied where they cross a border."""
+    """The bytes of tensors as TensorFlow Lite has them, which are copied where they cross a boundary."""
     found = (graph.tensors[tensor] for tensor in tensors)
     return sum(math.prod(tensor.shape) * np.dtype(tensor.dtype).itemsize for tensor in found)
 
@@ -156,7 +156,7 @@ def _groups(wiring: _Wiring, claimed: Container[int]) -> list[list[int]]:
 
 
 def _partition(wiring: _Wiring, members: list[int], constants: Container[int]) -> Partition:
-    """The partition of some nodes: the constants that it needs, and what crosses its border."""
+    """The partition of some nodes: the constants that it needs, and what crosses its boundary."""
     graph, inside = wiring.graph, set(members)
     computed = [number for number in members if number not in constants]
     needed, waiting = {number for number in members if number in constants}, list(members)

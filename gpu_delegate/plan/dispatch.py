@@ -8,10 +8,10 @@ from ..device.tile import Tile
 from ..model.graph import Graph
 from ..model.layout import Fetch, Storages
 from .body import Body
+from .epilogue_sums import EpilogueSum
 from .in_place import InPlacePair
 from .memory.memory_plan import MemoryPlan
 from .memory.records import UsageRecord
-from .partial_sums import PartialSum
 from .vector_work import VectorWork
 from .views import Views
 
@@ -53,7 +53,7 @@ class KernelMaker(Protocol[D_co]):
     """Makes the kernels of one target: GLSL for a GPU, or LLVM's code for a CPU."""
 
     def pixel(
-        self, body: Body, prologue: VectorWork, tile: Tile, left: Sequence[PartialSum], signature: str
+        self, body: Body, prologue: VectorWork, tile: Tile, left: Sequence[EpilogueSum], signature: str
     ) -> D_co: ...
 
     def vectors(self, work: VectorWork, outputs: Sequence[int]) -> Sequence[D_co]:

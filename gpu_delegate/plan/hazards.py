@@ -94,17 +94,17 @@ class _Since:
         self._read, self._written = _Ranges(), _Ranges()
 
     def add(self, access: Access) -> None:
-        (self._written if access.writes else self._read).add(*_borders(access))
+        (self._written if access.writes else self._read).add(*_ends_of(access))
 
     def conflicts(self, access: Access) -> bool:
-        start, end = _borders(access)
+        start, end = _ends_of(access)
         return self._written.overlaps(start, end) or (access.writes and self._read.overlaps(start, end))
 
 
-_Border = tuple[int, int]  # a buffer, and a byte of it: in this order those of one buffer stand together
+_End = tuple[int, int]  # a buffer, and a byte of it: in this order those of one buffer stand together
 
 
-def _borders(access: Access) -> tuple[_Border, _Border]:
+def _ends_of(access: Access) -> tuple[_End, _End]:
     return (access.buffer, access.start), (access.buffer, access.end)
 
 
@@ -112,10 +112,10 @@ class _Ranges:
     """A set of bytes as sorted ranges [start, end) of one buffer each that neither overlap nor adjoin."""
 
     def __init__(self) -> None:
-        self._starts: list[_Border] = []
-        self._ends: list[_Border] = []
+        self._starts: list[_End] = []
+        self._ends: list[_End] = []
 
-    def add(self, start: _Border, end: _Border) -> None:
+    def add(self, start: _End, end: _End) -> None:
         if start >= end:
             return
         first, after = bisect_left(self._ends, start), bisect_right(self._starts, end)
@@ -123,7 +123,7 @@ class _Ranges:
             start, end = min(start, self._starts[first]), max(end, self._ends[after - 1])
         self._starts[first:after], self._ends[first:after] = [start], [end]
 
-    def overlaps(self, start: _Border, end: _Border) -> bool:
+    def overlaps(self, start: _End, end: _End) -> bool:
         first = bisect_right(self._ends, start)  # the first that ends behind the start
         return first < len(self._starts) and self._starts[first] < end
 

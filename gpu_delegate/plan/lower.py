@@ -14,15 +14,15 @@ from .body import Body, too_many_bindings
 from .bounds import weight_bytes
 from .compile_options import CompileOptions
 from .dispatch import D, KernelMaker, LoweredGraph
-from .fusion import Groups, group_nodes
-from .partial_sums import (
-    PartialSum,
+from .epilogue_sums import (
+    EpilogueSum,
     PartialSums,
-    find_partial_sums,
+    find_epilogue_sums,
     needed_slices,
     shared_bytes_of,
     with_few_groups,
 )
+from .fusion import Groups, group_nodes
 from .signature import graph_signature, signature_of
 from .source_size import source_size
 from .split_k import within_limits
@@ -57,7 +57,7 @@ def lower(
     sums = PartialSums(graph, groups.vector_nodes, {})
     if fuse and device.tuning.leaves_sums:
         tiles = _tiles_with_sums(groups, tiles, device)
-        sums = find_partial_sums(graph, groups.bodies, tiles, groups.vector_nodes, device)
+        sums = find_epilogue_sums(graph, groups.bodies, tiles, groups.vector_nodes, device)
     storages = _storages(sums.graph, groups, precision)
     readers = _readers(groups.bodies, sums.vectors)
     read = {*graph.outputs, *(tensor for body in groups.bodies for tensor in body.inputs)}
@@ -146,7 +146,7 @@ class _Builder(Generic[D]):
         self.computed: set[int] = set()  # by vector nodes, in some kernel
         self.repeated_bytes = 0
 
-    def add(self, body: Body, tile: Tile, signature: str, left: Sequence[PartialSum] = ()) -> None:
+    def add(self, body: Body, tile: Tile, signature: str, left: Sequence[EpilogueSum] = ()) -> None:
         """Add a body's kernel after the reduction kernels that it needs and cannot include as a prologue."""
         wanted = [t for t in body.inputs if t in self.vector_nodes and t not in self.stored]
         prologue = narrowed(self._work(self._behind(wanted), tile.threads), *needed_slices(body, tile))
@@ -213,7 +213,7 @@ class _Builder(Generic[D]):
         self.repeated_bytes += self._repeated(nodes)
         self.computed.update(node.outputs[0] for node in nodes)
 
-    def _is_cheap(self, prologue: VectorWork, body: Body, tile: Tile, left: Sequence[PartialSum]) -> bool:
+    def _is_cheap(self, prologue: VectorWork, body: Body, tile: Tile, left: Sequence[EpilogueSum]) -> bool:
         """Whether repeating the vector nodes in each work-group costs less than a dispatch of their own."""
         outputs, taken_bytes = len(body.outputs) + len(left), shared_bytes_of(body, tile, left)
         if not self.inline or not self._fits(prologue, body.inputs, outputs, taken_bytes):

@@ -9,15 +9,15 @@ from ..device.device import Device, Tuning
 from ..device.tile import Tile
 from ..device.work_group_shapes import (
     LEAST_GROUP,
-    Area,
-    across_area,
-    flat_area,
-    flat_group_area,
-    group_area,
-    map_area,
+    WorkGroupShape,
+    across_group,
+    flat_group,
+    gpu_flat_group,
+    gpu_map_group,
+    map_group,
     power_of_two_from,
     power_of_two_to,
-    turned_area,
+    turned_group,
 )
 from ..model.graph import ABSENT
 from ..model.layout import MapShape, ceil_div, shape_of
@@ -200,24 +200,24 @@ def _lanes_tile(body: Body, baked: bool, tuning: Tuning) -> Tile:
     z_slices = _z_slices(body, baked, tuning)
     most_rows, domain = _most_rows(body, baked, z_slices, tuning), body.domain
     if runs_across(body):
-        return _tile(across_area(domain.width, domain.rows, most_rows, tuning), z_slices, 1, baked, tuning)
-    shapes = [map_area(domain.width, domain.rows, most_rows, tuning, _unit(body))]
+        return _tile(across_group(domain.width, domain.rows, most_rows, tuning), z_slices, 1, baked, tuning)
+    shapes = [map_group(domain.width, domain.rows, most_rows, tuning, _unit(body))]
     if domain.width % tuning.simd_width and is_pixelwise(body):
-        shapes += [flat_area(domain.pixels, rows, tuning) for rows in range(1, most_rows + 1)]
+        shapes += [flat_group(domain.pixels, rows, tuning) for rows in range(1, most_rows + 1)]
     elif tuning.fills_lanes:
-        shapes += _narrow_areas(body, most_rows, shapes[0].cost, tuning)
-    area = min(shapes, key=lambda area: (area.cost, -area.rows))
-    return _tile(area, z_slices, 1, baked, tuning)
+        shapes += _narrow_groups(body, most_rows, shapes[0].cost, tuning)
+    group = min(shapes, key=lambda group: (group.cost, -group.rows))
+    return _tile(group, z_slices, 1, baked, tuning)
 
 
-def _narrow_areas(body: Body, most_rows: int, usual_cost: int, tuning: Tuning) -> list[Area]:
+def _narrow_groups(body: Body, most_rows: int, usual_cost: int, tuning: Tuning) -> list[WorkGroupShape]:
     """Areas of maps with fewer columns than lanes, or fewer rows than a thread may have; where they save a quarter."""
-    domain, found = body.domain, list[Area]()
+    domain, found = body.domain, list[WorkGroupShape]()
     if domain.width < tuning.simd_width:
-        found.append(turned_area(domain.width, domain.rows, most_rows, tuning, _unit(body)))
+        found.append(turned_group(domain.width, domain.rows, most_rows, tuning, _unit(body)))
     if domain.rows < most_rows and not _shares_loads(body) and any(map(has_weights, body.nodes)):
-        found.append(across_area(domain.width, domain.rows, most_rows, tuning))
-    return [area for area in found if 4 * area.cost <= 3 * usual_cost]
+        found.append(across_group(domain.width, domain.rows, most_rows, tuning))
+    return [group for group in found if 4 * group.cost <= 3 * usual_cost]
 
 
 def _waves_tile(body: Body, baked: bool, tuning: Tuning) -> Tile:
@@ -232,12 +232,12 @@ def _waves_tile(body: Body, baked: bool, tuning: Tuning) -> Tile:
         most = min(most, power_of_two_to(min(tuning.sum_group_threads // parts, tuning.sum_texels // texels)))
         most = min(most, power_of_two_from(domain.pixels)) if folds_of(body) else most
     if runs_across(body):
-        area = group_area(domain.width // rows, domain.rows, 1, most, tuning.wave_threads)
-        return _tile(replace(area, rows=rows, across=True), z_slices, parts, baked, tuning)
-    shapes = [group_area(domain.width, domain.rows, rows, most, tuning.wave_threads)]
+        group = gpu_map_group(domain.width // rows, domain.rows, 1, most, tuning.wave_threads)
+        return _tile(replace(group, rows=rows, across=True), z_slices, parts, baked, tuning)
+    shapes = [gpu_map_group(domain.width, domain.rows, rows, most, tuning.wave_threads)]
     if rows == 1 and is_pixelwise(body):
-        shapes.append(flat_group_area(domain.pixels, most, tuning.wave_threads))
-    tile = _tile(min(shapes, key=lambda area: area.cost), z_slices, parts, baked, tuning)
+        shapes.append(gpu_flat_group(domain.pixels, most, tuning.wave_threads))
+    tile = _tile(min(shapes, key=lambda group: group.cost), z_slices, parts, baked, tuning)
     if _sums_windows(body):
         tile = replace(tile, written_taps=min(tile.written_taps, tuning.written_deep_taps))
     return replace(tile, unrolls=False) if _reads_often(body) else tile
@@ -277,13 +277,13 @@ def _deep_tile(body: Body, tuning: Tuning) -> Tile:
         has_sums = any(map(is_contraction, body.nodes))
         most = min(tuning.thread_slices if has_sums else 1, slices // tuning.simd_width)
         z_slices = max((k for k in range(1, most + 1) if own == slices or own % k == 0), default=1)
-        return _tile(Area(1, (tuning.simd_width, 1), 0, deep=True), z_slices, 1, False, tuning)
+        return _tile(WorkGroupShape(1, (tuning.simd_width, 1), 0, deep=True), z_slices, 1, False, tuning)
     z_slices, _, parts = _share(body, False, tuning)
     z_slices = z_slices or 1
     lanes = max(LEAST_GROUP, min(tuning.wave_threads, power_of_two_from(ceil_div(slices, z_slices))))
     if parts > 1:
         lanes = min(lanes, power_of_two_to(min(tuning.sum_group_threads, tuning.sum_texels // z_slices) // parts))
-    return _tile(Area(1, (lanes, 1), 0, deep=True), z_slices, parts, False, tuning)
+    return _tile(WorkGroupShape(1, (lanes, 1), 0, deep=True), z_slices, parts, False, tuning)
 
 
 def _share(body: Body, baked: bool, tuning: Tuning) -> tuple[int, int, int]:
@@ -339,21 +339,21 @@ def has_threads_enough(body: Body, tuning: Tuning) -> bool:
     return parts > 1 and body.domain.pixels * parts >= tuning.min_shared_threads
 
 
-def _tile(area: Area, z_slices: int, parts: int, baked: bool, tuning: Tuning) -> Tile:
+def _tile(group: WorkGroupShape, z_slices: int, parts: int, baked: bool, tuning: Tuning) -> Tile:
     return Tile(
-        area.rows,
+        group.rows,
         z_slices,
-        (*area.local, parts),
+        (*group.local, parts),
         baked,
         tuning.weights_fetch,
         tuning.inputs_fetch,
-        area.flat,
+        group.flat,
         loads_at_use=tuning.loads_at_use,
         unrolls=tuning.unrolls,
         leaves=tuning.simd_width == 1,
-        across=area.across,
-        turned=area.turned,
-        deep=area.deep,
+        across=group.across,
+        turned=group.turned,
+        deep=group.deep,
         written_taps=tuning.written_taps,
     )
 

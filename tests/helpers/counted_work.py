@@ -14,8 +14,8 @@ from texelflow.gpu_delegate.ops.nodes import has_weights, is_elementwise
 from texelflow.gpu_delegate.plan.admission import rewrite_graph
 from texelflow.gpu_delegate.plan.body import Body
 from texelflow.gpu_delegate.plan.compile_options import CompileOptions
+from texelflow.gpu_delegate.plan.epilogue_sums import EpilogueSum
 from texelflow.gpu_delegate.plan.lower import lower
-from texelflow.gpu_delegate.plan.partial_sums import PartialSum
 from texelflow.gpu_delegate.plan.static_model import dispatch_cost, whole_cost, work_groups
 from texelflow.gpu_delegate.plan.tiling import reduction_tile
 from texelflow.gpu_delegate.plan.vector_work import VectorWork
@@ -49,7 +49,7 @@ class _Counts:
         return self.tuning.simd_width if self.tuning.simd_width > 1 else self.tuning.wave_threads
 
     def pixel(
-        self, body: Body, prologue: VectorWork, tile: Tile, left: Sequence[PartialSum], signature: str
+        self, body: Body, prologue: VectorWork, tile: Tile, left: Sequence[EpilogueSum], signature: str
     ) -> CountedKernel:
         """What is in front of a kernel, each of its work-groups computes."""
         cost = whole_cost(body, tile, self.tuning) + work_groups(body, tile) * self._vectors(prologue)

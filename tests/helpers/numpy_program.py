@@ -19,8 +19,8 @@ from texelflow.gpu_delegate.passes.pipeline import run_passes
 from texelflow.gpu_delegate.plan.body import Body
 from texelflow.gpu_delegate.plan.compile_options import CompileOptions
 from texelflow.gpu_delegate.plan.dispatch import LoweredGraph
+from texelflow.gpu_delegate.plan.epilogue_sums import EpilogueSum
 from texelflow.gpu_delegate.plan.lower import lower
-from texelflow.gpu_delegate.plan.partial_sums import PartialSum
 from texelflow.gpu_delegate.plan.tiling import reduction_tile
 from texelflow.gpu_delegate.plan.vector_work import VectorWork
 from texelflow.gpu_delegate.reading.reader import read_model
@@ -64,7 +64,7 @@ class NumpyKernels:
     vector_tile: Tile
 
     def pixel(
-        self, body: Body, prologue: VectorWork, tile: Tile, left: Sequence[PartialSum], signature: str
+        self, body: Body, prologue: VectorWork, tile: Tile, left: Sequence[EpilogueSum], signature: str
     ) -> NumpyKernel:
         return NumpyKernel(pixel_code(body, prologue, tile, left, self.storages), tile.local)
 

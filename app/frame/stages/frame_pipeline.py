@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 from texelflow.gpu_delegate.base.errors import DeviceError
 from texelflow.gpu_delegate.targets.gl import opengl
 from texelflow.gpu_delegate.targets.gl.context import Context
-from texelflow.gpu_delegate.targets.gl.gpu_timer import Borders, GpuClock, GpuTimer, timer_health
+from texelflow.gpu_delegate.targets.gl.gpu_timer import GpuClock, GpuTimer, TimeStamps, timer_health
 
 from ...media.sources import VideoFrame
 from .stage_marks import StageMarks
@@ -152,16 +152,16 @@ class Pipeline:
                 yield self._records.popleft()
             return
         self._clock.renew()
-        for borders in self._timer.collect():
-            yield _with_gpu_times(self._records.popleft(), borders, self._clock)
+        for stamps in self._timer.collect():
+            yield _with_gpu_times(self._records.popleft(), stamps, self._clock)
 
     def drain(self) -> Iterator[FrameRecord]:
         """All records that are left, in order, at the end of a run: waits for the device. Raises DeviceError."""
         if self._context and self._timer and self._clock:
             self._context.gl.glFinish()
             self._context.check_errors("finishing the last frame")
-            for borders in self._timer.drain():
-                yield _with_gpu_times(self._records.popleft(), borders, self._clock)
+            for stamps in self._timer.drain():
+                yield _with_gpu_times(self._records.popleft(), stamps, self._clock)
         yield from self.completed()
 
     def abandon(self) -> Iterator[FrameRecord]:
@@ -279,15 +279,15 @@ def _note(context: Context | None, timing: Literal["auto", "gpu", "wall"]) -> st
     return "wall clock was asked for" if timing == "wall" else None
 
 
-def _with_gpu_times(record: FrameRecord, borders: Borders | None, clock: GpuClock) -> FrameRecord:
+def _with_gpu_times(record: FrameRecord, stamps: TimeStamps | None, clock: GpuClock) -> FrameRecord:
     """The record with what the device said about the stages after decode, if it did."""
-    if borders is None:
+    if stamps is None:
         return record
     decode, *stages = record.stages
     timed = [
         StageRecord(
             stage.name, stage.start_ns, stage.cpu_ms, (end - start) / 1e6, clock.cpu_ns(start), stage.readback_bytes
         )
-        for stage, start, end in zip(stages, borders[:-1], borders[1:], strict=True)
+        for stage, start, end in zip(stages, stamps[:-1], stamps[1:], strict=True)
     ]
     return dataclasses.replace(record, stages=(decode, *timed))

@@ -1,6 +1,6 @@
 """Measures stages of a frame with the GPU's time stamps, without waiting for them.
 
-Time stamp queries in a ring: one per border, so that n stages take n + 1. A result that has not come when its place in
+Time stamp queries in a ring: one between two stages and at both ends. A result that has not come when its place in
 the ring is needed again is dropped.
 """
 
@@ -13,7 +13,7 @@ from . import opengl
 from .calls import CallCache
 from .context import Context
 
-Borders = tuple[int, ...]  # ns by the device's clock
+TimeStamps = tuple[int, ...]  # ns by the device's clock
 
 _DEPTH = 4  # frames; one is in flight
 _RENEWAL_NS = 5_000_000_000  # two clocks drift apart by some µs a second
@@ -25,13 +25,13 @@ _PATIENCE_S = 2.0
 
 
 class GpuTimer:
-    """Times of frames with the same number of borders. Belongs to the context's thread."""
+    """Times of frames with the same number of stamps. Belongs to the context's thread."""
 
-    def __init__(self, context: Context, borders: int, depth: int = _DEPTH) -> None:
+    def __init__(self, context: Context, stamps: int, depth: int = _DEPTH) -> None:
         """`depth` frames may be under way."""
-        self._gl, self._count = context.gl, borders
+        self._gl, self._count = context.gl, stamps
         self._calls = CallCache(context.calls)
-        self._free = deque(tuple(self._gl.generate("Queries") for _ in range(borders)) for _ in range(depth))
+        self._free = deque(tuple(self._gl.generate("Queries") for _ in range(stamps)) for _ in range(depth))
         self._waiting: deque[tuple[int, ...]] = deque()
         self._given_up = 0
         self._marks = 0
@@ -44,17 +44,17 @@ class GpuTimer:
         self._marks = 0
 
     def mark(self) -> None:
-        """The next border: the device notes the time when it is done with what was issued before."""
+        """The next stamp: the device notes the time when it is done with what was issued before."""
         query = self._free[0][self._marks]
         self._calls.run(query, lambda: self._gl.glQueryCounter(query, opengl.TIMESTAMP))
         self._marks += 1
 
     def end(self) -> None:
-        """All borders of the frame are marked."""
-        assert self._marks == self._count, f"{self._marks} of {self._count} borders are marked"
+        """All stamps of the frame are marked."""
+        assert self._marks == self._count, f"{self._marks} of {self._count} stamps are marked"
         self._waiting.append(self._free.popleft())
 
-    def collect(self) -> Iterator[Borders | None]:
+    def collect(self) -> Iterator[TimeStamps | None]:
         """What has arrived, oldest frame first; None for one given up, or whose clock was implausible."""
         while self._given_up:
             self._given_up -= 1
@@ -62,17 +62,17 @@ class GpuTimer:
         while self._waiting and self._available(self._waiting[0][-1]):
             queries = self._waiting.popleft()
             self._free.append(queries)
-            borders = tuple(map(self._result, queries))
-            yield borders if borders == tuple(sorted(borders)) and not self._is_disjoint() else None
+            stamps = tuple(map(self._result, queries))
+            yield stamps if stamps == tuple(sorted(stamps)) and not self._is_disjoint() else None
 
-    def drain(self) -> Iterator[Borders | None]:
+    def drain(self) -> Iterator[TimeStamps | None]:
         """All frames: for the end of a run, when the device has nothing left to do."""
         yield from self.collect()
         while self._waiting:
             self._free.append(self._waiting.popleft())
             yield None
 
-    def last(self) -> Borders | None:
+    def last(self) -> TimeStamps | None:
         """The one frame under way; None as of collect, and if it has not come after two seconds."""
         deadline = perf_counter() + _PATIENCE_S
         while not (found := list(self.collect())) and perf_counter() < deadline:
@@ -158,7 +158,7 @@ def timer_health(context: Context) -> str | None:
 
 def _work_ns(context: Context) -> tuple[int | None, int]:
     """Nanoseconds of copying much memory, by the device (None: it does not say) and by the CPU's clock."""
-    gl, timer = context.gl, GpuTimer(context, borders=2, depth=1)
+    gl, timer = context.gl, GpuTimer(context, stamps=2, depth=1)
     pair = (opengl.COPY_READ_BUFFER, opengl.COPY_WRITE_BUFFER)
     buffers = [gl.generate("Buffers") for _ in pair]
     for target, buffer in zip(pair, buffers, strict=True):
@@ -173,8 +173,8 @@ def _work_ns(context: Context) -> tuple[int | None, int]:
     timer.mark()
     timer.end()
     gl.glFinish()
-    wall_ns, borders = perf_counter_ns() - start_ns, timer.last()
+    wall_ns, stamps = perf_counter_ns() - start_ns, timer.last()
     timer.release()
     for buffer in buffers:
         gl.delete("Buffers", buffer)
-    return (borders[1] - borders[0] if borders else None), wall_ns
+    return (stamps[1] - stamps[0] if stamps else None), wall_ns

@@ -97,7 +97,7 @@ def logged_pass(context: Context, name: str, grid: Sides, group: Sides, cost: Co
         with context.scope(name) if level else contextlib.nullcontext():
             yield
         return
-    timer = GpuTimer(context, borders=2, depth=1)
+    timer = GpuTimer(context, stamps=2, depth=1)
     context.gl.glFinish()
     start = perf_counter()
     timer.begin()
@@ -107,9 +107,9 @@ def logged_pass(context: Context, name: str, grid: Sides, group: Sides, cost: Co
     timer.mark()
     timer.end()
     context.gl.glFinish()
-    wall_ms, borders = (perf_counter() - start) * 1e3, timer.last()
+    wall_ms, stamps = (perf_counter() - start) * 1e3, timer.last()
     timer.release()
-    stamped_ms = (borders[1] - borders[0]) / 1e6 if borders else 0.0
+    stamped_ms = (stamps[1] - stamps[0]) / 1e6 if stamps else 0.0
     time_ms = wall_ms if context.is_software else stamped_ms or None
     debug.say(dispatch_line("", name, grid, group, cost, time_ms))
 

@@ -160,7 +160,7 @@ def finished_seconds(context: Context, work: Commands) -> float:
 
 def stamped_seconds(context: Context, pieces: Sequence[Commands]) -> tuple[float, ...] | None:
     """Seconds of each piece by the device's clock; None if it does not answer, or runs backwards."""
-    timer = GpuTimer(context, borders=len(pieces) + 1, depth=1)
+    timer = GpuTimer(context, stamps=len(pieces) + 1, depth=1)
     try:
         timer.begin()
         timer.mark()
@@ -169,10 +169,10 @@ def stamped_seconds(context: Context, pieces: Sequence[Commands]) -> tuple[float
             timer.mark()
         timer.end()
         context.gl.glFinish()
-        borders = timer.last()
+        stamps = timer.last()
     finally:
         timer.release()
-    return None if borders is None else tuple((end - start) / 1e9 for start, end in pairwise(borders))
+    return None if stamps is None else tuple((end - start) / 1e9 for start, end in pairwise(stamps))
 
 
 def _signs(context: Context) -> DriverSigns:

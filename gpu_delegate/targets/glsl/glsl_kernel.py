@@ -17,9 +17,9 @@ from ...plan.body import Body
 from ...plan.bounds import check_source, is_short
 from ...plan.compile_options import COMPILE_DEFAULTS, CompileOptions
 from ...plan.dispatch import LoweredGraph
+from ...plan.epilogue_sums import EpilogueSum
 from ...plan.in_place import InPlacePair, in_place_pairs
 from ...plan.lower import lower
-from ...plan.partial_sums import PartialSum
 from ...plan.repetition import repetition_of
 from ...plan.source_size import KERNEL, VECTOR_NODE, source_size
 from ...plan.tiling import reduction_tile
@@ -92,7 +92,9 @@ class GlslKernels:
     storages: Storages
     vector_tile: Tile  # of kernels of vector nodes alone
 
-    def pixel(self, body: Body, prologue: VectorWork, tile: Tile, left: Sequence[PartialSum], signature: str) -> Kernel:
+    def pixel(
+        self, body: Body, prologue: VectorWork, tile: Tile, left: Sequence[EpilogueSum], signature: str
+    ) -> Kernel:
         """A body's kernel, with vector nodes computed first, and sums left at the end.
 
         Where the tile's text would be too long, that of the shortest tile. Raises UnsupportedError if that is, too.
@@ -142,7 +144,7 @@ def pixel_kernel(
     tile: Tile,
     limits: Limits,
     storages: Storages,
-    left: Sequence[PartialSum] = (),
+    left: Sequence[EpilogueSum] = (),
 ) -> Kernel:
     """GLSL for a body under a tile, with vector nodes computed first by every work-group, and sums left at the end."""
     graph, domain = body.graph, body.domain

@@ -22,11 +22,11 @@ from ...passes.pipeline import PassReport
 from ...plan.admission import rewrite_graph
 from ...plan.body import Body
 from ...plan.compile_options import CompileOptions
+from ...plan.epilogue_sums import EpilogueSum
 from ...plan.lower import lower
 from ...plan.memory.memory_options import MemoryOptions
 from ...plan.memory.memory_plan import MemoryPlan
 from ...plan.memory.records import UsageRecord
-from ...plan.partial_sums import PartialSum
 from ...plan.placement import OuterLifetime, plan_memory, usage_records
 from ...plan.vector_work import VectorWork
 from ...plan.views import Views
@@ -144,7 +144,7 @@ class _NativeKernels:
     known: KnownFunctions = field(default_factory=dict)
 
     def pixel(
-        self, body: Body, prologue: VectorWork, tile: Tile, left: Sequence[PartialSum], signature: str
+        self, body: Body, prologue: VectorWork, tile: Tile, left: Sequence[EpilogueSum], signature: str
     ) -> LlvmKernel:
         """A body's function; the tuning leaves vector nodes to functions of their own."""
         assert not prologue.nodes

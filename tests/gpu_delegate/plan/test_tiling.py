@@ -16,14 +16,14 @@ from tests.helpers.markers import one_in
 from tests.model_files.sketch import Sketch
 from texelflow.gpu_delegate.device.device import HARDWARE, SOFTWARE, Device
 from texelflow.gpu_delegate.device.tile import Tile
-from texelflow.gpu_delegate.device.work_group_shapes import flat_area, flat_group_area, group_area, map_area
+from texelflow.gpu_delegate.device.work_group_shapes import flat_group, gpu_flat_group, gpu_map_group, map_group
 from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.model.layout import MapShape, Storages
 from texelflow.gpu_delegate.plan.admission import rewrite_graph
 from texelflow.gpu_delegate.plan.body import Body, Loops, thread_slices
 from texelflow.gpu_delegate.plan.compile_options import CompileOptions
+from texelflow.gpu_delegate.plan.epilogue_sums import EpilogueSum
 from texelflow.gpu_delegate.plan.lower import lower
-from texelflow.gpu_delegate.plan.partial_sums import PartialSum
 from texelflow.gpu_delegate.plan.refusals import find_refusals
 from texelflow.gpu_delegate.plan.static_model import loop_turns
 from texelflow.gpu_delegate.plan.tiling import choose_tile, reduction_tile
@@ -63,7 +63,7 @@ def places(tile: Tile, domain: MapShape) -> tuple[list[int], list[int]]:
 @given(SIDES, SIDES, ROWS)
 def test_threads_cover_a_map(height: int, width: int, most_rows: int) -> None:
     domain, tuning = MapShape(1, height, width, 4), SOFTWARE.tuning
-    for area in (map_area(width, height, most_rows, tuning), flat_area(domain.pixels, most_rows, tuning)):
+    for area in (map_group(width, height, most_rows, tuning), flat_group(domain.pixels, most_rows, tuning)):
         tile = Tile(area.rows, 0, (*area.local, 1), flat=area.flat)
         columns, rows = places(tile, domain)
         whole = tile.area(domain)
@@ -76,7 +76,7 @@ def test_threads_cover_a_map(height: int, width: int, most_rows: int) -> None:
 @given(SIDES, st.integers(1, 60), ROWS, st.sampled_from([16, 32, 64, 128]), st.sampled_from([16, 32, 64]))
 def test_threads_that_leave_write_nothing_twice(width: int, height: int, rows: int, most: int, wave: int) -> None:
     domain = MapShape(1, height * rows, width, 4)
-    for area in (group_area(width, height * rows, rows, most, wave), flat_group_area(domain.pixels, most, wave)):
+    for area in (gpu_map_group(width, height * rows, rows, most, wave), gpu_flat_group(domain.pixels, most, wave)):
         tile = Tile(area.rows, 0, (*area.local, 1), flat=area.flat, leaves=True)
         columns, found_rows = places(tile, domain)
         whole = tile.area(domain)
@@ -217,7 +217,9 @@ class CheckedTurns(GlslKernels):
     def __init__(self, device: Device, storages: Storages) -> None:
         super().__init__(device.limits, storages, reduction_tile(device))
 
-    def pixel(self, body: Body, prologue: VectorWork, tile: Tile, left: Sequence[PartialSum], signature: str) -> Kernel:
+    def pixel(
+        self, body: Body, prologue: VectorWork, tile: Tile, left: Sequence[EpilogueSum], signature: str
+    ) -> Kernel:
         kernel = super().pixel(body, prologue, tile, left, signature)
         assert prologue.nodes or turns_in(kernel.source) <= loop_turns(body, tile) <= SOFTWARE.tuning.loop_turns
         return kernel

@@ -160,7 +160,7 @@ def test_a_frame_whose_stage_raises_leaves_no_record(context: Context, stages: t
 
 
 def test_what_has_not_come_when_the_ring_comes_round_is_given_up(context: Context) -> None:
-    timer = GpuTimer(context, borders=2, depth=2)
+    timer = GpuTimer(context, stamps=2, depth=2)
     for _ in range(5):
         timer.begin()
         timer.mark()
@@ -174,7 +174,7 @@ def test_what_has_not_come_when_the_ring_comes_round_is_given_up(context: Contex
 
 
 def test_results_that_are_not_there_are_not_asked_for(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
-    timer = GpuTimer(context, borders=2, depth=1)
+    timer = GpuTimer(context, stamps=2, depth=1)
     timer.begin()
     timer.mark()
     timer.mark()
@@ -188,7 +188,7 @@ def test_results_that_are_not_there_are_not_asked_for(context: Context, monkeypa
 
 def test_queries_are_released(context: Context) -> None:
     for _ in range(3):
-        timer = GpuTimer(context, borders=5)
+        timer = GpuTimer(context, stamps=5)
         timer.begin()
         for _ in range(5):
             timer.mark()

@@ -14,7 +14,7 @@ from ..code.vocabulary import Z0, GridIndex, Operation
 from ..device.device import Device, Tuning
 from ..device.limits import Limits
 from ..device.tile import Tile
-from ..device.work_group_shapes import flat_group_area, group_area
+from ..device.work_group_shapes import gpu_flat_group, gpu_map_group
 from ..model.graph import Graph, Node, Tensor
 from ..model.layout import TEXEL_BYTES, shape_of
 from ..ops.nodes import fold_of, has_role, is_elementwise, is_scatter
@@ -28,7 +28,7 @@ LEAST_SAVED = 8  # pixels that a sum stands for, on average: it takes the kernel
 
 
 @dataclass(frozen=True)
-class PartialSum:
+class EpilogueSum:
     """What one kernel leaves of one of its maps."""
 
     tensor: int  # (1, groups along y, groups along x, C), which a kernel makes, and no node
@@ -43,10 +43,10 @@ class PartialSums:
 
     graph: Graph
     vectors: Mapping[int, Node]  # by output
-    left_by: Mapping[int, tuple[PartialSum, ...]]  # by the number of a body
+    left_by: Mapping[int, tuple[EpilogueSum, ...]]  # by the number of a body
 
 
-def find_partial_sums(
+def find_epilogue_sums(
     graph: Graph, bodies: Sequence[Body], tiles: Sequence[Tile], vectors: Mapping[int, Node], device: Device
 ) -> PartialSums:
     """Sums of all maps that vector nodes reduce, as far as the kernels of the bodies can leave them."""
@@ -54,9 +54,9 @@ def find_partial_sums(
     for node in vectors.values():
         if has_role(node, "reduction") and reduces_pixels(graph, node):
             wanted.setdefault(node.inputs[0], {}).setdefault(node.op, []).append(node)
-    tensors, left_by, changed = dict(graph.tensors), dict[int, tuple[PartialSum, ...]](), dict[int, Node]()
+    tensors, left_by, changed = dict(graph.tensors), dict[int, tuple[EpilogueSum, ...]](), dict[int, Node]()
     for number, (body, tile) in enumerate(zip(bodies, tiles, strict=True)):
-        left: tuple[PartialSum, ...] = ()
+        left: tuple[EpilogueSum, ...] = ()
         for source in _summed(body, tile, wanted):
             for nodes in wanted[source].values():
                 sums = _sums_of(body, tile, source, nodes[0], max(graph.dropped_below, 1 + max(tensors)))
@@ -70,10 +70,10 @@ def find_partial_sums(
     return PartialSums(graph, {**vectors, **changed}, left_by)
 
 
-def _sums_of(body: Body, tile: Tile, source: int, node: Node, number: int) -> PartialSum:
+def _sums_of(body: Body, tile: Tile, source: int, node: Node, number: int) -> EpilogueSum:
     fold = fold_of(node)
     scale = math.prod(tile.groups(body.domain)) / body.domain.pixels if fold.averages else 1.0
-    return PartialSum(number, source, fold, scale)
+    return EpilogueSum(number, source, fold, scale)
 
 
 def _summed(body: Body, tile: Tile, wanted: Container[int]) -> Iterator[int]:
@@ -86,25 +86,25 @@ def _summed(body: Body, tile: Tile, wanted: Container[int]) -> Iterator[int]:
             yield tensor
 
 
-def _fits(body: Body, tile: Tile, sums: Sequence[PartialSum], limits: Limits) -> bool:
+def _fits(body: Body, tile: Tile, sums: Sequence[EpilogueSum], limits: Limits) -> bool:
     """Whether the body's kernel has the bindings and the shared memory for these sums."""
     outputs = len(body.outputs) + len(sums)
     too_many = too_many_bindings(body.graph, body.nodes, body.inputs, outputs, limits)
     return not too_many and shared_bytes_of(body, tile, sums) <= limits.shared_memory_bytes
 
 
-def shared_bytes_of(body: Body, tile: Tile, sums: Sequence[PartialSum]) -> int:
+def shared_bytes_of(body: Body, tile: Tile, sums: Sequence[EpilogueSum]) -> int:
     """Shared memory of a kernel: what its parts need, and for its sums a vec4 for each thread of one and its slices."""
     slots = sum(slots_of(body, tile, each) for each in sums)
     return TEXEL_BYTES * (tile.local[0] * tile.local[1] * slots + shared_texels_of(body, tile))
 
 
-def slots_of(body: Body, tile: Tile, sums: PartialSum) -> int:
+def slots_of(body: Body, tile: Tile, sums: EpilogueSum) -> int:
     """Slices of the map that one thread computes."""
     return tile.z_slices or shape_of(body.graph.tensors[sums.source]).slices
 
 
-def _tensor_of(body: Body, tile: Tile, sums: PartialSum) -> Tensor:
+def _tensor_of(body: Body, tile: Tile, sums: EpilogueSum) -> Tensor:
     columns, rows = tile.groups(body.domain)
     source = body.graph.tensors[sums.source]
     return Tensor(sums.tensor, f"{source.name}:sums", (1, rows, columns, shape_of(source).channels))
@@ -118,10 +118,10 @@ def with_few_groups(body: Body, tile: Tile, tuning: Tuning, limits: Limits) -> T
     domain, most = body.domain, min(tuning.sum_threads, limits.work_group_invocations) if tile.parts == 1 else 0
     while math.prod(tile.groups(domain)) > tuning.sum_groups and 2 * tile.threads <= most and tile.leaves:
         if tile.flat:
-            area = flat_group_area(domain.pixels, 2 * tile.threads, tuning.wave_threads)
+            group = gpu_flat_group(domain.pixels, 2 * tile.threads, tuning.wave_threads)
         else:
-            area = group_area(*tile.area(domain), tile.down, 2 * tile.threads, tuning.wave_threads)
-        larger = replace(tile, local=(*area.local, 1))
+            group = gpu_map_group(*tile.area(domain), tile.down, 2 * tile.threads, tuning.wave_threads)
+        larger = replace(tile, local=(*group.local, 1))
         if larger.threads <= tile.threads:
             break
         tile = larger

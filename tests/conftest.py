@@ -72,7 +72,7 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = _open_cache()
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
         if config.getoption("numprocesses", None) and not config.getoption("without_gl"):
-            config.add_cleanup(_compile_first(folder).wait)
+            config.add_cleanup(_compile_first(folder))
 
 
 def _open_cache() -> Path:
@@ -86,12 +86,20 @@ def _open_cache() -> Path:
     return folder
 
 
-def _compile_first(folder: Path) -> "subprocess.Popen[bytes]":
-    """Has the kernels of the default model compiled, which each worker else does for itself at the same time."""
+def _compile_first(folder: Path) -> Callable[[], None]:
+    """Has the kernels of the default model compiled, which each worker else does for itself at the same time.
+
+    Returns what waits for that.
+    """
     picture = Path(assets.__file__).parent / "demo.jpg"
     arguments = ["replay", str(picture), "--out", str(folder / "first.png"), "--backend", "gl"]
     command = [sys.executable, "-m", "texelflow.app", *arguments]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def wait() -> None:
+        process.wait()
+
+    return wait
 
 
 def pytest_collection_finish() -> None:

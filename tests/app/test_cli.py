@@ -401,6 +401,7 @@ def _mesa(context: Context) -> None:
         pytest.skip("only Mesa can play an older OpenGL")
 
 
+@exhaustive
 @pytest.mark.usefixtures("_mesa")
 @MACHINES
 def test_needs_opengl_for_the_gpu_path(machine: str, fragment: str, on_machine: Callable[[str], OnMachine]) -> None:

@@ -27,14 +27,8 @@ from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-LONG = (
-    "check selfie",
-    "tune",
-    "bench quality",
-    "bench model",
-    "bench frame",
-    "archive talk",
-)  # as others try with less
+# Commands that take long, as tests of their own try with less
+LONG = ("check selfie", "inspect --ops", "tune", "bench quality", "bench model", "bench frame", "archive talk")
 FRAMES = 50  # of the clip that stands in for the reader's recording
 
 

@@ -162,6 +162,7 @@ class TestPrivate:
 
         theatre.run(script, camera=str(still), effect="tint", side_by_side=True, threshold=0.1, grow=9.0)
 
+    @exhaustive
     def test_what_no_effect_hides_is_not_recorded_on(self, theatre: Theatre, still: Path, tmp_path: Path) -> None:
         style = tmp_path / "style.tflite"
         style.write_bytes(picture_network((33, 25), (33, 26)))

@@ -234,6 +234,7 @@ class TestRunning:
             with FileSource(path) as file:
                 assert file.format.size == size
 
+    @exhaustive
     def test_a_camera_that_is_not_there_leaves_the_one_before(self, display: Display, tmp_path: Path) -> None:
         def change(process: "subprocess.Popen[str]") -> None:
             display.window("texelflow")

@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 import pytest
 
-from tests.helpers.markers import on_both_apis, one_in
+from tests.helpers.markers import exhaustive, on_both_apis, one_in
 from tests.helpers.pictures import SMALL, Bench, disc, drawn, noise, picture_of
 from tests.helpers.portable import assert_runs_with_opengl_3_3, assert_valid_glsl, needs_validator
 from texelflow.app.frame.drawing.mask_edge import edged
@@ -207,6 +207,7 @@ def draw_with_opengl_3_3() -> None:
         context.check_errors("drawing with OpenGL 3.3")
 
 
+@exhaustive
 @pytest.mark.gl
 def test_every_effect_is_drawn_by_opengl_3_3() -> None:
     assert_runs_with_opengl_3_3(draw_with_opengl_3_3)

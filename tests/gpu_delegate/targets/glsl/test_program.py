@@ -214,7 +214,8 @@ def test_running_reads_nothing_back(context: Context, program_of: Compile) -> No
     assert context.readback.calls == before + 1
 
 
-@one_in(4, "memory", [MemoryOptions("arena"), MemoryOptions("naive")], ids=lambda each: each.mode)
+@exhaustive
+@pytest.mark.parametrize("memory", [MemoryOptions("arena"), MemoryOptions("naive")], ids=lambda each: each.mode)
 @on_both_apis
 def test_buffers_are_as_large_as_planned(context: Context, memory: MemoryOptions) -> None:
     def sizes(names: set[int]) -> list[int]:
@@ -333,7 +334,8 @@ def test_the_first_run_is_fed_like_all_others(context: Context) -> None:
     assert worst(found, on_cpu(model, inputs)) <= TOLERANCE
 
 
-@one_in(4, "name", CHANGES)
+@exhaustive
+@pytest.mark.parametrize("name", CHANGES)
 def test_a_repeated_dispatch_changes_nothing(name: str, program_of: Compile) -> None:
     program = program_of(name)
     (once,) = run(program, random_inputs(CHANGES[name]))

@@ -34,7 +34,7 @@ _NO_DRIVERS = {"__EGL_VENDOR_LIBRARY_DIRS": "/nonexistent"}  # of EGL, as on a m
 
 
 def one_in(count: int, names: str | Sequence[str], values: Iterable[Any], **options: Any) -> pytest.MarkDecorator:
-    """As pytest.mark.parametrize: `make test` tries the first of every `count` values, `make exhaustive` the others."""
+    """As pytest.mark.parametrize: of every `count` values `make test` tries the first, `make exhaustive` all."""
     several = not isinstance(names, str) or "," in names
     rows = [_row(value, several, [exhaustive] if number % count else []) for number, value in enumerate(values)]
     return pytest.mark.parametrize(names, rows, **options)

@@ -17,6 +17,7 @@ _SURROUNDINGS_MS = 1500.0  # slower changes are not flashes, but daylight or the
 _LEAST_LIKENESS = 0.45  # of pictures to flashes; chance and other light reach 0.3
 _NEAR = 1.5  # periods around an edge that may belong to it: a rolling shutter, a slow screen
 _PLATEAU = 3  # pictures before and after an edge that say how bright it was
+_LEAST_TOLD = 0.25  # of the changes: fewer are like them by chance, as once in 1,600 dark recordings of 5 pictures a second
 _LEAST_STEP = 0.3  # of the usual one: a smaller step is not an edge
 _LONGEST_GAP = 1.75  # periods: where a picture is missing, the time of the edge is unknown
 _LEAST_PICTURES = 8
@@ -45,9 +46,11 @@ def delays_ms(changes: Sequence[Change], times_ms: Times, luma: Times) -> list[f
     steps = [edges.step(place) for place in range(len(changes))]
     known = [step for step in steps if step is not None]
     least = _LEAST_STEP * float(np.median(known)) if known else 0.0
-    return [
+    delays = [
         None if step is None or step <= max(least, 0.0) else edges.delay_ms(place) for place, step in enumerate(steps)
     ]
+    told = sum(delay is not None for delay in delays)
+    return delays if told >= _LEAST_TOLD * len(changes) else None
 
 
 def period_ms(times_ms: Times) -> float:

@@ -119,6 +119,11 @@ def test_a_camera_that_looks_elsewhere_sees_nothing(seed: int, blinking_hz: floa
     assert delays_ms(changes_of(PLAN), times, luma + blinking) is None
 
 
+def test_nor_does_one_that_is_like_the_flashes_by_chance() -> None:
+    times, luma = replace(Simulated(share=0, noise=2, drift=50, seed=125), fps=5.0).pictures(changes_of(PLAN))
+    assert delays_ms(changes_of(PLAN), times, luma) is None
+
+
 def test_a_flash_behind_a_hand_is_lost_and_the_others_are_not() -> None:
     changes = changes_of(PLAN)
     times, luma = Simulated(noise=0).pictures(changes)

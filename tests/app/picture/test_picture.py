@@ -222,7 +222,7 @@ def test_shaders_have_the_same_pixels(context: Context, form: PictureFormat) -> 
 
 
 @pytest.mark.parametrize("fit", ["stretch", "crop", "letterbox"])
-@one_in(4, "form", FORMATS, ids=str)
+@one_in(8, "form", FORMATS, ids=str)
 def test_shaders_sample_the_same_between_pixels(context: Context, form: PictureFormat, fit: Fit) -> None:
     for orientation in ORIENTATIONS:
         picture = Picture(replace(form, orientation=orientation), noise(form).planes)

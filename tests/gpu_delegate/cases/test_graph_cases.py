@@ -33,7 +33,7 @@ def compiled_graphs(case: GraphCase) -> Mapping[str, CompiledGraph]:
     return {name: found[name] for name in different.values()}
 
 
-@one_in(5, "case", RUN, ids=lambda case: case.name)
+@one_in(10, "case", RUN, ids=lambda case: case.name)
 def test_gpu_agrees_with_tensorflow_lite(context: Context, case: GraphCase) -> None:
     model = case.model()
     graph = read_model(model)
@@ -44,7 +44,7 @@ def test_gpu_agrees_with_tensorflow_lite(context: Context, case: GraphCase) -> N
 
 
 @pytest.mark.slow
-@one_in(5, "case", RUN, ids=lambda case: case.name)
+@one_in(10, "case", RUN, ids=lambda case: case.name)
 def test_their_kernels_compute_each_node_once(case: GraphCase) -> None:
     for plan in compiled_graphs(case).values():
         check_kernels(plan)
@@ -52,11 +52,11 @@ def test_their_kernels_compute_each_node_once(case: GraphCase) -> None:
 
 @pytest.mark.slow
 @needs_validator
-@one_in(5, "first", range(5))
+@one_in(10, "first", range(10))
 def test_their_kernels_are_valid_glsl(first: int, tmp_path: Path) -> None:
     """Drivers accept more than the language allows; the reference compiler does not."""
-    kernels = [kernel for case in RUN[first::5] for plan in compiled_graphs(case).values() for kernel in plan.kernels]
-    assert len({kernel.source for kernel in kernels}) > 50
+    kernels = [kernel for case in RUN[first::10] for plan in compiled_graphs(case).values() for kernel in plan.kernels]
+    assert len({kernel.source for kernel in kernels}) > 20
     assert complaints_of_kernels(kernels, tmp_path) == []
 
 

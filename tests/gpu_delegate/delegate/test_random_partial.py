@@ -19,7 +19,7 @@ QUICK = (
 
 
 @pytest.mark.gl
-@one_in(5, "seed", asked_for(QUICK))
+@one_in(9, "seed", asked_for(QUICK))
 def test_outputs_are_those_of_the_cpu_and_the_cut_is_tensorflow_lites(seed: int) -> None:
     """One network of four is of two maps at once."""
     check_delegated(random_graph(seed, "partial", 1 + seed % 4 // 3).build(), seed)

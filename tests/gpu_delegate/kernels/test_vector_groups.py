@@ -100,7 +100,7 @@ def compiled(name: str, device: Device) -> tuple[bytes, CompiledGraph]:
 
 
 @one_in(
-    4,
+    8,
     ("name", "device"),
     [(name, device) for name in ("one_pixel", "of_many_slices") for device in DEVICES]
     + [("narrow", device) for device in ("software", "few lanes", "leaving sums")]

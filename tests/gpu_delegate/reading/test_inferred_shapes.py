@@ -30,7 +30,7 @@ X = (1, 4, 6, 8)
 
 
 @pytest.mark.slow
-@one_in(3, "op", OPS)
+@one_in(6, "op", OPS)
 def test_shapes_are_those_that_the_interpreter_allocates(op: str, runtime: Any) -> None:
     data = write_model(CaseGroup(cases_of(op)).graph)
     written = written_tensors(data)

@@ -61,7 +61,7 @@ def has_one_slope(graph: Graph) -> bool:
 
 
 @pytest.mark.slow
-@one_in(3, "case", CASES, ids=lambda case: case.name)
+@one_in(6, "case", CASES, ids=lambda case: case.name)
 def test_small_models(case: GraphCase) -> None:
     data = case.model()
     graph = read_model(data)

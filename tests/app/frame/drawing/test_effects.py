@@ -171,7 +171,7 @@ def test_a_larger_target_gets_the_frame_at_its_top_and_repeats_the_edge(context:
     bench.release()
 
 
-@one_in(6, "effect", MASK_EFFECTS)
+@one_in(12, "effect", MASK_EFFECTS)
 @pytest.mark.parametrize("wrap", [0.0, 0.8])
 @pytest.mark.parametrize("shape", [{}, {"threshold": 0.7, "gamma": 0.6}, {"gamma": 0.6, "grow": -2.5, "feather": 5}])
 @pytest.mark.parametrize(("mirror", "size"), [(False, SMALL), (True, (65, 47))])

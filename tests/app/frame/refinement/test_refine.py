@@ -118,7 +118,7 @@ def assert_close(context: Context, found: Doubles, expected: Doubles) -> None:
 # The definition
 
 
-@one_in(4, "fit", FITS)
+@one_in(8, "fit", FITS)
 @pytest.mark.parametrize("grid", [GRID, (16, 16), (1, 1), (5, 30)])
 @pytest.mark.parametrize("size", [FRAME, (64, 48), (1, 1), (3, 90)])
 def test_edges_equal_their_definition(context: Context, size: ImageSize, grid: ImageSize, fit: Fit) -> None:

@@ -148,7 +148,7 @@ def summed_mask(m: Sketch) -> list[int]:
 ONE_CHANNEL = (stored_mask, summed_mask)
 
 
-@one_in(6, "seed", asked_for(QUICK))
+@one_in(10, "seed", asked_for(QUICK))
 def test_gpu_agrees_with_tensorflow_lite(context: Context, seed: int) -> None:
     check_network(context, seed, "fp32", random_graph(seed, "segmentation"))
 

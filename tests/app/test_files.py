@@ -247,7 +247,6 @@ def test_debug_does_not_write_over_what_is_read(
     assert contents(place) == before
 
 
-@exhaustive
 @pytest.mark.gl
 def test_force_writes_over_what_is_there_and_over_nothing_else(place: Path, texelflow: Command) -> None:
     before = contents(place)
@@ -263,7 +262,6 @@ def test_force_writes_over_what_is_there_and_over_nothing_else(place: Path, texe
     assert len(times_of(place / "old.mp4")) == 3
 
 
-@exhaustive
 def test_what_comes_while_the_run_begins_is_kept(place: Path) -> None:
     class Busy(Console):
         """Somebody else writes the output meanwhile."""
@@ -344,7 +342,6 @@ def on_terminal(answer: bytes, question: str, *arguments: str) -> tuple[int, str
     return os.waitstatus_to_exitcode(status), shown.decode()
 
 
-@exhaustive
 @needs_terminal
 @pytest.mark.slow
 @one_in(

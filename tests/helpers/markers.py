@@ -24,7 +24,7 @@ FIXTURES: Mapping[str, frozenset[str]] = MappingProxyType(
         "slow": frozenset({"index"}),  # where pip runs
     }
 )
-exhaustive = pytest.mark.exhaustive  # what takes long, and of which other tests try a part
+exhaustive = pytest.mark.exhaustive  # what takes long, while other tests try a part of it, or the like of it
 on_both_apis = pytest.mark.parametrize("context", ["gl", "gles"], indirect=True)  # for tests that use that fixture
 ABOUT_S: Mapping[str, float] = MappingProxyType({"slow": 3.0, "window": 0.5, "gl": 0.2})  # that a test takes
 LEAST_S = 0.05  # that one without them takes

@@ -82,11 +82,16 @@ LAYERS: Mapping[str, Sequence[Sequence[str]]] = {
 _BOX_WIDTH, _STEP, _TOP, _MARGIN = 250, 30, 50, 16  # of the drawing, in pixels
 
 
-def imported(file: Path) -> Iterator[str]:
+@cache  # several tests ask for those of all files
+def imported(file: Path) -> tuple[str, ...]:
     """Full names of all modules that a file imports, anywhere in it, and of what it takes from them.
 
     Those of the repository are its own paths: gpu_delegate.targets.gl.context.Context.
     """
+    return tuple(_imported(file))
+
+
+def _imported(file: Path) -> Iterator[str]:
     package = file.relative_to(ROOT).parent.parts
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):

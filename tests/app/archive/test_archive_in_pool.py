@@ -79,7 +79,6 @@ def test_six_clips_are_each_done_once_though_a_worker_is_killed(tmp_path: Path, 
     assert not list(marked(mark)), "workers are left"
 
 
-@exhaustive
 @pytest.mark.slow
 def test_a_manifest_cannot_have_a_result_written_over_another_or_over_a_file_of_the_users(tmp_path: Path) -> None:
     """Two failed lines with one name; the files that have it belong to somebody else."""

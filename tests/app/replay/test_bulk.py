@@ -92,7 +92,6 @@ def test_a_folder_of_pictures(inputs: Path, texelflow: Command) -> None:
     assert (picture.shape, mask.shape) == ((*SIZE[::-1], 3), SIZE[::-1])
 
 
-@exhaustive
 def test_what_is_finished_is_skipped(inputs: Path, texelflow: Command) -> None:
     command = "replay", "in/one.mp4", "in/two.mkv", "in/a.png", "--out", "done", "--skip-existing", "--json"
     assert texelflow(*command).code == 0

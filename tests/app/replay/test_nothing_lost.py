@@ -141,7 +141,6 @@ def test_a_kill_loses_what_is_under_way_alone(out: str, log: str, backend: str, 
         check_pictures(tmp_path / "out", rows, UNDER_WAY)
 
 
-@exhaustive
 def test_a_second_ctrl_c_ends_at_once(clip: Path, tmp_path: Path) -> None:
     log = tmp_path / "x.json"
     with Running("replay", clip, *outputs_in(tmp_path, "out.mp4", "x.json"), "--backend", "cpu") as running:
@@ -263,7 +262,6 @@ def test_a_full_disk(
             assert all(path.is_dir() for path in left), left
 
 
-@exhaustive
 def test_a_disk_that_is_full_when_a_recording_is_finished(short: Path, tmp_path: Path, texelflow: Command) -> None:
     whole = tmp_path / "whole.mp4"
     texelflow("replay", short, "--out", whole, "--backend", "cpu")
@@ -335,7 +333,6 @@ def test_a_recording_that_vanishes_while_it_is_read(suffix: str, tmp_path: Path)
     check_pictures(tmp_path / "masks", rows, 0)
 
 
-@exhaustive
 @one_in(2, "out", ["out.mp4", "out.mkv"])
 def test_an_encoder_that_fails(
     out: str, short: Path, tmp_path: Path, texelflow: Command, monkeypatch: pytest.MonkeyPatch

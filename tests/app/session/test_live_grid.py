@@ -66,7 +66,6 @@ def test_each_has_its_own_mask_and_further_ones_take_no_weights(theatre: Theatre
     theatre.run(script, camera=[str(still), "pattern", str(still)], backend="gl", effect="mask", fps=30.0)
 
 
-@exhaustive
 def test_one_that_is_gone_stops_no_other_and_is_recorded_with_it(
     theatre: Theatre, server: MjpegServer, gpu: GpuResets
 ) -> None:

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from tests.helpers.live_stage import Script, Stage, Theatre
-from tests.helpers.markers import exhaustive
 from tests.model_files.frame_models import class_network, picture_network
 from texelflow.app.frame.looks.effects import MASK_EFFECTS, Effect
 from texelflow.app.frame.refinement.refine import Refiner
@@ -25,7 +24,6 @@ def is_anew(refiner: Refiner) -> bool:
     return frames == 0
 
 
-@exhaustive
 def test_models_of_other_tasks_take_over(theatre: Theatre, people: Path, tmp_path: Path) -> None:
     style, classes = tmp_path / "style.tflite", tmp_path / "classes.tflite"
     style.write_bytes(picture_network((33, 25), (33, 26)))

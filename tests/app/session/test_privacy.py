@@ -96,7 +96,6 @@ class TestSecondPress:
 
         theatre.run(script, camera=str(still))
 
-    @exhaustive
     def test_a_model_that_shows_it(self, theatre: Theatre, still: Path, tmp_path: Path) -> None:
         style = tmp_path / "style.tflite"
         style.write_bytes(picture_network((33, 25), (33, 26)))
@@ -114,7 +113,6 @@ class TestSecondPress:
 
 
 class TestPrivate:
-    @exhaustive
     def test_no_key_shows_the_room(self, theatre: Theatre, still: Path) -> None:
         def script(stage: Stage) -> Script:
             for number, effect in enumerate(EFFECTS[:8], start=1):
@@ -162,7 +160,6 @@ class TestPrivate:
 
         theatre.run(script, camera=str(still), effect="tint", side_by_side=True, threshold=0.1, grow=9.0)
 
-    @exhaustive
     def test_what_no_effect_hides_is_not_recorded_on(self, theatre: Theatre, still: Path, tmp_path: Path) -> None:
         style = tmp_path / "style.tflite"
         style.write_bytes(picture_network((33, 25), (33, 26)))

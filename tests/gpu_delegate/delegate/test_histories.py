@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import texelflow
-from tests.helpers.markers import exhaustive, one_in
+from tests.helpers.markers import one_in
 from tests.helpers.runtimes import RUNTIMES
 from tests.model_files.delegate_models import any_size, kept, late_size, three_partitions
 
@@ -164,7 +164,6 @@ ACTIONS: tuple[Callable[[Pair, list[Pair], list[texelflow.GpuDelegate]], object]
 )
 
 
-@exhaustive
 @one_in(4, "seed", range(2))
 def test_whatever_is_done_outputs_are_right_or_a_call_raises(seed: int) -> None:
     rng, orphans = random.Random(seed), list[texelflow.GpuDelegate]()

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 
 from tests.helpers.engine import DEVICES, on_gpu
-from tests.helpers.markers import exhaustive, one_in
+from tests.helpers.markers import one_in
 from tests.helpers.native import native_networks
 from tests.model_files.model_builder import ModelBuilder
 from tests.model_files.sketch import slid
@@ -144,7 +144,6 @@ def _pool_and_back(made: Cases, shape: tuple[int, ...], kernel: Size, stride: Si
             made.output(back, unpooled(made.inputs[-1], places, (shape[1], shape[2]), kernel, stride, padding))
 
 
-@exhaustive
 @one_in(2, "fuse", [True, False])
 def test_the_gpu_agrees_with_numpy(context: Context, cases: Cases, fuse: bool) -> None:
     compiled = compile_graph(cases.graph(), DEVICES["software"], CompileOptions(fuse=fuse))

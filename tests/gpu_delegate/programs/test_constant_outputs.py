@@ -147,7 +147,6 @@ def restored(compiled: CompiledGraph, source: Graph) -> CompiledGraph:
     return found
 
 
-@exhaustive
 @pytest.mark.gl
 def test_of_what_was_saved(context: Context, tmp_path: Path) -> None:
     for kind in ("int8", "a map of three slices"):

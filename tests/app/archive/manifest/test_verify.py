@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tests.app.archive.manifest.test_manifest import DONE, GOOD_RUN, LECTURE, MARK, RUN, long_addresses, written
 from tests.helpers.commands import Command, Result
-from tests.helpers.markers import exhaustive, one_in
+from tests.helpers.markers import one_in
 from texelflow.app.archive.jobs.jobs import InputDone
 from texelflow.app.archive.manifest.manifest import MANIFEST_NAME
 from texelflow.app.archive.manifest.manifest_lines import RecordedResult, manifest_line
@@ -249,7 +249,6 @@ def trapped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@exhaustive
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(

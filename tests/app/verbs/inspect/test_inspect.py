@@ -203,7 +203,6 @@ def test_no_two_tensors_share_a_place_in_the_picture(compiled: CompiledGraph) ->
     assert drawn == pytest.approx(expected, rel=0.02)
 
 
-@exhaustive
 @pytest.mark.gl
 @one_in(3, "arguments", [["--no-peaks"], ["--unfused", "--no-peaks"], []])
 def test_the_verb_prints_it(model_file: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from texelflow.gpu_delegate.targets.gl.context import Context
 
 KINDS = ("Buffer", "Texture", "Program", "Shader", "Framebuffer", "Query", "VertexArray", "Sampler")
-_MOST = 20_000  # where drivers number programs and shaders
+_LEAST = 2000  # numbers that are looked at
 _BEYOND = 100  # numbers given out between two looks, and not yet seen
 
 
@@ -27,9 +27,11 @@ def _living(context: Context, kind: str) -> set[int]:
 def _newest(context: Context, kind: str) -> int:
     """The number that the next object would get: some drivers count on and on, others use numbers again."""
     if kind in ("Program", "Shader"):
-        return _MOST
+        number = context.gl.glCreateProgram()  # both are numbered together
+        context.gl.glDeleteProgram(number)
+        return max(int(number), _LEAST)
     make, name = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p), ctypes.c_uint()
     for action in ("Gen", "Delete"):
         plural = "Queries" if kind == "Query" else f"{kind}s"
         make(context._loader.load_opengl_function(f"gl{action}{plural}"))(1, ctypes.addressof(name))
-    return max(name.value, 2000)
+    return max(name.value, _LEAST)

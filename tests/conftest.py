@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.helpers import markers
+from tests.helpers import durations, markers
 from tests.helpers.display import display, managed, managed_screen, screen  # noqa: F401  # fixtures
 from tests.helpers.gpu_resets import gpu  # noqa: F401
 from tests.helpers.live_stage import managed_theatre, people, still, theatre  # noqa: F401
@@ -55,6 +55,7 @@ SEED = 20190702
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     markers.pytest_addoption(parser)
+    durations.pytest_addoption(parser)
     parser.addoption("--update-snapshots", action="store_true", help="store the generated GLSL as the right one")
 
 
@@ -68,6 +69,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ[AUTO_CHOICE] = "hardware"  # whatever was measured on it
     os.environ.setdefault(LLVMPIPE_PASSES, "nopt")
     sys.dont_write_bytecode = False
+    durations.pytest_configure(config)
     if WORKER not in os.environ:
         folder = _open_cache()
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))

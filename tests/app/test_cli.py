@@ -442,7 +442,6 @@ def test_draws_the_same_on_opengl_3_3(tmp_path: Path, texelflow: Command) -> Non
 # The program itself
 
 
-@pytest.mark.slow
 @one_in(
     2,
     ("number", "engine", "library"),

@@ -87,7 +87,6 @@ LIVE = "live --backend cpu"
 KEPT = "texelflow: --log old.json: exists already; choose another name, or --force to write over it"
 
 
-@pytest.mark.slow
 @one_in(
     3,
     ("command", "complaint"),
@@ -343,7 +342,6 @@ def on_terminal(answer: bytes, question: str, *arguments: str) -> tuple[int, str
 
 
 @needs_terminal
-@pytest.mark.slow
 @one_in(
     4,
     ("answer", "code", "last", "kept"),

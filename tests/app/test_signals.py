@@ -15,8 +15,6 @@ from tests.helpers.fake_camera import compiler
 from tests.helpers.running import ROOT
 from texelflow.app.signals import EndedBySignal, StopFlag, exit_code, postponed, raising, stop_flag
 
-pytestmark = pytest.mark.slow  # starts programs
-
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_raising_says_which_one_came(number: int) -> None:

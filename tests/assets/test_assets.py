@@ -14,8 +14,6 @@ from tests.helpers.clips import time_of
 from texelflow.assets import make_clip
 from texelflow.assets.make_clip import FIGURES, FPS, FRAMES, HEIGHT, WIDTH
 
-pytestmark = pytest.mark.slow
-
 ASSETS = Path(make_clip.__file__).parent
 CLIP = ASSETS / "people.mp4"
 LUMA_BT709 = np.array([0.2126, 0.7152, 0.0722]) * 219 / 255

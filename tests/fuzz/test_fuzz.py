@@ -7,8 +7,6 @@ import sys
 from pathlib import Path
 from random import Random
 
-import pytest
-
 from tests.fuzz.__main__ import FOUND, case_maker
 from tests.fuzz.attacks import ATTACKS
 from tests.fuzz.model_mutations import MUTATIONS, Mutation, mutated, places_of
@@ -29,7 +27,6 @@ def run(*arguments: object, cwd: Path = ROOT) -> subprocess.CompletedProcess[str
 
 
 @exhaustive
-@pytest.mark.slow
 def test_attacks_find_nothing() -> None:
     done = run("-m", "tests.fuzz", *QUICK, "--cases", CASES, "--seed", 11, "--json")
     assert done.returncode == 0, done.stderr[-2000:]
@@ -42,7 +39,6 @@ def test_attacks_find_nothing() -> None:
 
 
 @exhaustive
-@pytest.mark.slow
 def test_mutated_models_of_bytes_compute_as_the_reference_kernels() -> None:
     """`make fuzz-bytes` has 20,000."""
     done = run("-m", "tests.fuzz.quantized", "--count", BYTE_MODELS, "--seed", 100)
@@ -53,7 +49,6 @@ def test_mutated_models_of_bytes_compute_as_the_reference_kernels() -> None:
 
 
 @exhaustive
-@pytest.mark.slow
 def test_native_code_stays_in_its_memory() -> None:
     """`make fuzz-memory` has every case."""
     script = "from tests.fuzz.guards import main; main(['cases', 'TRANSPOSE_CONV']); "
@@ -113,7 +108,6 @@ print(json.dumps(asdict(fuzz.count("own", len(cases), 0))))
 
 
 @exhaustive
-@pytest.mark.slow
 def test_findings_are_counted_and_kept(tmp_path: Path) -> None:
     counts = json.loads(run("-c", f"import sys; sys.path.insert(0, {str(ROOT)!r})" + FINDING, cwd=tmp_path).stdout)
     assert counts["outcomes"] == {"ran": 2, "refused": 1, "raised": 3, "crashed": 1}
@@ -134,7 +128,6 @@ print(json.dumps([(ending.how, ending.text) for ending in found]))
 """
 
 
-@pytest.mark.slow
 def test_endings_are_told_apart() -> None:
     found = json.loads(run("-c", ENDINGS).stdout)
     assert [how for how, _ in found] == ["text", "crashed", "raised", "hung", "too large"]

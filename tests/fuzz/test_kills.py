@@ -12,7 +12,6 @@ from tests.helpers.running import times_of
 
 
 @exhaustive
-@pytest.mark.slow
 @pytest.mark.window
 @pytest.mark.skipif(shutil.which("Xvfb") is None, reason="live needs a display: install xvfb")
 def test_killed_programs_keep_what_they_owe(tmp_path: Path) -> None:

@@ -79,7 +79,6 @@ def test_kernels_of_real_models_are_valid_in_opengl_es(tmp_path: Path) -> None:
 
 
 @exhaustive
-@pytest.mark.slow
 @needs_radv
 def test_kernels_cost_on_amd_no_more_than_the_table_says() -> None:
     """Of a version of Mesa that is not in the table, a model's kernels are compiled, and cost what they cost."""

@@ -1,7 +1,7 @@
 """Marks tests by what they need and take; with --without-gl those fail that open OpenGL, or a window, unmarked.
 
-Most are known by the fixtures that they use; whatever opens a context or a window by itself, or takes
-long, carries the marker by hand.
+Most are known by the fixtures that they use; whatever opens a context or a window by itself carries the marker by hand.
+What is slow was measured.
 conftest.py takes the hooks from here; `pytest -p tests.helpers.markers` does so elsewhere.
 """
 
@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.durations import LEAST_S, function_of, known_durations
 from texelflow.app import glfw_library
 from texelflow.app.window import glfw_window as window
 from texelflow.gpu_delegate.targets.gl import context
@@ -21,13 +22,10 @@ FIXTURES: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "gl": frozenset({"_opened_context"}),
         "window": frozenset({"screen", "managed_screen"}),
-        "slow": frozenset({"index"}),  # where pip runs
     }
 )
 exhaustive = pytest.mark.exhaustive  # what takes long, while other tests try a part of it, or the like of it
 on_both_apis = pytest.mark.parametrize("context", ["gl", "gles"], indirect=True)  # for tests that use that fixture
-ABOUT_S: Mapping[str, float] = MappingProxyType({"slow": 3.0, "window": 0.5, "gl": 0.2})  # that a test takes
-LEAST_S = 0.05  # that one without them takes
 _OPTION = "--without-gl"
 _DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
 _NO_DRIVERS = {"__EGL_VENDOR_LIBRARY_DIRS": "/nonexistent"}  # of EGL, as on a machine without any
@@ -57,18 +55,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    known = known_durations()
     for item in items:
         used = set(getattr(item, "fixturenames", ()))
         for marker in (marker for marker, opening in FIXTURES.items() if used & opening):
             item.add_marker(marker)
-    items[:] = longest_first(items)
+        if function_of(item.nodeid) in known:
+            item.add_marker("slow")
+    items[:] = longest_first(items, known)
 
 
-def longest_first(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+def longest_first(items: Iterable[pytest.Item], known: Mapping[str, float]) -> list[pytest.Item]:
     """The tests by their files, those that take long first: at the end no process waits long for another's last one."""
     seconds = defaultdict[Path, float](float)
     for item in items:
-        seconds[item.path] += max([LEAST_S, *(s for marker, s in ABOUT_S.items() if item.get_closest_marker(marker))])
+        if not item.get_closest_marker("exhaustive"):
+            seconds[item.path] += known.get(function_of(item.nodeid), LEAST_S)
     return sorted(items, key=lambda item: (-seconds[item.path], item.path))
 
 

@@ -25,8 +25,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-pytestmark = pytest.mark.slow
-
 CHECKOUT = Path(__file__).parents[2]
 PACKAGES = ("app", "gpu_delegate", "shaders", "assets")
 RESOURCES = ("*.py", "*.comp", "*.glsl", "*.vert", "*.frag", "*.mp4", "*.png", "*.jpg", "*.md", "*.service")

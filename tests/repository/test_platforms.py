@@ -113,7 +113,6 @@ def modules() -> list[str]:
 
 
 @exhaustive
-@pytest.mark.slow
 def test_every_module_loads_and_works_where_linuxs_own_are_missing(tmp_path: Path) -> None:
     assert {"texelflow", "texelflow.segmenter", "texelflow.app.cli", "texelflow.gpu_delegate.ops.resize"} <= {
         *modules()

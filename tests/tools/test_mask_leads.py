@@ -36,7 +36,6 @@ def test_scenes_go_there_and_back() -> None:
 
 
 @exhaustive
-@pytest.mark.slow
 def test_differences_get_less_with_a_lead(tool: Command) -> None:
     of_one_row = ("--part", "all", "--only", "hopper own", "--conditions", "still")
     found = tool("--smooth", 0.2, *of_one_row, "--frames", 12, "--json")

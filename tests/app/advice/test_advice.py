@@ -55,7 +55,6 @@ def counted(draw: Draw) -> tuple[int, int]:
     return dispatches, moved_bytes
 
 
-@pytest.mark.slow
 @one_in(4, "case", FAULTS, ids=lambda case: f"{case.kind}: {case.name}")
 def test_a_fault_costs_what_the_model_without_it_saves(case: Faulty) -> None:
     found = [each for each in advice_on(case.faulty) if each.kind == case.kind]

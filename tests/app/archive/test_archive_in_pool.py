@@ -44,7 +44,6 @@ def mark() -> Iterator[str]:
 
 
 @exhaustive
-@pytest.mark.slow
 def test_six_clips_are_each_done_once_though_a_worker_is_killed(tmp_path: Path, mark: str) -> None:
     clips, out, alone = tmp_path / "clips", tmp_path / "out", tmp_path / "alone"
     made_clips(clips, CLIPS)
@@ -79,7 +78,6 @@ def test_six_clips_are_each_done_once_though_a_worker_is_killed(tmp_path: Path, 
     assert not list(marked(mark)), "workers are left"
 
 
-@pytest.mark.slow
 def test_a_manifest_cannot_have_a_result_written_over_another_or_over_a_file_of_the_users(tmp_path: Path) -> None:
     """Two failed lines with one name; the files that have it belong to somebody else."""
     clips, out = tmp_path / "clips", tmp_path / "out"

@@ -142,7 +142,6 @@ def test_another_thread_runs_and_ends() -> None:
 
 
 @exhaustive
-@pytest.mark.slow
 def test_a_frame_is_measured_stage_by_stage(display: Display) -> None:
     figures = bench_live(LiveBench(model="selfie-landscape", size="64x48", frames=3), Console(quiet=True))
     assert figures == json.loads(json.dumps(figures))

@@ -19,8 +19,6 @@ from texelflow.app.capture.capture_device import DriverClock, OpenCvCamera
 from texelflow.app.capture.raw import JpegDecoder, RawFormat, picture_of, rgba_of
 from texelflow.app.capture.source import CaptureRequest, SourceError, SourceLostError
 
-pytestmark = pytest.mark.slow  # waits for what a device does
-
 SIZE = (320, 240)
 MS = 1_000_000
 needs_compiler = pytest.mark.skipif(compiler() is None, reason="the device is made of C, on Linux")

@@ -24,8 +24,6 @@ from texelflow.app.picture.picture import Picture, PictureFormat
 from texelflow.app.picture.video_frame import VideoFrame
 from texelflow.gpu_delegate.base.errors import UsageError
 
-pytestmark = pytest.mark.slow  # waits for what a device does
-
 QUICK = CaptureRequest((64, 48), fps=200)
 
 

@@ -21,8 +21,6 @@ from texelflow.app.media.sound_blocks import RATE_HZ, SoundBlock, duration_ns
 from texelflow.app.media.sound_encoder import SoundTrack
 from texelflow.app.outputs.picture_readers import FrameStamp
 
-pytestmark = pytest.mark.slow  # sound takes the time that it lasts
-
 SECONDS = float(os.environ.get("SOUND_SECONDS", "0"))
 MOST_MS = 40
 BLOCK = 480

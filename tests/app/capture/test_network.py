@@ -30,8 +30,6 @@ from texelflow.app.capture.opener import opener
 from texelflow.app.capture.pattern import read_time_code
 from texelflow.app.capture.source import CaptureRequest, Source, SourceError, SourceLostError
 
-pytestmark = pytest.mark.slow  # waits for what a server does
-
 SIZE = (64, 48)
 PICTURES = [jpeg(numbered_picture(index, SIZE)) for index in range(4)]
 PNG = bytes(cv2.imencode(".png", numbered_picture(0, SIZE))[1])

@@ -22,8 +22,6 @@ from texelflow.app.media.sound_blocks import RATE_HZ, SoundBlock
 from texelflow.app.session.derived import capture_request_of
 from texelflow.app.settings.settings import Settings
 
-pytestmark = pytest.mark.slow  # sound takes the time that it lasts
-
 
 def test_a_clip_is_recorded_with_its_sound(theatre: Theatre) -> None:
     def script(stage: Stage) -> Script:

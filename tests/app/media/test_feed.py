@@ -19,8 +19,6 @@ from texelflow.app.media.seeking import SeekableSource
 from texelflow.app.media.sources import FileSource, Position, VideoFrame
 from texelflow.gpu_delegate.base.errors import MediaError
 
-pytestmark = pytest.mark.slow  # waits for threads
-
 FRAMES = 30
 
 

@@ -25,8 +25,6 @@ from texelflow.app.media.sources import FileSource
 from texelflow.app.picture.convert import Rgba
 from texelflow.gpu_delegate.base.errors import UsageError
 
-pytestmark = pytest.mark.slow  # encodes and decodes every format
-
 RATE = 30
 SOUND_RATE = 48000
 FORMATS = [("mov", "prores"), ("webm", "vp9"), ("mkv", "vp9"), ("mkv", "ffv1"), ("mov", "h264")]

@@ -22,8 +22,6 @@ from texelflow.app.media.recorder import Recorder
 from texelflow.app.media.sources import FileSource
 from texelflow.gpu_delegate.base.errors import OutputError, UsageError
 
-pytestmark = pytest.mark.slow  # plays streams while they are written
-
 RATE = Fraction(30)
 PRODUCER = """
     import sys

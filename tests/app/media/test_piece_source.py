@@ -17,8 +17,6 @@ from texelflow.app.media.piece_source import OVERLAP, PieceSource, UnfitPieceErr
 from texelflow.app.media.sources import VideoFrame
 from texelflow.gpu_delegate.base.errors import MediaError
 
-pytestmark = pytest.mark.slow
-
 COUNTED = {
     *("varying rate", "closed groups", "open groups", "open groups, mkv", "no B-frames", "hevc", "mkv", "vp9"),
     *("fragmented", "mpegts", "open groups, mpegts", "trimmed", "mjpeg", "turned", "cut off", "one frame"),

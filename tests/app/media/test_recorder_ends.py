@@ -27,8 +27,6 @@ from texelflow.app.media.recorder import Recorder
 from texelflow.app.media.sources import FileSource
 from texelflow.gpu_delegate.base.errors import MediaError
 
-pytestmark = pytest.mark.slow
-
 SUFFIXES = ["mp4", "mov", "mkv"]
 FULL_BYTES = 200_000
 SIZE = (160, 120)

@@ -25,8 +25,6 @@ from texelflow.app.media.sources import FileSource, Position, VideoFrame
 from texelflow.app.picture.picture import rgba_picture
 from texelflow.gpu_delegate.base.errors import MediaError, UsageError
 
-pytestmark = pytest.mark.slow
-
 FRAMES = 40
 DECODED_S = 5 * PATIENCE_S  # a file is decoded at the lowest priority, beside whatever else the machine does
 X264 = {"crf": "16", "preset": "veryfast", "g": "10", "bf": "3"}

@@ -15,8 +15,6 @@ from texelflow.app.media.sound_encoder import SoundTrack
 from texelflow.app.outputs.file_sinks import VideoSink
 from texelflow.app.outputs.picture_readers import FrameStamp
 
-pytestmark = pytest.mark.slow  # sound takes the time that it lasts
-
 EPOCH_NS = 77_000_000_000
 _BLOCK = RATE_HZ // 100
 

@@ -80,7 +80,6 @@ def frames_in(trace: Path) -> set[int]:
 # Signals
 
 
-@pytest.mark.slow
 @one_in(
     3,
     ("number", "code", "out", "log", "backend"),
@@ -115,7 +114,6 @@ def test_a_signal_finishes_all_files(
         assert json.loads((tmp_path / log).read_text())["summary"]["interrupted"]
 
 
-@pytest.mark.slow
 @one_in(
     3, ("out", "log", "backend"), [("out.mp4", "x.json", "cpu"), ("out.mkv", "x.csv", "gl"), ("out", "x.json", "cpu")]
 )
@@ -316,7 +314,6 @@ def test_an_error_of_opengl(short: Path, tmp_path: Path, texelflow: Command, mon
 
 
 @exhaustive
-@pytest.mark.slow
 @one_in(2, "suffix", [".mp4", ".mkv"])
 def test_a_recording_that_vanishes_while_it_is_read(suffix: str, tmp_path: Path) -> None:
     clip = write_clip(tmp_path / f"clip{suffix}", moving(200, 160, 120))

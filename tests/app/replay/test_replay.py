@@ -209,7 +209,6 @@ def playable(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         return Playable(path, count, next(iter(source)).rgba[..., :3])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["gl", "cpu"])
 def test_plays(playable: Playable, backend: str, tmp_path: Path, texelflow: Command) -> None:
     height, width, _ = playable.first.shape
@@ -346,7 +345,6 @@ def test_quiet_says_nothing_but_what_is_wrong(texelflow: Command, tmp_path: Path
     assert (again.code, again.out, again.err.count("\n")) == (2, "", 1)
 
 
-@pytest.mark.slow
 @one_in(2, "frames", [12, 240])
 def test_the_demo_leaves_a_recording_a_still_and_a_log_in_place_of_those_before(
     frames: int, tmp_path: Path, texelflow: Command, monkeypatch: pytest.MonkeyPatch

@@ -76,7 +76,6 @@ def hash_of(masks: Masks) -> str:
     return hashlib.sha256(masks.tobytes()).hexdigest()[:16]
 
 
-@pytest.mark.slow
 def test_pieces_without_refinement_become_the_same_file(
     clips: Mapping[str, Path], engine: ReplayEngine, tmp_path: Path
 ) -> None:

@@ -52,7 +52,6 @@ def held() -> Held:
 
 
 @exhaustive
-@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["gl", "cpu"])
 def test_replays_level_off(backend: str, clip: Path, tmp_path: Path) -> None:
     flags = {"out": str(tmp_path / "out.mp4"), "masks": str(tmp_path / "masks"), "backend": backend}

@@ -143,7 +143,6 @@ def resident_bytes() -> int:
 
 
 @exhaustive
-@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["gl", "cpu"] if LONG else ["gl"])
 def test_live_levels_off(
     backend: str, display: Display, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -73,7 +73,6 @@ def test_rows_may_be_padded() -> None:
     assert similarity(picture(scene()), picture(view)) == inf
 
 
-@pytest.mark.slow
 @one_in(3, ("deviation", "expected_db"), [(1.0, 45.1), (2.0, 39.1), (3.0, 35.6)])
 def test_noise_of_a_camera_is_what_it_is_over_the_whole_picture(deviation: float, expected_db: float) -> None:
     for seed in range(20):

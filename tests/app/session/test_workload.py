@@ -286,7 +286,6 @@ def test_no_load_makes_it_flap(parts: list[tuple[Load, int]], noise: float) -> N
 
 
 @exhaustive
-@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(loads, st.integers(1, 400)), min_size=1, max_size=6), st.booleans())
 def test_from_any_past_it_returns_to_the_top(parts: list[tuple[Load, int]], has_small: bool) -> None:

@@ -64,7 +64,6 @@ def texts(draw: Any) -> tuple[str, dict[tuple[str, ...], int]]:
 
 
 class TestLines:
-    @pytest.mark.slow
     @given(texts())
     @hypothesis_settings(max_examples=200, deadline=None)
     def test_of_headers_and_keys(self, found: tuple[str, dict[tuple[str, ...], int]]) -> None:
@@ -73,7 +72,6 @@ class TestLines:
         assert key_lines(text) == lines
         assert key_lines(text.replace("\n", "\r\n")) == lines
 
-    @pytest.mark.slow
     @given(any_settings)
     @hypothesis_settings(deadline=None)
     def test_of_what_is_dumped(self, settings: Settings) -> None:

@@ -43,14 +43,12 @@ def test_gpu_agrees_with_tensorflow_lite(context: Context, case: GraphCase) -> N
     assert {name: error for name, error in errors.items() if not error <= case.tolerance} == {}
 
 
-@pytest.mark.slow
 @one_in(10, "case", RUN, ids=lambda case: case.name)
 def test_their_kernels_compute_each_node_once(case: GraphCase) -> None:
     for plan in compiled_graphs(case).values():
         check_kernels(plan)
 
 
-@pytest.mark.slow
 @needs_validator
 @one_in(10, "first", range(10))
 def test_their_kernels_are_valid_glsl(first: int, tmp_path: Path) -> None:
@@ -69,7 +67,6 @@ def test_what_has_no_kernel_is_refused_by_name(case: GraphCase, fuse: bool) -> N
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.slow
 @one_in(4, "group", range(12))
 def test_the_cpus_own_code_agrees_too(group: int) -> None:
     cases = RUN[group::12]

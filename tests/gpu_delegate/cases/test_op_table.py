@@ -72,14 +72,12 @@ def test_every_way_computes_what_tensorflow_lite_does(context: Context, way: str
             check_seeds(group, on_own_kernels(group), partial(run, program))
 
 
-@pytest.mark.slow
 @one_in(2, "part", PARTS)
 def test_the_cpus_own_code_does_too(part: str) -> None:
     for group in groups(in_turn("native", part)):
         check_seeds(group, on_own_kernels(group), native_networks({0: group.graph})[0].run)
 
 
-@pytest.mark.slow
 @needs_validator
 @one_in(2, "part", PARTS)
 def test_kernels_of_every_op_are_valid_glsl(part: str, tmp_path: Path) -> None:

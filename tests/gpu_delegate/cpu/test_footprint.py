@@ -57,7 +57,6 @@ print(json.dumps(found))
 
 
 @exhaustive
-@pytest.mark.slow
 def test_takes_no_more_memory_than_expected(tmp_path: Path) -> None:
     for number, draw in enumerate(DEAR.values()):
         (tmp_path / str(number)).write_bytes(model(draw))

@@ -64,7 +64,6 @@ def check_altered(model: bytes, runtime: Any) -> int:
     return told
 
 
-@pytest.mark.slow
 @one_in(4, "op", SUPPORTED_OPS)
 def test_every_option_and_constant_of_every_op(op: str, runtime: Any) -> None:
     model = example_model(op)
@@ -73,13 +72,11 @@ def test_every_option_and_constant_of_every_op(op: str, runtime: Any) -> None:
     check_altered(model, runtime)
 
 
-@pytest.mark.slow
 @one_in(3, "scheme", SCHEMES)
 def test_every_scale_and_zero_point(scheme: str, runtime: Any) -> None:
     assert check_altered(small_quantized(SCHEMES[scheme]), runtime) > 30
 
 
-@pytest.mark.slow
 @one_in(4, "dtype", TYPES)
 def test_ops_of_other_types(dtype: str, runtime: Any) -> None:
     """Of each op that takes them: the interpreter's model is the file's."""

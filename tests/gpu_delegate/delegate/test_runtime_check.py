@@ -73,7 +73,6 @@ def test_another_library_or_other_structs_are_tried_anew(runtime: Any) -> None:
         assert len({*keys, runtime_trial._key(runtime.__name__, "1", others)}) == 3
 
 
-@pytest.mark.slow
 @one_in(
     3,
     ("old", "new"),
@@ -97,7 +96,6 @@ def test_every_wrong_layout_is_refused(old: str, new: str, monkeypatch: pytest.M
     assert not cache.exists(), "what fails is tried again"
 
 
-@pytest.mark.slow
 @one_in(
     3,
     ("module", "old", "new", "op"),

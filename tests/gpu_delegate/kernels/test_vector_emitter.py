@@ -60,7 +60,6 @@ def parted() -> bytes:
     return m.build()
 
 
-@pytest.mark.slow
 @one_in(4, "device", DEVICES)
 @pytest.mark.parametrize("make", [gates, classifier, long_vectors, parted])
 def test_numpy_reads_vector_kernels_as_tensorflow_lite_computes(make: Callable[[], bytes], device: str) -> None:

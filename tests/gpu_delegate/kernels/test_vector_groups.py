@@ -114,7 +114,6 @@ def test_values_of_one_pixel(context: Context, name: str, device: str) -> None:
         assert worst(run(program, inputs), on_cpu(model, inputs)) < 1e-5
 
 
-@pytest.mark.slow
 @one_in(4, "family", TUNINGS)
 @pytest.mark.parametrize("name", DRAWN)
 def test_lanes_of_one_pixel_have_work(name: str, family: str) -> None:

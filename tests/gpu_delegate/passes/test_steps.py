@@ -31,7 +31,6 @@ def check(found: list[OpNearness], exact: bool) -> None:
         assert one.equal == 1 or (not exact and one.op in ONLY_NEAR and one.equal >= EQUAL), one
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "shape"), [("int8", (1, 5, 8, 1))])
 def test_every_op_is_computed_as_by_the_reference_kernels(dtype: str, shape: Shape) -> None:
     """`make quantized` has both types, more shapes, and all of them on OpenGL."""
@@ -41,7 +40,6 @@ def test_every_op_is_computed_as_by_the_reference_kernels(dtype: str, shape: Sha
 
 
 @pytest.mark.gl
-@pytest.mark.slow
 def test_ops_of_bytes_on_opengl() -> None:
     found = measured_ops("gl", "uint8", (3, 6, 5, 13), ON_GL)
     assert len(found) == len(ON_GL)

@@ -29,7 +29,6 @@ def check(graph: Graph, family: str) -> None:
     assert cost(fused) <= TOLERANCE * cost(unfused), f"{family}: {[kernel.names for kernel in fused]}"
 
 
-@pytest.mark.slow
 @one_in(5, "first", range(0, NETWORKS, 20))
 def test_random_networks_cost_no_more_fused(first: int) -> None:
     """In software, and on one family of GPUs after the other."""

@@ -55,7 +55,6 @@ def check_kernels(compiled: CompiledGraph) -> None:
     assert stored.issuperset(graph.outputs)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("fuse", [True, False], ids=["fused", "unfused"])
 @one_in(4, "device", DEVICES.values(), ids=DEVICES)
 @pytest.mark.parametrize("name", ["selfie_model", "selfie_landscape_model"])
@@ -81,7 +80,6 @@ def test_a_kernel_may_be_for_one_window_or_contraction(selfie_model: Path) -> No
     assert max(map(len, pixel_kernels)) > 2  # elementwise nodes join as ever
 
 
-@pytest.mark.slow
 @one_in(3, "seed", range(6))
 def test_kernels_of_changed_networks(seed: int) -> None:
     family: dict[int, dict[str, Any]] = {

@@ -74,7 +74,6 @@ def reuse_heavy() -> CompiledGraph:
     return compile_graph(read_model(model.build()), SOFTWARE)
 
 
-@pytest.mark.slow
 @one_in(4, "device", [SOFTWARE, HARDWARE], ids=["software", "hardware"])
 @pytest.mark.parametrize("fuse", [True, False], ids=["fused", "unfused"])
 @pytest.mark.parametrize("name", ["selfie_model", "selfie_landscape_model"])

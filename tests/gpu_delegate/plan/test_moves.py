@@ -87,7 +87,6 @@ def hidden_names(source: str) -> set[str]:
 
 
 @exhaustive
-@pytest.mark.slow
 @pytest.mark.parametrize("fuse", [True, False], ids=["fused", "unfused"])
 def test_no_name_hides_another(fuse: bool) -> None:
     chains = (("of mirrors", chain(mirror, 3)), ("of folds", chain(fold, 5)))

@@ -53,7 +53,6 @@ def bodies_of(graph: Graph, device: Device) -> tuple[Body, ...]:
 
 
 @exhaustive
-@pytest.mark.slow
 @pytest.mark.parametrize("device", [SOFTWARE, HARDWARE], ids=["software", "hardware"])
 def test_estimates_are_near_the_real_length(device: Device) -> None:
     models = (selfie_like(0, SELFIE), selfie_like(0), bottlenecks(48), bottlenecks(144, 5))

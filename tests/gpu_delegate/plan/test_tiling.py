@@ -202,7 +202,6 @@ def batch_mean(side: int) -> bytes:
     return m.build()
 
 
-@pytest.mark.slow
 @one_in(3, "first", range(0, 60, 20))
 def test_turns_are_those_of_the_text(first: int) -> None:
     """Or more, where what is counted as a loop is written out."""

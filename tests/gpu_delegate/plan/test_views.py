@@ -3,7 +3,6 @@
 from itertools import combinations
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -78,7 +77,6 @@ def check_places(compiled: CompiledGraph) -> None:
                 assert life.first_task <= number <= life.last_task
 
 
-@pytest.mark.slow
 @one_in(4, "seed", asked_for(range(12)))
 def test_plans_with_views(seed: int) -> None:
     graph = read_model(random_graph(seed, "moves", 1 + seed % 5 // 4).build())

@@ -237,7 +237,6 @@ def test_survives_every_truncation(data: bytes) -> None:
 WORDS = st.sampled_from((0, 1, 4, 0x7F, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0xFFFFFFFC, 0x10000000, len(SMALL)))
 
 
-@pytest.mark.slow
 @one_in(3, "small", SMALLS.values(), ids=SMALLS.keys())
 @settings(max_examples=80, deadline=None)
 @given(changes=st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(0, 255)), min_size=1, max_size=6))
@@ -248,7 +247,6 @@ def test_survives_changed_bytes(small: bytes, changes: list[tuple[int, int]]) ->
     survives(bytes(data))
 
 
-@pytest.mark.slow
 @one_in(3, "small", SMALLS.values(), ids=SMALLS.keys())
 @settings(max_examples=80, deadline=None)
 @given(changes=st.lists(st.tuples(st.integers(0, 1 << 18), WORDS), min_size=1, max_size=3))

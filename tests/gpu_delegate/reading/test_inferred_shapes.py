@@ -29,7 +29,6 @@ OPS = [op for op in SUPPORTED_OPS if cases_of(op) and not is_custom(op) and op !
 X = (1, 4, 6, 8)
 
 
-@pytest.mark.slow
 @one_in(6, "op", OPS)
 def test_shapes_are_those_that_the_interpreter_allocates(op: str, runtime: Any) -> None:
     data = write_model(CaseGroup(cases_of(op)).graph)

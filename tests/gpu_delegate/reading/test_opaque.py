@@ -174,7 +174,6 @@ def check_same(found: Sequence[Array], wanted: Sequence[Array]) -> None:
     assert [(f.shape, f.dtype, f.tobytes()) for f in found] == [(w.shape, w.dtype, w.tobytes()) for w in wanted]
 
 
-@pytest.mark.slow
 @ALL
 def test_computes_the_same_as_the_original(build: Callable[[], ModelBuilder]) -> None:
     data = build().build()

@@ -60,7 +60,6 @@ def has_one_slope(graph: Graph) -> bool:
     return any(n.op == "PRELU" and graph.tensors[n.inputs[1]].shape == (1, 1, 1, 1) for n in graph.nodes)
 
 
-@pytest.mark.slow
 @one_in(6, "case", CASES, ids=lambda case: case.name)
 def test_small_models(case: GraphCase) -> None:
     data = case.model()

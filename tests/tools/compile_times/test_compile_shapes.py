@@ -28,8 +28,6 @@ from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.targets.gl.context import Context
 from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph, compile_graph
 
-pytestmark = pytest.mark.slow
-
 PLANNED = [name for name in SHAPES if name != "concatenations"]
 REREAD = ["self additions", "residuals", "diamonds", "fibonacci"]  # a value that is read twice is computed once
 SMALL = 21  # ops: deep enough for kernels of many nodes

@@ -52,7 +52,6 @@ def processes_of(session: int) -> list[str]:
     return found
 
 
-@pytest.mark.slow
 def test_jobs_are_done_in_order_and_a_killed_worker_is_made_anew(watched: Watched, joined: WorkerJoined) -> None:
     first, second, third = job(1, "ok"), job(2, "raise"), job(3, "sleep 60")
     for each in (first, second, third):
@@ -77,7 +76,6 @@ def test_jobs_are_done_in_order_and_a_killed_worker_is_made_anew(watched: Watche
     watched.cluster.kill(again.worker)
 
 
-@pytest.mark.slow
 def test_a_ray_of_our_own_is_the_users_alone(watched: Watched, joined: WorkerJoined) -> None:
     """Ray makes the folder of its sessions everybody's, and listens on all addresses, unless it is told otherwise."""
     cluster = watched.cluster
@@ -97,7 +95,6 @@ def test_a_ray_of_our_own_is_the_users_alone(watched: Watched, joined: WorkerJoi
     cluster.kill(joined.worker)
 
 
-@pytest.mark.slow
 def test_a_worker_stops_in_the_middle_of_a_job(watched: Watched, joined: WorkerJoined) -> None:
     for each in (first := job(1, "sleep 60"), second := job(2, "ok")):
         watched.cluster.submit(joined.worker, each)

@@ -147,7 +147,6 @@ def test_without_a_manifest_it_is_one_line_and_2(
     assert complaint in verified(capsys, tmp_path).complaint
 
 
-@pytest.mark.slow
 @one_in(
     2,
     ("arguments", "complaint"),

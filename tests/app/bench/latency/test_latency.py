@@ -94,7 +94,6 @@ cameras = st.builds(
 
 
 @exhaustive
-@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(cameras)
 def test_the_delay_of_any_camera_is_found_within_half_a_frame(camera: Simulated) -> None:
@@ -110,7 +109,6 @@ def test_a_good_camera_loses_nothing_and_its_mean_is_exact() -> None:
     assert np.mean(found) == pytest.approx(100, abs=5)
 
 
-@pytest.mark.slow
 @settings(deadline=None, max_examples=25)
 @given(st.integers(0, 10_000), st.sampled_from([0.0, 0.5, 1.1, 2.3]), st.floats(5, 120))
 def test_a_camera_that_looks_elsewhere_sees_nothing(seed: int, blinking_hz: float, fps: float) -> None:

@@ -139,7 +139,6 @@ def test_the_verb_judges_every_step(figures: dict[str, Any], capsys: pytest.Capt
 
 
 @exhaustive
-@pytest.mark.slow
 @pytest.mark.gl
 def test_mattes_of_a_folder_are_those_that_are_computed(selfie_model: Path, tmp_path: Path) -> None:
     few = QualityBench(model=str(selfie_model), last=4)

@@ -429,7 +429,6 @@ def test_numbers_are_shown_as_ranges(numbers: set[int]) -> None:
     assert len(found) + int(rest.split()[0] if rest else 0) == len(numbers)
 
 
-@pytest.mark.slow
 def test_reasons_that_are_alike_are_one() -> None:
     reasons = {"20 slices, 16 are allowed": 2, "other": 9, "288 slices, 16 are allowed": 1, "x: why": 1, "y: why": 3}
     assert alike(reasons, named=True) == {"other": 9, "why": 4, "20 to 288 slices, 16 are allowed": 3}
@@ -466,7 +465,6 @@ def test_the_shaders_of_each_partition_are_told_apart(tmp_path: Path) -> None:
     assert sorted(file.name for file in folder.iterdir()) == ["p0-000-conv.comp", "p1-000-neg+relu.comp"]
 
 
-@pytest.mark.slow
 def test_shaders_go_where_they_can_be_written(
     model_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -154,7 +154,6 @@ def test_random_networks_agree_and_share_memory(context: Context, seed: int) -> 
     check_network(context, seed, "fp16", random_graph(seed, "segmentation"))
 
 
-@pytest.mark.slow
 @one_in(5, "seed", range(20))
 def test_kernels_barriers_and_memory(seed: int) -> None:
     graph = read_model(random_graph(seed, "segmentation").build())
@@ -288,7 +287,6 @@ def test_halves_in_memory_saturate_too() -> None:
     np.testing.assert_array_equal(to_memory(values, PHWC4_HALVES).reshape(-1), wanted)
 
 
-@pytest.mark.slow
 @one_in(4, "fuse", [True, False], ids=["fused", "unfused"])
 @pytest.mark.parametrize("device", [SOFTWARE, HARDWARE], ids=["software", "hardware"])
 def test_half_the_bytes_by_count(device: Device, fuse: bool) -> None:

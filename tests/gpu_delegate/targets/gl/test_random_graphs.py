@@ -23,7 +23,6 @@ GRAPHS = (("no", 10), ("no", 30), ("int8", 10), ("uint8", 10))  # how quantized,
 CUSTOM = {name for name in SUPPORTED_OPS if not name.isupper()}  # which TensorFlow Lite's interpreter lacks
 
 
-@pytest.mark.slow
 @one_in(4, ("kind", "count"), GRAPHS)
 def test_random_graphs_agree_with_tensorflow_lite(context: Context, kind: str, count: int) -> None:
     """Of a failing one, what is left when all is taken away that does not matter."""

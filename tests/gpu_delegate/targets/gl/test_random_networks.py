@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
-import pytest
 
 from tests.generators.profiles import random_graph
 from tests.generators.random_devices import random_device
@@ -84,7 +83,6 @@ def check_limits(compiled: CompiledGraph, limits: Limits) -> None:
         assert shared * TEXEL_BYTES <= limits.shared_memory_bytes or len(kernel.nodes) == 1
 
 
-@pytest.mark.slow
 @one_in(5, "seed", asked_for(range(40)))
 def test_kernels_barriers_and_memory(seed: int) -> None:
     graph = read_model(random_graph(seed, "segmentation").build())

@@ -18,7 +18,6 @@ from texelflow.gpu_delegate.targets.llvm.machine import NEON
 from texelflow.gpu_delegate.targets.llvm.native_program import compile_native
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(bool(missing_tools()), reason=missing_tools())
 def test_the_original_delegates_vectors_on_arm(tmp_path: Path) -> None:
     module = Module()

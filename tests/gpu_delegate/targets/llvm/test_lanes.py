@@ -49,7 +49,6 @@ def networks(lanes: int) -> Mapping[str, CheckedNetwork]:
     return native_networks({name: case.graph() for name, case in CHOSEN.items()}, target)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("lanes", [4, 8, 16])
 @one_in(8, "name", CHOSEN)
 def test_odd_sizes(name: str, lanes: int) -> None:

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
-import pytest
 
 from tests.helpers.engine import on_cpu, worst
 from tests.helpers.markers import one_in
@@ -56,7 +55,6 @@ def whole_memory(network: CheckedNetwork) -> npt.NDArray[np.float32]:
     return base
 
 
-@pytest.mark.slow
 @one_in(3, "lanes", [4, 8, 16])
 def test_edges_of_maps(lanes: int) -> None:
     sizes = zip((lanes - 1, lanes, lanes + 1, 2 * lanes + 1), (2, 1, 3, 1), strict=True)

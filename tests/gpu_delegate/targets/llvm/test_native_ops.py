@@ -3,8 +3,6 @@
 from functools import cache
 from types import MappingProxyType
 
-import pytest
-
 from tests.helpers.engine import on_cpu, worst
 from tests.helpers.markers import one_in
 from tests.helpers.native import native_networks
@@ -20,7 +18,6 @@ def vector_networks() -> dict[str, CheckedNetwork]:
     return native_networks({name: vector_graph(case) for name, case in RUN.items()})
 
 
-@pytest.mark.slow
 @one_in(4, "name", RUN)
 def test_the_original_delegates_vectors(name: str) -> None:
     network, case = vector_networks()[name], RUN[name]

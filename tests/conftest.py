@@ -48,7 +48,6 @@ hypothesis.settings.load_profile("full")
 LLVMPIPE_PASSES = "GALLIVM_PERF"
 WORKER = "PYTEST_XDIST_WORKER"  # set in those that pytest-xdist starts
 MODELS = "models"  # in a cache folder
-GARBAGE = (20_000, 20, 100)  # Python's own thresholds have it look for garbage half a minute in all
 FRAME = 60  # of the demo clip: two people at different sizes
 SEED = 20190702
 
@@ -108,7 +107,6 @@ def pytest_collection_finish() -> None:
     """Tests and modules live to the end: collections of garbage need not visit them again and again."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*GARBAGE)
 
 
 @pytest.fixture(autouse=True, scope="session")

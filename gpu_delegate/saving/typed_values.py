@@ -54,7 +54,7 @@ def _said(hint: Any, value: Any, arrays: list[_Array]) -> Any:
     """What JSON holds of a value; arrays are collected."""
     if type(value) is hint and hint in _PLAIN:
         return value
-    origin, arguments = get_origin(hint), get_args(hint)
+    origin, arguments = _origin(hint), get_args(hint)
     if dataclasses.is_dataclass(hint):
         kind: Any = type(value)
         parts = (_said(part, getattr(value, name), arrays) for name, part in _annotations(kind).items())
@@ -92,7 +92,7 @@ class _Reader:
         """A value as annotated. Raises ValueError, or what Python does for anything of another form."""
         if type(said) is hint:  # most are plain
             return said
-        origin, arguments = get_origin(hint), get_args(hint)
+        origin, arguments = _origin(hint), get_args(hint)
         if dataclasses.is_dataclass(hint):
             return self._dataclass(hint, said)
         if origin in _UNIONS:
@@ -136,6 +136,12 @@ def _annotations(kind: Any) -> Mapping[str, Any]:
     """The fields of a dataclass that make it, by name."""
     hints = get_type_hints(kind)
     return types.MappingProxyType({field.name: hints[field.name] for field in dataclasses.fields(kind) if field.init})
+
+
+def _origin(hint: Any) -> Any:
+    """The class of an annotation like tuple[int, ...]; NDArray is an alias, not a class, in newer NumPy."""
+    origin = get_origin(hint)
+    return get_origin(origin.__value__) if hasattr(origin, "__value__") else origin
 
 
 def _kinds(hint: type) -> Iterator[type]:

@@ -2,7 +2,9 @@
 
 import contextlib
 import itertools
-from dataclasses import replace
+from dataclasses import make_dataclass, replace
+from types import GenericAlias, SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -118,3 +120,10 @@ def test_a_class_that_is_none_of_an_annotations_is_refused() -> None:
         from_bytes(Node, data + b"\0")
     assert from_bytes(OptionVector, to_bytes(OptionVector("int8", b"\0\xff"))) == OptionVector("int8", b"\0\xff")
     assert from_bytes(Attributes, to_bytes(Attributes())) == Attributes()
+
+
+def test_arrays_are_annotated_as_any_numpy_does() -> None:
+    """NumPy 2.5 made NDArray a type alias, which tells what it stands for in `__value__`."""
+    alias: Any = SimpleNamespace(__value__=np.ndarray[Any, Any])
+    kind: Any = make_dataclass("Kept", [("values", GenericAlias(alias, (np.float32,)))], frozen=True)
+    assert from_bytes(kind, to_bytes(kind(np.arange(3.0)))).values.tolist() == [0, 1, 2]

@@ -3,7 +3,7 @@
 import contextlib
 import itertools
 from dataclasses import make_dataclass, replace
-from types import GenericAlias, SimpleNamespace
+from types import GenericAlias
 from typing import Any
 
 import numpy as np
@@ -122,8 +122,15 @@ def test_a_class_that_is_none_of_an_annotations_is_refused() -> None:
     assert from_bytes(Attributes, to_bytes(Attributes())) == Attributes()
 
 
+class NewerNDArray:
+    """As NumPy from 2.5 on says NDArray: a type alias, which tells what it stands for in `__value__`."""
+
+    __value__ = np.ndarray[Any, Any]
+
+    def __getitem__(self, arguments: tuple[Any, ...]) -> GenericAlias:
+        return GenericAlias(self, arguments)  # type: ignore[arg-type]
+
+
 def test_arrays_are_annotated_as_any_numpy_does() -> None:
-    """NumPy 2.5 made NDArray a type alias, which tells what it stands for in `__value__`."""
-    alias: Any = SimpleNamespace(__value__=np.ndarray[Any, Any])
-    kind: Any = make_dataclass("Kept", [("values", GenericAlias(alias, (np.float32,)))], frozen=True)
+    kind: Any = make_dataclass("Kept", [("values", NewerNDArray()[(np.float32,)])], frozen=True)
     assert from_bytes(kind, to_bytes(kind(np.arange(3.0)))).values.tolist() == [0, 1, 2]

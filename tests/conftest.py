@@ -154,6 +154,13 @@ def context(_opened_context: Callable[[Api], Context], request: pytest.FixtureRe
     opened.check_errors("the test")
 
 
+@pytest.fixture
+def llvmpipe(context: Context) -> None:
+    """For tests of what Mesa's software renderer alone does; on a GPU they are skipped."""
+    if not context.is_software:
+        pytest.skip(f"about llvmpipe; here is {context.renderer}")
+
+
 @pytest.fixture(scope="session")
 def selfie_model() -> Path:
     """The catalogue's default model, fetched once and kept in the user's cache."""

@@ -2,7 +2,7 @@
 
 import contextlib
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -66,13 +66,14 @@ def bench_frame(options: FrameBench, console: Console) -> tuple[dict[str, Any], 
         raise UsageError(f"--masks: {model.name} puts out a picture and has no mask; leave it out")
     if options.backend == "gl":
         tune_first(model.graph, options.compiling.precision, console)
-    with _job(options, model, size, console) as make:
+    with _job(options, model, size, console) as (make, settle):
         start = perf_counter()
         job = make()
         job.run(rgba_picture(np.array(frames[0])))
         init_ms = (perf_counter() - start) * 1e3
         if job.note:
             console.note_once(job.note)
+        settle()
         times_ms = _measure(job, frames, options.warmup, options.runs)
         means = _means(job, frames, options.masks)
     last = (options.warmup + options.runs - 1) % len(frames)
@@ -122,13 +123,16 @@ def _files_of(options: FrameBench) -> Files:
 
 
 @contextlib.contextmanager
-def _job(options: FrameBench, model: FrameModel, size: ImageSize, console: Console) -> Iterator[Any]:
-    """What makes the job, called when the context is open and the clock runs."""
+def _job(
+    options: FrameBench, model: FrameModel, size: ImageSize, console: Console
+) -> Iterator[tuple[Callable[[], FrameJob], Callable[[], None]]]:
+    """What makes the job, called when the context is open and the clock runs; and what readies it for long runs."""
     if options.backend == "cpu":
-        yield partial(_cpu_job, model, size, options.cpu or CpuChoice())
+        yield partial(_cpu_job, model, size, options.cpu or CpuChoice()), lambda: None
         return
     with open_context() as context, console.compilation() as progress:
-        yield lambda: frame_job(context, model, rgba_format(size), NetworkOptions(options.compiling), progress)
+        frame, network = rgba_format(size), NetworkOptions(options.compiling)
+        yield lambda: frame_job(context, model, frame, network, progress), context.calls.settle
 
 
 def _cpu_job(model: FrameModel, size: ImageSize, choice: CpuChoice) -> CpuFrameJob:

@@ -346,7 +346,7 @@ def test_refuses_a_tensor_over_the_limits_of_the_device(tmp_path: Path, texelflo
 # Machines
 
 
-NO_DEVICE = {"__EGL_VENDOR_LIBRARY_DIRS": "/nonexistent"}
+NO_DEVICE = {"__EGL_VENDOR_LIBRARY_FILENAMES": "/nonexistent"}
 TOO_OLD = {"MESA_GL_VERSION_OVERRIDE": "4.1", "MESA_GLES_VERSION_OVERRIDE": "3.0"}
 MACHINES = pytest.mark.parametrize(("machine", "fragment"), [("none", "no OpenGL"), ("old", "OpenGL 4.1")])
 # Drivers read the environment once, and loading the program takes longer than its work here: a process a machine.

@@ -28,7 +28,7 @@ exhaustive = pytest.mark.exhaustive  # what takes long, while other tests try a 
 on_both_apis = pytest.mark.parametrize("context", ["gl", "gles"], indirect=True)  # for tests that use that fixture
 _OPTION = "--without-gl"
 _DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
-_NO_DRIVERS = {"__EGL_VENDOR_LIBRARY_DIRS": "/nonexistent"}  # of EGL, as on a machine without any
+_NO_DRIVERS = {"__EGL_VENDOR_LIBRARY_FILENAMES": "/nonexistent"}  # of EGL, as on a machine without any
 
 
 def one_in(count: int, names: str | Sequence[str], values: Iterable[Any], **options: Any) -> pytest.MarkDecorator:

@@ -25,6 +25,7 @@ Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
 
 SMALL = (64, 48)
+BYTE_ROUNDING = 0.6  # of a step: Direct3D's limit for numbers that become bytes; OpenGL has none
 BACKGROUND = np.random.default_rng(7).integers(0, 256, (47, 65, 4), np.uint8)
 
 

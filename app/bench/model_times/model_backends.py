@@ -50,6 +50,9 @@ class Runner(Protocol):
     def process_id(self) -> int | None:
         """Of the process that does the work, if it is another one."""
 
+    def settle(self) -> None:
+        """Be as in long runs from now on."""
+
     def run(self) -> float:
         """One inference; its milliseconds."""
 
@@ -67,6 +70,10 @@ class GlRunner:
     compiling: Mapping[str, float]  # seconds of the CPU: estimated_s, budget_s, measured_s, with what caches have kept
     timed: str = TIMED_GL
     process_id: int | None = None
+
+    def settle(self) -> None:
+        """See Runner."""
+        self.context.calls.settle()
 
     def run(self) -> float:
         """See Runner."""
@@ -103,6 +110,9 @@ class TfliteRunner:
         """What the delegate has taken over, if there is one."""
         return self.reference.delegation
 
+    def settle(self) -> None:
+        """See Runner."""
+
     def run(self) -> float:
         """See Runner."""
         self.reference.run(self.inputs)
@@ -132,6 +142,9 @@ class NativeRunner:
     init_ms: InitTimes
     timed: str = TIMED_NATIVE
     process_id: int | None = None
+
+    def settle(self) -> None:
+        """See Runner."""
 
     def run(self) -> float:
         """See Runner."""

@@ -118,6 +118,7 @@ def _measure(runner: Runner, options: ModelBench, console: Console) -> tuple[Run
         console.note(f"running for {options.duration_s:g} s; Ctrl-C ends it earlier and keeps what was measured")
     with stop_flag() as stop:
         warmup = repeat_runs(runner.run, options.warmup, lambda: bool(stop))
+        runner.settle()
         start_s = process_usage(runner.process_id).cpu_s
         runs = repeat_runs(runner.run, options.runs, lambda: bool(stop))
         end_s = process_usage(runner.process_id).cpu_s

@@ -10,7 +10,7 @@ from texelflow.gpu_delegate.base.errors import UnsupportedError
 from texelflow.gpu_delegate.model.packing import in_file_type
 from texelflow.gpu_delegate.model.quantization import dequantized
 from texelflow.gpu_delegate.targets.gl.context import Context
-from texelflow.gpu_delegate.targets.gl.gl_buffers import read_buffer
+from texelflow.gpu_delegate.targets.gl.gl_buffers import WayOut
 from texelflow.gpu_delegate.targets.gl.opengl import BufferRange
 from texelflow.gpu_delegate.targets.gl.runtime import CompileProgress
 
@@ -89,6 +89,7 @@ class GlFrameJob:
         with contextlib.ExitStack() as stack:
             self._size, self._to_frame, self._mask = self._way_out(frame, stack)
             stack.pop_all()
+        self._to_ram = WayOut(context)
         self.renderer = context.renderer
         self.gl_version: str | None = context.gl_version
         self.dispatches = self._path.dispatches
@@ -118,7 +119,7 @@ class GlFrameJob:
         path.image_to_tensor()
         path.network()
         self._to_frame.run(self._output, self._mask)
-        return frame_mask(read_buffer(self._context, self._mask), self._size)
+        return frame_mask(self._to_ram.read(self._mask), self._size)
 
     def network(self, tensor: Floats) -> Floats:
         """See FrameJob."""
@@ -129,6 +130,7 @@ class GlFrameJob:
         return mask_of(dequantized(program.read(result.index), result), self._spec)
 
     def release(self) -> None:
+        self._to_ram.release()
         self._to_frame.release()
         self._context.gl.delete("Buffers", self._mask.buffer)
         self._path.release()

@@ -18,18 +18,20 @@ from ...picture.picture import Picture, PictureFormat
 from .upload import DIRECT, ORPHANED, RING, FrameTextures, UploadPath
 
 CLEARLY_FASTER = 0.9  # of direct's time, or less
-_FRAMES, _ROUNDS = 4, 3
-_MOST_BYTES = 16 << 20  # of a picture that is tried out
+_FRAMES, _ROUNDS = 4, 3  # fewer of pictures beyond _LARGE_BYTES, which take ten milliseconds each
+_LARGE_FRAMES, _LARGE_ROUNDS = 1, 2
+_LARGE_BYTES, _MOST_BYTES = 16 << 20, 64 << 20  # no picture beyond that is tried out
+_GRAY = 128
 
 
 def choose_path(context: Context, format: PictureFormat) -> UploadPath:
-    """Try the ways and decide; takes about as long as uploading 36 frames. Raises DeviceError as FrameTextures does.
+    """Try the ways and decide; takes as long as 36 uploads, 6 of large pictures. Raises DeviceError as FrameTextures.
 
     Software OpenGL uploads by copying within RAM, so there a buffer can only be one copy more, and nothing is tried;
     nor is it for pictures so large that users would notice.
     """
     picture = _blank(format)
-    if context.is_software or sum(plane.nbytes for plane in picture.planes) > _MOST_BYTES:
+    if context.is_software or _bytes(picture) > _MOST_BYTES:
         debug.tell(debug.RUN, "debug: frames go up directly, nothing else was tried")
         return DIRECT
     times_ms = upload_times_ms(context, format)
@@ -48,7 +50,12 @@ def upload_times_ms(context: Context, format: PictureFormat) -> dict[UploadPath,
 
 def _blank(format: PictureFormat) -> Picture:
     kind = np.uint8 if format.sample_bytes == 1 else np.uint16
-    return Picture(format, tuple(np.zeros(shape, kind) for shape in format.plane_shapes))
+    planes = (np.full(shape, _GRAY, kind) for shape in format.plane_shapes)  # zeros would be one page of memory
+    return Picture(format, tuple(planes))
+
+
+def _bytes(picture: Picture) -> int:
+    return sum(plane.nbytes for plane in picture.planes)
 
 
 def fastest(times_ms: Mapping[UploadPath, float]) -> UploadPath:
@@ -59,13 +66,14 @@ def fastest(times_ms: Mapping[UploadPath, float]) -> UploadPath:
 
 def _measure(context: Context, picture: Picture, path: UploadPath) -> float:
     """Milliseconds for one frame: of the best round, each of some frames that the device has finished with."""
-    rounds_ms = []
+    rounds_ms, is_large = list[float](), _bytes(picture) > _LARGE_BYTES
+    frames, rounds = (_LARGE_FRAMES, _LARGE_ROUNDS) if is_large else (_FRAMES, _ROUNDS)
     with FrameTextures(context, picture.format, path) as textures:
-        for _ in range(_ROUNDS):
+        for _ in range(rounds):
             context.gl.glFinish()
             start = perf_counter()
-            for _ in range(_FRAMES):
+            for _ in range(frames):
                 textures.upload(picture)
             context.gl.glFinish()
-            rounds_ms.append((perf_counter() - start) * 1e3 / _FRAMES)
+            rounds_ms.append((perf_counter() - start) * 1e3 / frames)
     return min(rounds_ms)

@@ -96,6 +96,12 @@ class Calls:
         self._loading = threading.Thread(target=self._load, name="call machine", daemon=True)
         self._loading.start()
 
+    def settle(self) -> None:
+        """Make lists from now on as long runs do: by native code, unless the environment says otherwise. Waits."""
+        if self._left > 0:
+            self.load()
+        self.wait()
+
     def wait(self) -> None:
         """Until what is being loaded is there."""
         if self._loading:

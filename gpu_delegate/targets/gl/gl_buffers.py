@@ -63,26 +63,32 @@ def clear_buffer(context: Context, target: BufferSpan) -> None:
 
 def read_buffer(context: Context, source: BufferSpan) -> BufferBytes:
     """The bytes of a span, now: waits for all that was asked of the device before. Raises DeviceError."""
-    data, way = np.empty(source.size_bytes, np.uint8), WayOut(context)
-    context.gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)
+    way = WayOut(context)
     try:
-        way.take([source])
-        way.give([data.ctypes.data])
+        return way.read(source)
     finally:
         way.release()
-    return data
 
 
 class WayOut:
     """From spans of buffers to RAM in two steps, between which the caller waits for the device, or does other work.
 
-    Use it only on the context's thread; release() frees it.
+    Who reads again and again keeps one: a new staging buffer for each mask costs an H200 up to 1 ms (at 4K). Use it only
+    on the context's thread; release() frees its buffer, and a later read makes another.
     """
 
     def __init__(self, context: Context) -> None:
         self._context, self._gl = context, context.gl
         self._spans: Sequence[BufferSpan] = ()
         self._buffer = self.size_bytes = 0  # of the buffer for the way, which grows
+
+    def read(self, source: BufferSpan) -> BufferBytes:
+        """The bytes of a span, now: waits for all that was asked of the device before. Raises DeviceError."""
+        data = np.empty(source.size_bytes, np.uint8)
+        self._gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)
+        self.take([source])
+        self.give([data.ctypes.data])
+        return data
 
     def take(self, spans: Sequence[BufferSpan]) -> None:
         """Have them copied; the caller issues the barrier for what shaders have written there."""

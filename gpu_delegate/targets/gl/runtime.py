@@ -22,7 +22,7 @@ from ..glsl.compiled_graph import CompiledGraph
 from . import opengl
 from .calls import CallCache
 from .context import Context
-from .gl_buffers import device_buffer, read_buffer, write_buffer
+from .gl_buffers import WayOut, device_buffer, write_buffer
 from .gl_store import GlLease, GlStore, LeasesWeights
 from .half_packing import packs_halves
 from .opengl import BufferRange
@@ -272,7 +272,7 @@ class Program:
 
     def _stored(self, tensor: int) -> npt.NDArray[Any]:
         place, own = self._ranges[tensor], self.compiled.tensor(tensor)
-        data = read_buffer(self.context, place)
+        data = self._way_out.read(place)
         return in_file_type(from_memory(data, place.shape, place.storage), own).reshape(own.shape)
 
     @property
@@ -301,6 +301,7 @@ class Program:
         self._steps: list[_Step] = []
         self._beside: list[int] = []  # the buffer for what repeated steps would overwrite
         self._calls = CallCache(context.calls)
+        self._way_out = WayOut(context)
         self._watch = ProgramLog(debug.level(), context, compiled) if debug.level() else None
         try:
             self._tensors = self._reserve()
@@ -445,6 +446,7 @@ class Program:
     def release(self) -> None:
         """Free all GL objects; a second call does nothing."""
         self._lease.release()
+        self._way_out.release()
         for names, delete in ((self._buffers, self._gl.glDeleteBuffers), (self._textures, self._gl.glDeleteTextures)):
             if names:
                 delete(len(names), (ctypes.c_uint * len(names))(*names))

@@ -97,8 +97,6 @@ _CALLS: Mapping[str, str] = MappingProxyType(
         "inverse square root": "inversesqrt",
         "exponential": "exp",
         "logarithm": "log",
-        "sine": "sin",
-        "cosine": "cos",
         "hyperbolic tangent": "tanh_exact",
         "logistic": "logistic",
         "hard swish": "hard_swish",
@@ -109,6 +107,7 @@ _LIBRARIES: Mapping[str, Mapping[str, str]] = MappingProxyType(  # files of shad
         "erf.glsl": {"error function": "erf"},
         "power.glsl": {"power": "power"},
         "atan2.glsl": {"angle": "atan2"},
+        "waves.glsl": {"sine": "sine", "cosine": "cosine"},
         "floor_mod.glsl": {
             "floor quotient": "floor_div",
             "floor remainder": "floor_mod",

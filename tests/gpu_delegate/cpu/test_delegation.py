@@ -16,15 +16,16 @@ from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.targets.gl.context import Context
 
-X = np.random.default_rng(0).random((1, 48, 48, 3), np.float32)
+SIZE = 96  # its partitions are worth any GPU
+X = np.random.default_rng(0).random((1, SIZE, SIZE, 3), np.float32)
 
 
 @pytest.fixture(params=["in this process", "in a process of its own"])
 def graph(request: pytest.FixtureRequest) -> Graph:
     """Models in two partitions: one that the reader knows, and one with operators that it does not."""
     if request.param == "in this process":
-        return read_model(segments(five_dimensions=True))
-    return read_model(cast_and_back(read_model(segments()), 0.25))
+        return read_model(segments(SIZE, five_dimensions=True))
+    return read_model(cast_and_back(read_model(segments(SIZE)), 0.25))
 
 
 @pytest.mark.parametrize(
@@ -68,6 +69,7 @@ def test_options_reach_the_delegate(graph: Graph) -> None:
 
 
 @pytest.mark.gl
+@pytest.mark.usefixtures("llvmpipe")
 def test_without_opengl_all_runs_on_the_cpu(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> Context:
         raise DeviceError("OpenGL 4.1 is too old")

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pytest
 
 import texelflow
+from tests.helpers.pictures import BYTE_ROUNDING
 from tests.model_files.model_builder import ModelBuilder
 from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.delegate.io_binding import IoBinding
@@ -123,7 +124,7 @@ def test_a_picture_becomes_a_picture(gl: moderngl.Context, runtime: Any) -> None
     model.delegate.bind_output(model.outputs[0], target)
     model.run(None)
     found = np.frombuffer(target.read(), np.uint8).reshape(5, 7, 4)
-    np.testing.assert_allclose(found, expected[0] * 255, atol=0.51)
+    np.testing.assert_allclose(found, expected[0] * 255, rtol=0, atol=BYTE_ROUNDING)
     model.delegate.release()
     source.release()
     target.release()

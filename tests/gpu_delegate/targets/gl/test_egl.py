@@ -129,6 +129,7 @@ for device in ({devices}):
 
 @needs_compiler
 class TestBrokenDevice:
+    @pytest.mark.usefixtures("llvmpipe")
     def test_the_first_that_works_is_taken(self, tmp_path: Path) -> None:
         """Where a GPU comes first whose driver does not start, as NVIDIA's without its kernel module."""
         program = OPEN.format(devices=f"'', '0', {NODE!r}, 'llvmpipe'")

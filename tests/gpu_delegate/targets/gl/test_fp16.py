@@ -228,6 +228,7 @@ class TestValues:
 class TestPacking:
     """Which drivers' own conversion kernels use."""
 
+    @pytest.mark.usefixtures("llvmpipe")
     def test_mesas_renderer_rounds_as_kernels_need_it(self, context: Context) -> None:
         """Values of PACKED above show that it does; a family that does not want it is not asked."""
         assert packs_halves(context)

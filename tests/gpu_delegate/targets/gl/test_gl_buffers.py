@@ -5,10 +5,14 @@ import ctypes
 import numpy as np
 import pytest
 
+from tests.helpers.io_bindings import product_graph
+from texelflow.gpu_delegate.device.device import SOFTWARE
 from texelflow.gpu_delegate.targets.gl import opengl
 from texelflow.gpu_delegate.targets.gl.context import Context
 from texelflow.gpu_delegate.targets.gl.gl_buffers import WayOut, clear_buffer, device_buffer, read_buffer, write_buffer
 from texelflow.gpu_delegate.targets.gl.opengl import BufferRange
+from texelflow.gpu_delegate.targets.gl.runtime import Program
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
 
 BUFFER_IMMUTABLE_STORAGE = 0x821F
 
@@ -36,3 +40,13 @@ def test_spans_are_written_and_read(is_software: bool, context: Context, monkeyp
     finally:
         way.release()
         gl.delete("Buffers", buffer)
+
+
+def test_no_buffer_is_made_to_read_again(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Context, "is_software", False)
+    with Program(context, compile_graph(product_graph((1, 2, 3, 4)), SOFTWARE)) as program:
+        program.write(0, np.ones((1, 2, 3, 4), np.float32))
+        program.run()
+        program.read(2)
+        monkeypatch.setattr(context.gl, "generate", None)
+        np.testing.assert_array_equal(program.read(2), np.full((1, 2, 3, 4), 3, np.float32))

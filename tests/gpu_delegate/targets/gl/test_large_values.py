@@ -24,6 +24,7 @@ UNARY = (
 BINARY = ("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE")
 OPTIONS: dict[str, dict[str, Any]] = {"LEAKY_RELU": {"alpha": 0.1}, "SOFTMAX": {"beta": 1.0}}
 VALUES = np.array([3e38, 3.4e38, 1e30, 2e19, 1e10, 88.8, 1000, 1, 1e-30, 0, -1, -88.8, -1e10, -2e19, -1e30, -3e38])
+DIVISOR = 2.0**126  # beyond, GLSL promises nothing of a quotient (its section 4.7.1), and NVIDIA's is 0
 SHAPE = (1, 1, len(VALUES), 4)
 
 
@@ -40,7 +41,8 @@ def all_ops() -> tuple[bytes, tuple[str, ...]]:
 @pytest.mark.parametrize("backend", ["OpenGL", "native"])
 def test_each_op_agrees_where_results_are_finite(context: Context, backend: str) -> None:
     model, names = all_ops()
-    graph, column = read_model(model), VALUES.astype(np.float32)[:, None]
+    given = VALUES if backend == "native" or context.is_software else np.clip(VALUES, -DIVISOR, DIVISOR)
+    graph, column = read_model(model), given.astype(np.float32)[:, None]
     inputs = [np.broadcast_to(each, SHAPE[1:]).reshape(SHAPE).copy() for each in (column, column[::-1])]
     wanted = Reference(graph, keep_all_tensors=True).run(inputs)  # TensorFlow Lite's own kernels
     compiled = compile_graph(graph, DEVICES["software"])

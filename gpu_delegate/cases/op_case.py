@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..model.graph import ABSENT, Attributes, Graph, Node, Shape, Tensor
+from ..model.graph import Attributes, Graph, Shape, Tensor
 from ..ops.record import Example
 from ..ops.registry import OPS
 from ..programs.support import example_graph
@@ -95,19 +95,3 @@ def case_of(
 def size_text(shape: Sequence[int]) -> str:
     """1x5x7x13."""
     return "x".join(map(str, shape)) or "scalar"
-
-
-def joined_graph(graphs: Sequence[Graph]) -> Graph:
-    """Graphs side by side as one: inputs and outputs of the first, then of the second and so on."""
-    tensors, nodes = dict[int, Tensor](), list[Node]()
-    inputs, outputs = list[int](), list[int]()
-    for graph in graphs:
-        numbers = {old: len(tensors) + k for k, old in enumerate(graph.tensors)} | {ABSENT: ABSENT}
-        for old, tensor in graph.tensors.items():
-            tensors[numbers[old]] = replace(tensor, index=numbers[old], name=f"t{numbers[old]}")
-        for node in graph.nodes:
-            read, written = (tuple(numbers[i] for i in side) for side in (node.inputs, node.outputs))
-            nodes.append(Node(node.op, read, written, node.attributes, len(nodes)))
-        inputs += [numbers[i] for i in graph.inputs]
-        outputs += [numbers[i] for i in graph.outputs]
-    return Graph("cases", MappingProxyType(tensors), tuple(nodes), tuple(inputs), tuple(outputs))

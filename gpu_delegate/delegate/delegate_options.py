@@ -98,11 +98,6 @@ class GpuDelegateOptions:
         return CompileOptions(precision=self.precision, compile_budget_s=budget_s, memory=REWRITTEN)
 
     @property
-    def is_quantized_allowed(self) -> bool:
-        """Whether quantized models may run on the GPU; none does yet."""
-        return "enable_quant" in self.experimental_flags
-
-    @property
     def is_serializing(self) -> bool:
         """Whether programs are kept in files of the caller's: only if all three options are given."""
         flag = "enable_serialization" in self.experimental_flags

@@ -148,10 +148,6 @@ class IoBinding:
         self._bound_inputs.pop(tensor, None)
         self._bound_outputs.pop(tensor, None)
 
-    def is_bound(self, tensor: int) -> bool:
-        """Whether run() reads or writes it where it is bound."""
-        return tensor in self._bound_inputs or tensor in self._bound_outputs
-
     @property
     def buffer_bytes(self) -> int:
         """Of GL buffers beside the program's own."""

@@ -1,12 +1,14 @@
 """Joins several op cases into one model, so that they run at once, and judges each of its outputs."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
 
-from texelflow.gpu_delegate.cases.op_case import CaseArray, joined_graph
-from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.cases.op_case import CaseArray
+from texelflow.gpu_delegate.model.graph import ABSENT, Graph, Node, Tensor
 
 
 class Case(Protocol):
@@ -18,6 +20,22 @@ class Case(Protocol):
     def tolerance(self) -> float: ...
     def graph(self, seed: int = 0) -> Graph: ...
     def inputs(self, graph: Graph, seed: int = 1) -> list[CaseArray]: ...
+
+
+def joined_graph(graphs: Sequence[Graph]) -> Graph:
+    """Graphs side by side as one: inputs and outputs of the first, then of the second and so on."""
+    tensors, nodes = dict[int, Tensor](), list[Node]()
+    inputs, outputs = list[int](), list[int]()
+    for graph in graphs:
+        numbers = {old: len(tensors) + k for k, old in enumerate(graph.tensors)} | {ABSENT: ABSENT}
+        for old, tensor in graph.tensors.items():
+            tensors[numbers[old]] = replace(tensor, index=numbers[old], name=f"t{numbers[old]}")
+        for node in graph.nodes:
+            read, written = (tuple(numbers[i] for i in side) for side in (node.inputs, node.outputs))
+            nodes.append(Node(node.op, read, written, node.attributes, len(nodes)))
+        inputs += [numbers[i] for i in graph.inputs]
+        outputs += [numbers[i] for i in graph.outputs]
+    return Graph("cases", MappingProxyType(tensors), tuple(nodes), tuple(inputs), tuple(outputs))
 
 
 class CaseGroup:

@@ -17,11 +17,11 @@ import pytest
 from tests.helpers.clips import Recipe, write_clip
 from tests.helpers.clocks import ManualClock
 from tests.helpers.display import Display, ManagedDisplay
+from tests.helpers.time_codes import read_time_code
 from tests.helpers.waiting import PATIENCE_S
 from texelflow import assets
 from texelflow.app.capture.capture import Capture
 from texelflow.app.capture.capture_reader import TimeSource
-from texelflow.app.capture.pattern import read_time_code
 from texelflow.app.console import Console
 from texelflow.app.frame.drawing.canvas import Canvas
 from texelflow.app.frame.refinement.refine import Refinement

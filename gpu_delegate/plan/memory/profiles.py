@@ -1,4 +1,4 @@
-"""Profiles of memory use: what is alive at each task, and the orders in which planners take the tensors.
+"""The orders in which planners take tensors, by what is alive with them.
 
 Source: Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference" (arXiv 2001.03288), section 3.
 """
@@ -13,15 +13,6 @@ from numpy.typing import NDArray
 from .records import Lifetime, UsageRecord
 
 Numbers = NDArray[np.int64]
-
-
-def task_profiles(records: Sequence[UsageRecord]) -> tuple[tuple[int, ...], ...]:
-    """For each task from 0 on the numbers of the records alive then, the largest first."""
-    profiles: list[list[int]] = [[] for _ in range(max((record.last_task + 1 for record in records), default=0))]
-    for number in sorted(range(len(records)), key=lambda k: -records[k].size_bytes):
-        for profile in profiles[records[number].first_task : records[number].last_task + 1]:
-            profile.append(number)
-    return tuple(map(tuple, profiles))
 
 
 def positional_maximums(records: Sequence[UsageRecord]) -> tuple[int, ...]:

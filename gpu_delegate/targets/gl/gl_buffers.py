@@ -73,8 +73,8 @@ def read_buffer(context: Context, source: BufferSpan) -> BufferBytes:
 class WayOut:
     """From spans of buffers to RAM in two steps, between which the caller waits for the device, or does other work.
 
-    Who reads again and again keeps one: a new staging buffer for each mask costs an H200 up to 1 ms (at 4K). Use it only
-    on the context's thread; release() frees its buffer, and a later read makes another.
+    Who reads again and again keeps one: a new staging buffer for each mask costs an H200 up to 1 ms (at 4K). Use it
+    only on the context's thread; release() frees its buffer, and a later read makes another.
     """
 
     def __init__(self, context: Context) -> None:

@@ -13,11 +13,12 @@ import pytest
 from tests.helpers.clips import number_of, numbered, write_clip
 from tests.helpers.clocks import ManualClock
 from tests.helpers.mjpeg_server import MjpegServer
+from tests.helpers.time_codes import read_time_code
 from tests.helpers.waiting import PATIENCE_S, until
 from texelflow.app.capture.capture import TIME_BASE, Capture
 from texelflow.app.capture.mailbox import Mailbox
 from texelflow.app.capture.opener import opener
-from texelflow.app.capture.pattern import open_pattern, read_time_code
+from texelflow.app.capture.pattern import open_pattern
 from texelflow.app.capture.source import CapturedFrame, CaptureRequest, Source, SourceError, SourceLostError
 from texelflow.app.capture.supervise import CaptureState
 from texelflow.app.picture.picture import Picture, PictureFormat

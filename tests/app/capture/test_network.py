@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from tests.helpers.mjpeg_server import HEAD, Answer, MjpegServer, jpeg, numbered_picture, part
 from tests.helpers.running import ROOT
 from tests.helpers.stream_sender import send_pattern
+from tests.helpers.time_codes import read_time_code
 from tests.helpers.waiting import PATIENCE_S, until
 from texelflow.app.capture import mjpeg
 from texelflow.app.capture import network_source as network
@@ -27,7 +28,6 @@ from texelflow.app.capture.jpegs import MOST_BYTES, JpegSplitter
 from texelflow.app.capture.mjpeg import MjpegSource
 from texelflow.app.capture.network_source import open_network
 from texelflow.app.capture.opener import opener
-from texelflow.app.capture.pattern import read_time_code
 from texelflow.app.capture.source import CaptureRequest, Source, SourceError, SourceLostError
 
 SIZE = (64, 48)

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.clips import Recipe, write_clip
-from texelflow.app.capture.pattern import cells_of, open_pattern, read_time_code, time_code_of
+from tests.helpers.time_codes import read_time_code
+from texelflow.app.capture.pattern import cells_of, open_pattern, time_code_of
 from texelflow.app.capture.source import CapturedFrame, CaptureRequest
 from texelflow.app.media.sources import FileSource
 from texelflow.app.picture.picture import ImageSize

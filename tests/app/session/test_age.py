@@ -7,7 +7,8 @@ import pytest
 
 from tests.helpers.live_stage import Script, Stage, Theatre
 from tests.helpers.markers import one_in
-from texelflow.app.capture.pattern import read_time_code, time_code_of
+from tests.helpers.time_codes import read_time_code
+from texelflow.app.capture.pattern import time_code_of
 from texelflow.app.frame.stages.frame_figures import ages, frames_in_flight
 from texelflow.app.frame.stages.run_stats import RunStats
 

@@ -12,8 +12,9 @@ from tests.helpers.display import SCREEN
 from tests.helpers.live_stage import SIZE, Script, Stage, Theatre
 from tests.helpers.markers import exhaustive, one_in
 from tests.helpers.running import times_of
+from tests.helpers.time_codes import read_time_code
 from tests.helpers.waiting import PATIENCE_S
-from texelflow.app.capture.pattern import read_time_code, time_code_of
+from texelflow.app.capture.pattern import time_code_of
 from texelflow.app.frame.looks.effects import MASK_EFFECTS
 from texelflow.app.media.sources import FileSource
 from texelflow.app.session.clock import NewestWins

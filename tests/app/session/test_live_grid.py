@@ -13,7 +13,8 @@ from tests.helpers.live_stage import SIZE, Picture, Script, Stage, Theatre
 from tests.helpers.markers import exhaustive
 from tests.helpers.mjpeg_server import MjpegServer
 from tests.helpers.running import times_of
-from texelflow.app.capture.pattern import read_time_code, time_code_of
+from tests.helpers.time_codes import read_time_code
+from texelflow.app.capture.pattern import time_code_of
 from texelflow.app.frame.inference.gl_path import GlPath
 from texelflow.app.picture.grid_frame import GridFrame
 from texelflow.app.session.grid_clock import GridClock

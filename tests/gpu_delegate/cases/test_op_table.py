@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from tests.gpu_compilers.glslang import complaints_of_kernels
 from tests.gpu_delegate.plan.test_fusion import check_kernels
-from tests.helpers.case_group import CaseGroup
+from tests.helpers.case_group import CaseGroup, joined_graph
 from tests.helpers.engine import DEVICES, run
 from tests.helpers.markers import exhaustive, one_in
 from tests.helpers.native import native_networks
 from tests.helpers.portable import needs_validator
 from tests.op_table.__main__ import GL_WAYS, chosen, is_custom, on_own_kernels, ops_on_gpu
-from texelflow.gpu_delegate.cases.op_case import BATCHES, CHANNELS, CaseArray, OpCase, joined_graph
+from texelflow.gpu_delegate.cases.op_case import BATCHES, CHANNELS, CaseArray, OpCase
 from texelflow.gpu_delegate.cases.table import cases_of
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.model.graph import Graph, Node

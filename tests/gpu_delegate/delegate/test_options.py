@@ -27,7 +27,6 @@ def priorities(*words: str) -> GpuDelegateOptions:
 def test_defaults() -> None:
     found = options()
     assert (found.precision, found.priorities, found.compiling.compile_budget_s) == ("fp32", (P, L, M), 10.0)
-    assert found.is_quantized_allowed
     assert found.max_delegated_partitions is None
 
 

@@ -213,7 +213,6 @@ def test_arrays_and_objects_side_by_side(context: Context) -> None:
     with io_of(context, two_graph(shape)) as (_, io):
         io.bind_input(1, texture)
         io.bind_output(2, target)
-        assert [io.is_bound(tensor) for tensor in range(4)] == [False, True, True, False]
         give(io, 0, more)
         io.run()
         np.testing.assert_array_equal(take(io, 3, more), more - values)
@@ -254,7 +253,6 @@ def test_what_does_not_fit_is_refused(context: Context, make: Callable[..., Any]
         wrong = make(context.mgl)
         with pytest.raises(UsageError, match=complaint):
             io.bind_input(0, wrong)
-        assert not io.is_bound(0)
         if hasattr(wrong, "release"):
             wrong.release()
 

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.memory_profiles import task_profiles
 from tests.helpers.memory_reallocation import reallocation_graph
 from tests.helpers.memory_textures import TexturePlan, TextureRecord, covering_textures, equal_textures, naive_textures
 from texelflow.gpu_delegate.plan.memory.memory_bounds import lower_bound_bytes, objects_bound_bytes
 from texelflow.gpu_delegate.plan.memory.memory_plan import end_to_end, in_objects
 from texelflow.gpu_delegate.plan.memory.objects_in_order import greedy_in_order, share_equal
 from texelflow.gpu_delegate.plan.memory.offsets import greedy_by_size
-from texelflow.gpu_delegate.plan.memory.profiles import positional_maximums, task_profiles
+from texelflow.gpu_delegate.plan.memory.profiles import positional_maximums
 from texelflow.gpu_delegate.plan.memory.records import UsageRecord
 from texelflow.gpu_delegate.plan.memory.strategies import PlanKind, strategy_of
 

@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.gpu_delegate.plan.memory.test_offsets import ALIGNMENTS, collisions, usage_records
+from tests.helpers.memory_profiles import task_profiles
 from tests.helpers.memory_textures import TextureRecord, covering_textures, equal_textures
 from texelflow.gpu_delegate.base.errors import DeviceError, UsageError
 from texelflow.gpu_delegate.model.layout import aligned
@@ -16,7 +17,7 @@ from texelflow.gpu_delegate.plan.memory.compared.objects_by_flow import MOST_TEN
 from texelflow.gpu_delegate.plan.memory.memory_bounds import lower_bound_bytes, objects_bound_bytes
 from texelflow.gpu_delegate.plan.memory.objects_by_size import greedy_by_size_improved
 from texelflow.gpu_delegate.plan.memory.objects_in_order import greedy_in_order
-from texelflow.gpu_delegate.plan.memory.profiles import by_breadth, positional_maximums, task_profiles
+from texelflow.gpu_delegate.plan.memory.profiles import by_breadth, positional_maximums
 from texelflow.gpu_delegate.plan.memory.records import UsageRecord
 from texelflow.gpu_delegate.plan.memory.strategies import STRATEGIES, strategy_of
 

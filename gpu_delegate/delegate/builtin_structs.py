@@ -1,4 +1,4 @@
-"""A builtin's name and the address of its options in TensorFlow Lite's memory go in; they come out as a file says them.
+"""Reads the options of builtins from the structs in TensorFlow Lite's memory, as a file would say them.
 
 The structs are those of tensorflow/lite/core/c/builtin_op_data.h, from TensorFlow Lite 2.12 to LiteRT 2, each as far as
 all of these have it. runtime_probe.py compares every field with each runtime before any is trusted. Ops whose

@@ -1,4 +1,4 @@
-"""Partial sums: a body, its tile and what it leaves go in, statements that add up a work-group's values come out.
+"""Writes the epilogue of a kernel that adds up what each work-group has stored, for a kernel that needs the sums.
 
 Every thread puts what it stores into shared memory, and the group adds that in two steps: as many threads for a slice
 as each of them has values to add, then one of them. Pixels that a thread computes only because the map ends count in

@@ -1,4 +1,4 @@
-"""Vector kernels: a VectorWork goes in, statements come out by which a work-group takes its steps in shared memory.
+"""Writes vector kernels: the statements by which a work-group takes the steps of a VectorWork in shared memory.
 
 The same statements serve as a dispatch of their own and as the prologue of a pixel kernel, in which every work-group
 repeats them. Slice o of a vector is written by thread o, counted round and round, which reads it back without waiting:

@@ -1,4 +1,4 @@
-"""What vector nodes compute, whatever computes it: nodes on 1x1xC tensors go in, a step for each of them comes out.
+"""What nodes on 1x1xC tensors compute, whatever computes it: a step for each of them.
 
 These are squeeze-and-excite blocks, a mean over a map, two small matrix products, their activations, and the ends of
 classifiers, which reduce channels. A GPU's work-group takes the steps in shared memory (vector_emitter.py), a CPU in

@@ -1,4 +1,4 @@
-"""A node with constant inputs goes in, its output's value comes out, computed with NumPy as TensorFlow Lite does.
+"""Computes the output of a node whose inputs are constants, with NumPy and as TensorFlow Lite does.
 
 What is computed is what the op's record says: its arithmetic, how it folds values into one, where it moves them from,
 or a function of its own for tensors of any rank. Shapes are those of the file, which may contradict the op: ValueError

@@ -1,4 +1,4 @@
-"""A graph goes in; the operators that would compute integers that float32 does not have, and why, come out.
+"""Finds the operators of a graph that would compute integers that float32 does not have, and says why.
 
 Kernels hold int32 and int64 as float32. That is exact below 2^24, by integer_ranges.py; for values that are only moved
 or compared, if they came from floats; and where nothing but a position, a float or a truth value is made of them, since

@@ -1,4 +1,4 @@
-"""A graph goes in, nothing comes out if it holds together; else an error that names what is broken.
+"""Verifies that a graph holds together: what every pass may rely on, and has to keep.
 
 The records of ops relate the shapes of a node's tensors, as far as they say what it computes.
 """

@@ -1,4 +1,4 @@
-"""Models and budgets go in; seconds of the CPU that compiling them cold took, beside the estimates, come out.
+"""Measures the seconds of the CPU that compiling models cold takes, beside the estimates, for some budgets.
 
     python -m tests.compile_budgets                                     # the catalogue, at the default budget
     python -m tests.compile_budgets ../models/*.tflite --budget 2 --budget 5 --budget 10 --budget 20

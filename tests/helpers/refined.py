@@ -1,4 +1,4 @@
-"""Frames and masks go in, refined masks come out, by the docstrings of temporal.py, guided.py and refine.py in NumPy.
+"""Refines masks in NumPy, by the docstrings of temporal.py, guided.py and refine.py.
 
 Double precision, and as plainly as can be; tests/app/frame/refinement/test_refine.py compares this machine's OpenGL
 with it.

@@ -1,4 +1,4 @@
-"""Cases of the table of ops go in; those that the GPU, or this CPU's code, computes unlike TensorFlow Lite come out.
+"""Runs the cases of the table of ops, and names those that the GPU or native code computes unlike TensorFlow Lite.
 
 `make op-cases` runs all of them: .venv/bin/python -m tests.op_table --seeds 3 [NAME ...]
 """

@@ -1,4 +1,4 @@
-"""Models go in; seconds of the CPU of a first and a second start come out, with Mesa's own cache off, emptied and kept.
+"""Measures the seconds of the CPU of a first and a second start, with Mesa's own cache off, emptied and kept.
 
     python -m tests.start_times selfie --rounds 3
     TEXELFLOW_GPU_COMPILERS=DIR python -m tests.start_times selfie --platform adl   # on a driver of tests/gpu_compilers

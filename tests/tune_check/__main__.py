@@ -1,4 +1,4 @@
-"""Settings of another family go in; whether the tuner finds a software renderer's own speed again comes out.
+"""Checks that the tuner, given the settings of another family, finds a software renderer's own speed again.
 
 `make tune-check` runs it. It starts from the hardware family's settings, tunes, and compares the network with that of
 the software family by the clock, in turn. While it searches, kernels are timed by the processor's seconds of this

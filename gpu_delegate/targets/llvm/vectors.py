@@ -1,4 +1,4 @@
-"""Nodes on 1x1xC tensors and reductions over pixels go in, a function of LLVM's language for them comes out.
+"""Writes nodes on 1x1xC tensors, and reductions over pixels, as a function of LLVM's language.
 
 What they compute is said by kernels/vector_steps.py, and here how a CPU does it. Lanes are channels, but in reductions
 over pixels, whose lanes are pixels. A function of one node takes a range of its parts, so that threads can share it;

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.markers import exhaustive, one_in
-from tests.model_files.model_builder import ModelBuilder, selfie_like
+from tests.model_files.model_builder import ODD_BLOCKS, ModelBuilder, selfie_like
 from texelflow import assets
 from texelflow.app.cli import main
 from texelflow.app.console import Console
@@ -199,9 +199,11 @@ def test_demo_clip_agrees(
 
 @pytest.mark.gl
 def test_the_command_line_gives_json_and_exit_codes(
-    model_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    model_file = tmp_path / "small.tflite"
+    model_file.write_bytes(selfie_like(1, blocks=ODD_BLOCKS[1:3]))
     assert main(["check", str(model_file), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["passed"] is True
     assert main(["check", str(model_file), "--json", "--tolerance", "0"]) == 1

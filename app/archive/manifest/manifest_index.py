@@ -35,6 +35,7 @@ _MOST_ADDRESS = 1 << 16
 _HEAD = b'{"kind":"run","time":"0000-00-00T00:00:00Z","format":'  # how a manifest begins, but for its digits
 _DIGIT = re.compile(rb"[0-9]")
 _KIND_SHOWN, _KINDS_TOLD = 40, 100
+_VARIABLES, _FOLDERS = ("SQLITE_TMPDIR", "TMPDIR"), ("/var/tmp", "/usr/tmp", "/tmp")  # of temporary files, by SQLite
 _MOST_RESULTS = 16  # lines of one input that are looked at, from the last one on
 # Addresses may be no Unicode; keys of names are equal for those that are one on some file system
 _TABLES = """
@@ -72,7 +73,7 @@ class ManifestIndex:
         self.done = self.failed = 0  # lines
         self._unknown: Counter[str] = Counter()
         self._pieces: dict[str, list[int]] = {}  # of inputs that neither are done nor have failed since
-        self._database = sqlite3.connect("", check_same_thread=False)
+        self._database = sqlite3.connect(_database(), check_same_thread=False)
         try:
             self._open()
             self._read()
@@ -261,6 +262,13 @@ class ManifestIndex:
 
     def _damaged(self, number: int, why: str) -> MediaError:
         return MediaError(f"'{self._path}', line {number} is damaged: {why}; remove that line, or --force begins anew")
+
+
+def _database() -> str:
+    """A temporary file of SQLite's; memory where it would find no folder for it but the current one."""
+    named = (folder for variable in _VARIABLES if (folder := os.environ.get(variable)))
+    has_folder = any(os.path.isdir(each) and os.access(each, os.W_OK | os.X_OK) for each in (*named, *_FOLDERS))
+    return "" if has_folder or os.name == "nt" else ":memory:"
 
 
 def _begins_a_run(torn: bytes) -> bool:

@@ -13,6 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from texelflow.app.archive.jobs.jobs import Agreement, ArchiveInput, FrameRange, InputDone, PieceDone
+from texelflow.app.archive.manifest import manifest_index
 from texelflow.app.archive.manifest.manifest import MANIFEST_NAME, check_manifest, hold_folder, open_manifest
 from texelflow.app.archive.manifest.manifest_index import ManifestIndex
 from texelflow.app.archive.manifest.manifest_lines import (
@@ -363,6 +364,16 @@ with ManifestIndex(Path({str(path)!r})) as index:
 """
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert int(told.stdout or 0) > 2 * 400 * 100_000, told.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says which files are open")
+def test_no_temporary_file_comes_into_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manifest_index, "_FOLDERS", ("/nonexistent",))
+    for variable in ("SQLITE_TMPDIR", "TMPDIR"):
+        monkeypatch.setenv(variable, "/nonexistent")
+    with ManifestIndex(long_addresses(tmp_path, 40)) as index:
+        assert not [each for each in Path("/proc/self/fd").iterdir() if "etilqs" in os.path.realpath(each)]
+        assert len(list(index.last_results())) == 40
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux says which files are open")

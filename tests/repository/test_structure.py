@@ -1,14 +1,12 @@
 """The shape of the source itself: who may import what, that no file grows without end, and where tests lie."""
 
-import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.tools.structure import LAYERS, imported, imports_among, layer_of
+from tests.tools.structure import LAYERS, imported, imports_among, layer_of, source_of
 
 ROOT = Path(__file__).parents[2]
 ENGINE = sorted((ROOT / "gpu_delegate").rglob("*.py"))
@@ -37,25 +35,12 @@ def test_the_scan_finds_the_engine() -> None:
     assert "gpu_delegate.targets.gl.context.Context" in set(imported(runtime))
 
 
-def public_names(file: Path) -> Iterator[str]:
-    """Classes, functions and type aliases at the top level of a file, constants and names with an underscore aside."""
-    for node in ast.parse(file.read_text(encoding="utf-8")).body:
-        names: list[str] = []
-        if isinstance(node, ast.ClassDef | ast.FunctionDef):
-            names = [node.name]
-        elif isinstance(node, ast.Assign | ast.AnnAssign):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            written = [target.id for target in targets if isinstance(target, ast.Name)]
-            names = [name for name in written if name[0].isupper() and not name.isupper()]
-        yield from (name for name in names if not name.startswith("_"))
-
-
 def test_a_name_has_one_meaning() -> None:
     """Whoever finds a name of the top level anywhere in the program knows what it is."""
     places: dict[str, list[str]] = {}
     for folder in ("app", "gpu_delegate"):
         for file in sorted((ROOT / folder).rglob("*.py")):
-            for name in public_names(file):
+            for name in source_of(file).names:
                 places.setdefault(name, []).append(str(file.relative_to(ROOT)))
     assert len(places) > 500, "the scan finds the program's names"
     twice = {name: files for name, files in places.items() if len(files) > 1 and name not in SAME_PROTOCOL}
@@ -128,14 +113,11 @@ def test_engine_imports() -> None:
 @pytest.mark.parametrize("folder", ["app", "gpu_delegate", "tests"])
 def test_files_stay_short_and_say_what_they_are(folder: str) -> None:
     for file in sorted((ROOT / folder).rglob("*.py")):
-        text = file.read_text(encoding="utf-8")
-        tree = ast.parse(text)
-        assert text.count("\n") <= MOST_LINES, file
-        assert ast.get_docstring(tree), file
-        for node in ast.walk(tree) if folder != "tests" else ():
-            if isinstance(node, ast.ImportFrom) and not node.level:
-                own = node.module is not None and node.module.startswith((f"texelflow.{folder}", folder + "."))
-                assert not own, f"{file} imports {node.module}, of its own package, by its whole name"
+        source = source_of(file)
+        assert source.lines <= MOST_LINES, file
+        assert source.docstring, file
+        own = [name for name in source.whole if name.startswith((f"texelflow.{folder}", folder + "."))]
+        assert not own or folder == "tests", f"{file} imports {own}, of its own package, by its whole name"
 
 
 def test_tests_lie_as_the_code_that_they_are_about() -> None:

@@ -82,24 +82,57 @@ LAYERS: Mapping[str, Sequence[Sequence[str]]] = {
 _BOX_WIDTH, _STEP, _TOP, _MARGIN = 250, 30, 50, 16  # of the drawing, in pixels
 
 
-@cache  # several tests ask for those of all files
-def imported(file: Path) -> tuple[str, ...]:
-    """Full names of all modules that a file imports, anywhere in it, and of what it takes from them.
+@dataclass(frozen=True)
+class Source:
+    """What is asked of a file's text.
 
-    Those of the repository are its own paths: gpu_delegate.targets.gl.context.Context.
+    imported: full names of all modules that it imports, anywhere in it, and of what it takes from them; those of the
+    repository are its own paths: gpu_delegate.targets.gl.context.Context. whole: modules that it imports from by
+    names that begin at the top. names: classes, functions and type aliases at its top level, but for those with an
+    underscore in front, and for constants.
     """
-    return tuple(_imported(file))
+
+    lines: int
+    docstring: str | None
+    imported: tuple[str, ...]
+    whole: tuple[str, ...]
+    names: tuple[str, ...]
 
 
-def _imported(file: Path) -> Iterator[str]:
+@cache  # several tests ask for those of all files, and reading takes seconds
+def source_of(file: Path) -> Source:
+    """A file, read."""
+    text = file.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    whole = [node.module for node in found if isinstance(node, ast.ImportFrom) and not node.level and node.module]
     package = file.relative_to(ROOT).parent.parts
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name.removeprefix("texelflow.") for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            above = package[: len(package) - node.level + 1] if node.level else ()
-            module = ".".join((*above, *filter(None, [node.module]))).removeprefix("texelflow.")
-            yield from (f"{module}.{alias.name}" for alias in node.names)
+    names = (name for node in tree.body for name in _named(node) if not name.startswith("_"))
+    imports = (name for node in found for name in _imported(node, package))
+    return Source(text.count("\n"), ast.get_docstring(tree), tuple(imports), tuple(whole), tuple(names))
+
+
+def imported(file: Path) -> tuple[str, ...]:
+    """See Source."""
+    return source_of(file).imported
+
+
+def _named(node: ast.stmt) -> Sequence[str]:
+    """What a statement defines, but for constants."""
+    if isinstance(node, ast.ClassDef | ast.FunctionDef):
+        return (node.name,)
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    written = [target.id for target in targets if isinstance(target, ast.Name)]
+    return [name for name in written if name[0].isupper() and not name.isupper()]
+
+
+def _imported(node: ast.Import | ast.ImportFrom, package: Sequence[str]) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name.removeprefix("texelflow.") for alias in node.names)
+        return
+    above = package[: len(package) - node.level + 1] if node.level else ()
+    module = ".".join((*above, *filter(None, [node.module]))).removeprefix("texelflow.")
+    yield from (f"{module}.{alias.name}" for alias in node.names)
 
 
 def file_of(name: str) -> Path | None:

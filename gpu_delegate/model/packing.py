@@ -105,9 +105,16 @@ def vector_texels(values: Float32Array) -> Float32Array:
 def phwc4(values: Float32Array) -> Float32Array:
     """HWC -> (S, H, W, 4); the maps of a batch are one of B * H rows."""
     height, width, channels = values.shape
-    return np.ascontiguousarray(
-        pad_lanes(values, 2).reshape(height, width, ceil_div(channels, 4), 4).transpose(2, 0, 1, 3)
-    )
+    slices, pixels = ceil_div(channels, 4), values.reshape(height * width, channels)
+    texels = np.zeros((slices, height * width, 4), values.dtype)
+    if slices > len(pixels):  # of a vector: all slices at once
+        texels[...] = pad_lanes(pixels, 1).reshape(len(pixels), slices, 4).transpose(1, 0, 2)
+    else:
+        for number in range(channels // 4):
+            texels[number] = pixels[:, 4 * number : 4 * number + 4]
+        for lane in range(channels % 4):  # copies of two or three lanes at once take four times as long
+            texels[-1, :, lane] = pixels[:, channels - channels % 4 + lane]
+    return texels.reshape(slices, height, width, 4)
 
 
 def from_phwc4(texels: Float32Array, channels: int) -> Float32Array:

@@ -20,7 +20,8 @@ from tests.helpers.markers import exhaustive_if, one_in
 from tests.model_files.partial_models import cast_and_back, segments
 from texelflow.app.settings.config import dump
 from texelflow.app.settings.settings import Settings
-from texelflow.gpu_delegate.device.device import HARDWARE, SOFTWARE
+from texelflow.gpu_delegate.device.device import HARDWARE, SOFTWARE, Device
+from texelflow.gpu_delegate.device.families import TUNINGS
 from texelflow.gpu_delegate.plan.compile_options import CompileOptions
 from texelflow.gpu_delegate.reading.reader import load_model, read_model
 from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
@@ -157,14 +158,12 @@ def test_python_that_adds_the_delegate(
 def test_dispatches_are_those_of_the_program(selfie_model: Path) -> None:
     """Of the network alone, as `inspect`, `bench model`, `bench frame`, replay and its log count them."""
     graph = load_model(selfie_model)
-    plans = (
-        compile_graph(graph, SOFTWARE),
-        compile_graph(graph, HARDWARE),
-        compile_graph(graph, SOFTWARE, CompileOptions(fuse=False)),
-    )
-    said = re.search(r"(\d+) dispatches\s\((\d+) for hardware; one for each op: (\d+)\)", README)
+    families = [Device(HARDWARE.limits, tuning) for name, tuning in TUNINGS.items() if name != "software"]
+    on_gpus = [len(compile_graph(graph, device).kernels) for device in families]
+    in_software = [len(compile_graph(graph, SOFTWARE, CompileOptions(fuse=fuse)).kernels) for fuse in (True, False)]
+    said = re.search(r"(\d+) dispatches\s\((\d+) to (\d+) on GPUs, by their family; one for each op: (\d+)\)", README)
     assert said is not None
-    assert [int(number) for number in said.groups()] == [len(plan.kernels) for plan in plans]
+    assert [*map(int, said.groups())] == [in_software[0], min(on_gpus), max(on_gpus), in_software[1]]
 
 
 def test_files_exist() -> None:

@@ -57,8 +57,8 @@ _COSTS: Mapping[str, int] = MappingProxyType(  # of words that are more than an 
         "exponential less one": 9,
         "logarithm": 12,
         "power": 36,
-        "sine": 15,
-        "cosine": 15,
+        "sine": 22,
+        "cosine": 22,
         "angle": 23,
         "floor quotient": 120,
         "whole floor quotient": 120,
@@ -78,6 +78,7 @@ _LIBRARIES: tuple[tuple[str, ...], ...] = (  # functions of which a kernel has a
     ("error function",),
     ("power",),
     ("angle",),
+    ("sine", "cosine"),
     ("floor quotient", "floor remainder", "whole floor quotient", "whole floor remainder"),
     ("requantize", "requantize narrow", "requantize once", "round to steps", "add steps", "hard swish steps"),
 )

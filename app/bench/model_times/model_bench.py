@@ -46,6 +46,7 @@ def bench_model(options: ModelBench, console: Console) -> tuple[_Figures, int]:
         graph = load_signature(path, options.signature, console)
         read_ms = (perf_counter() - start) * 1e3
         with _runner(graph, options, read_ms, console) as (backend, runner):
+            runner.settle()
             settled = process_usage(runner.process_id)
             warmup, runs, cpu_ms, stop = _measure(runner, options, console)
             memory = memory_figures(
@@ -118,7 +119,6 @@ def _measure(runner: Runner, options: ModelBench, console: Console) -> tuple[Run
         console.note(f"running for {options.duration_s:g} s; Ctrl-C ends it earlier and keeps what was measured")
     with stop_flag() as stop:
         warmup = repeat_runs(runner.run, options.warmup, lambda: bool(stop))
-        runner.settle()
         start_s = process_usage(runner.process_id).cpu_s
         runs = repeat_runs(runner.run, options.runs, lambda: bool(stop))
         end_s = process_usage(runner.process_id).cpu_s

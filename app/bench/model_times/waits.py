@@ -59,8 +59,8 @@ def measure_waits(program: Program, runs: int) -> tuple[WaitFigures, ...]:
     """Inferences with each wait type in turn, so that all of them see the machine in the same state."""
     shaders = RepackingPrograms(program.context)
     series = [_Series(program, shaders, wait_type) for wait_type in WAIT_TYPES]
-    program.context.calls.settle()
     try:
+        program.context.calls.settle()
         for number in range(_WARMUP + runs):
             for one in series:
                 one.run(counts=number >= _WARMUP)

@@ -7,6 +7,7 @@ faster differs, so it is measured; direct is simplest, and stays unless another 
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import prod
 from time import perf_counter
 
 import numpy as np
@@ -15,23 +16,22 @@ from texelflow.gpu_delegate.base import debug
 from texelflow.gpu_delegate.targets.gl.context import Context
 
 from ...picture.picture import Picture, PictureFormat
-from .upload import DIRECT, ORPHANED, RING, FrameTextures, UploadPath
+from .upload import DEPTH, DIRECT, ORPHANED, RING, FrameTextures, UploadPath
 
 CLEARLY_FASTER = 0.9  # of direct's time, or less
-_FRAMES, _ROUNDS = 4, 3  # fewer of pictures beyond _LARGE_BYTES, which take ten milliseconds each
-_LARGE_FRAMES, _LARGE_ROUNDS = 1, 2
+_FRAMES, _ROUNDS = 4, 3
+_LARGE_FRAMES, _LARGE_ROUNDS = 1, DEPTH + 1  # of pictures beyond _LARGE_BYTES: until each buffer of a ring was used
 _LARGE_BYTES, _MOST_BYTES = 16 << 20, 64 << 20  # no picture beyond that is tried out
 _GRAY = 128
 
 
 def choose_path(context: Context, format: PictureFormat) -> UploadPath:
-    """Try the ways and decide; takes as long as 36 uploads, 6 of large pictures. Raises DeviceError as FrameTextures.
+    """Try the ways and decide; takes as long as 36 uploads, 12 of large pictures. Raises DeviceError as FrameTextures.
 
     Software OpenGL uploads by copying within RAM, so there a buffer can only be one copy more, and nothing is tried;
     nor is it for pictures so large that users would notice.
     """
-    picture = _blank(format)
-    if context.is_software or _bytes(picture) > _MOST_BYTES:
+    if context.is_software or _bytes(format) > _MOST_BYTES:
         debug.tell(debug.RUN, "debug: frames go up directly, nothing else was tried")
         return DIRECT
     times_ms = upload_times_ms(context, format)
@@ -54,8 +54,8 @@ def _blank(format: PictureFormat) -> Picture:
     return Picture(format, tuple(planes))
 
 
-def _bytes(picture: Picture) -> int:
-    return sum(plane.nbytes for plane in picture.planes)
+def _bytes(format: PictureFormat) -> int:
+    return sum(map(prod, format.plane_shapes)) * format.sample_bytes
 
 
 def fastest(times_ms: Mapping[UploadPath, float]) -> UploadPath:
@@ -66,7 +66,7 @@ def fastest(times_ms: Mapping[UploadPath, float]) -> UploadPath:
 
 def _measure(context: Context, picture: Picture, path: UploadPath) -> float:
     """Milliseconds for one frame: of the best round, each of some frames that the device has finished with."""
-    rounds_ms, is_large = list[float](), _bytes(picture) > _LARGE_BYTES
+    rounds_ms, is_large = list[float](), _bytes(picture.format) > _LARGE_BYTES
     frames, rounds = (_LARGE_FRAMES, _LARGE_ROUNDS) if is_large else (_FRAMES, _ROUNDS)
     with FrameTextures(context, picture.format, path) as textures:
         for _ in range(rounds):

@@ -134,6 +134,7 @@ class WayOut:
         self._gl.glBindBuffer(opengl.COPY_READ_BUFFER, self._buffer)
         mapped = self._gl.glMapBufferRange(opengl.COPY_READ_BUFFER, 0, size_bytes, opengl.MAP_READ_BIT)
         if not mapped:
+            self.release()  # a later read makes room anew
             self._context.check_errors("reading from the GPU")
             raise DeviceError(f"{self._context.renderer} does not hand out {size_bytes} bytes; its memory may be full")
         for place, address in zip(self._places(), addresses, strict=True):

@@ -277,8 +277,8 @@ class Program:
 
     @property
     def buffer_bytes(self) -> int:
-        """Of all GL buffers: its own tensors, and weights, constants and memory that it may share with others."""
-        return self.tensor_bytes + self._lease.buffer_bytes
+        """Of all GL buffers: its tensors, weights, constants and memory that it may share, what it reads through."""
+        return self.tensor_bytes + self._lease.buffer_bytes + self._way_out.size_bytes
 
     # Building -----------------------------------------------------------------------------------------------------
 

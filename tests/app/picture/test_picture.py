@@ -270,6 +270,7 @@ def test_software_goes_direct_untried_and_devices_are_measured(
         monkeypatch.setattr(type(context), "is_software", False)
     names = [name for name, ms in choose_path(context, PLANAR).times_ms if ms > 0]
     assert names == ["direct", "ring", "orphaned"]
+    assert len(choose_path(context, replace(PLANAR, size=(4096, 3072))).times_ms) == 3
     assert choose_path(context, replace(PLANAR, size=(8000, 8000))) == DIRECT, "trying that would be felt"
 
 

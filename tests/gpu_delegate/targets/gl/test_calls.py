@@ -179,9 +179,12 @@ def test_native_code_can_be_turned_off(monkeypatch: pytest.MonkeyPatch) -> None:
     listed = calls.listed([("glFinish", ())])
     for _ in range(300):
         calls.run(listed)
-    calls.wait()
+    calls.settle()
     assert calls.make is None
     monkeypatch.delenv(CALLS_CHOICE)
+    settled = calls_of(gl)
+    settled.settle()
+    assert settled.make
     calls = calls_of(gl)
     for _ in range(300):
         calls.run(listed)

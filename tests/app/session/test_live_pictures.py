@@ -25,9 +25,7 @@ class TestNothingIsReadBack:
         some = np.random.default_rng(4)
 
         def script(stage: Stage) -> Script:
-            refined = [*product((True, False), (0.0, 0.5), (True, False))]
-            ways = [(effect, refined[k ^ number % 2]) for number, effect in enumerate(EFFECTS) for k in (0, 3, 5, 6)]
-            for effect, (edges, smooth, delay) in ways:  # any two choices of refinement with every effect
+            for effect, edges, smooth, delay in product(EFFECTS, (True, False), (0.0, 0.5), (True, False)):
                 mirror, beside, wraps, shaped = map(bool, some.integers(0, 2, 4))
                 stage.session.controller.change(
                     effect=effect, edges=edges, smooth=smooth, delay_video=delay, mirror=mirror, side_by_side=beside,

@@ -25,8 +25,13 @@ Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
 
 SMALL = (64, 48)
-BYTE_ROUNDING = 0.6  # of a step: Direct3D's limit for numbers that become bytes; OpenGL has none
 BACKGROUND = np.random.default_rng(7).integers(0, 256, (47, 65, 4), np.uint8)
+
+
+def byte_rounding(context: Context) -> float:
+    """Of a step, by how much a number may be off that becomes a byte: nothing but half by Mesa's renderer; GPUs are made
+    by Direct3D's limit, since OpenGL has none."""
+    return 0.5 if context.is_software else 0.6
 
 
 def noise(size: ImageSize, seed: int = 0) -> Image:

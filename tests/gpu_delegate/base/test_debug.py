@@ -146,10 +146,11 @@ class TestLevels:
             bool(bits & TEXTURE_FETCH) for bits in plan.barriers
         )
 
-    def test_4_writes_the_glsl(self, shown: Shown, tmp_path: Path) -> None:
+    def test_4_writes_the_glsl(self, shown: Shown, tmp_path: Path, context: Context) -> None:
         lines = shown(4)
         written = sorted((tmp_path / debug.FOLDER).iterdir())
-        assert {path.read_text() for path in written} >= {kernel.source for kernel in compiled().kernels}
+        texts, sources = {path.read_text() for path in written}, {kernel.source for kernel in compiled().kernels}
+        assert texts == sources or (texts > sources and not context.is_software)  # whose peaks are not measured
         assert {path.name.removesuffix(".comp") for path in written} >= {
             safe_name(kernel.name) for kernel in compiled().kernels
         }
@@ -318,7 +319,8 @@ class TestMessages:
     def test_a_drivers_error_ends_what_was_being_done(self, own_context: Context) -> None:
         own_context.check_messages("nothing")
         own_context.gl.glBindTexture(0xDEAD, 0)
-        with pytest.raises(DeviceError, match=r"while replaying: GL_INVALID_ENUM"):
+        whose = " in glBindTexture" if own_context.is_software else ""  # as Mesa says it
+        with pytest.raises(DeviceError, match="while replaying: GL_INVALID_ENUM" + whose):
             own_context.check_messages("replaying")
         own_context.check_messages("replaying")
         assert own_context.gl.glGetError() == 0

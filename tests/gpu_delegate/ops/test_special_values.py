@@ -8,6 +8,7 @@ import pytest
 from tests.helpers.engine import DEVICES, Floats, on_cpu, on_gpu
 from tests.helpers.markers import one_in
 from tests.model_files.sketch import Sketch
+from texelflow.gpu_delegate.cpu.interpreter_module import OLDER, load_interpreter_module
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.targets.gl.context import Context
 from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
@@ -51,7 +52,11 @@ def check(context: Context, op: str, *operands: Floats, **options: Any) -> None:
 @one_in(3, ("op", "options"), UNARY)
 def test_of_one_operand(context: Context, op: str, options: dict[str, Any]) -> None:
     values = np.array(SPECIAL, np.float32)
-    check(context, op, values[~np.isnan(values)] if op == "SIGN" else values, **options)  # 0 or NaN by its version
+    if (
+        op == "SIGN" and load_interpreter_module().__name__ != OLDER
+    ):  # newer versions give NaN for NaN, older ones 0 as kernels do
+        values = values[~np.isnan(values)]
+    check(context, op, values, **options)
 
 
 @pytest.mark.parametrize("op", ["SIN", "COS"])

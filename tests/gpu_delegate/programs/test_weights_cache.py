@@ -129,9 +129,8 @@ def test_what_was_not_there_when_it_was_finalized_is_refused_by_name(
         for text, other in others.items():
             with pytest.raises(texelflow.UsageError, match=text):
                 texelflow.Program(other, weights_cache=cache)
-        with pytest.raises(
-            texelflow.UsageError, match=r"net.tflite is in it with precision fp32, not fp16(, another layout)?$"
-        ):
+        layout = "" if "llvmpipe" in program.renderer else "(, another layout)?"
+        with pytest.raises(texelflow.UsageError, match=rf"net.tflite is in it with precision fp32, not fp16{layout}$"):
             texelflow.Program(model, weights_cache=cache, precision="fp16")
         cache.finalize_hard()
         for refused in (lambda: texelflow.Program(model, weights_cache=cache), cache.finalize_soft):

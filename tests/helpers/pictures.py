@@ -29,8 +29,10 @@ BACKGROUND = np.random.default_rng(7).integers(0, 256, (47, 65, 4), np.uint8)
 
 
 def byte_rounding(context: Context) -> float:
-    """Of a step, by how much a number may be off that becomes a byte: nothing but half by Mesa's renderer; GPUs are made
-    by Direct3D's limit, since OpenGL has none."""
+    """Of a step, by how much a number may be off that becomes a byte.
+
+    Mesa's renderer rounds to the nearest; GPUs keep to Direct3D's limit, since OpenGL has none.
+    """
     return 0.5 if context.is_software else 0.6
 
 

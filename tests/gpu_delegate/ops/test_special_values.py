@@ -52,9 +52,8 @@ def check(context: Context, op: str, *operands: Floats, **options: Any) -> None:
 @one_in(3, ("op", "options"), UNARY)
 def test_of_one_operand(context: Context, op: str, options: dict[str, Any]) -> None:
     values = np.array(SPECIAL, np.float32)
-    if (
-        op == "SIGN" and load_interpreter_module().__name__ != OLDER
-    ):  # newer versions give NaN for NaN, older ones 0 as kernels do
+    says_nan = load_interpreter_module().__name__ != OLDER  # of the sign of what is no number; older versions say 0
+    if op == "SIGN" and says_nan:
         values = values[~np.isnan(values)]
     check(context, op, values, **options)
 

@@ -131,8 +131,9 @@ class _Call:
         elif raised is not None:
             self.status = self.failed
             self._refuse(self.argument, raised)
-        self.trips = tuple(_TRIPS[number]() for number in self._hold.came)
-        self._hold.came.clear()
+        trips = tuple(_TRIPS[number]() for number in self._hold.came)
+        self.trips += trips  # none is dropped before the end: the signal it tells of would come here, again and again
+        self._hold.came = {}
         self.is_done, self.has_begun, self.argument = True, False, self._default
         self.attempts_left = _MOST_ATTEMPTS
 

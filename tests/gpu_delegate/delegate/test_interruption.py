@@ -1,5 +1,6 @@
 """Signals at random moments of an invocation: each run is right to the last bit, or raises."""
 
+import _thread
 import json
 import os
 import random
@@ -7,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ import pytest
 from tests.helpers.markers import one_in
 from tests.model_files.delegate_models import interleaved, interpreter, run
 from texelflow.gpu_delegate.delegate.delegate import GpuDelegate
+from texelflow.gpu_delegate.delegate.interruption import _answers, _Call
 
 pytestmark = pytest.mark.gl
 
@@ -95,7 +98,10 @@ def pelt(process: "subprocess.Popen[str]", number: int) -> dict[str, int]:
     while not (line := process.stdout.readline()) and process.poll() is None and time.monotonic() < end_s:
         process.send_signal(number)
         time.sleep(rng.uniform(0, MOST_PAUSE_S))
-    found: dict[str, int] = json.loads(line or process.stdout.readline())
+    if not (line := line or process.stdout.readline()):
+        process.kill()
+        raise AssertionError(f"it ended otherwise: {process.communicate()[1]}")
+    found: dict[str, int] = json.loads(line)
     return found
 
 
@@ -114,6 +120,28 @@ def test_signals_at_random_moments(runtime: Any, form: str, number: int) -> None
     assert counts["wrong"] == 0
     assert counts["raised"] + counts["failed"] > 5, counts
     assert counts["failed"] == 0 or number == signal.SIGALRM, "an interruption lets the invocation end first"
+
+
+def test_a_signal_between_the_last_lines_of_a_call() -> None:
+    """Where those that came before are to be told again: the call ends, and is right."""
+
+    def work(_: int) -> int:
+        _thread.interrupt_main()
+        return 0
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        if frame.f_code is _Call.step.__code__ and event == "line" and frame.f_locals["self"].trips:
+            raise KeyboardInterrupt  # which ends the tracing, too
+        return trace
+
+    call = _Call(work, lambda _, error: pytest.fail(repr(error)), 1, 1, None)
+    answers = _answers(call)
+    next(answers)
+    sys.settrace(trace)
+    with pytest.raises(KeyboardInterrupt):
+        answers.send(1)
+    assert sys.gettrace() is None
+    assert call.status == 0
 
 
 @one_in(

@@ -15,6 +15,7 @@ from ..model.layout import MapShape
 from ..model.packing import Float32Array
 from .expressions import Slice, Weights
 from .indices import Place, Validity
+from .product_forms import Products
 from .vocabulary import ZEROS, Name, Operand, SourceIndex, Statement, Value
 
 
@@ -108,6 +109,10 @@ class KernelWriter(Protocol):
         """Weights of a node, an array of vec4s (..., 4), by a name among those of the node; they are packed once."""
         ...
 
+    def products(self, node: Node) -> Products:
+        """How sums of products with a node's weights are computed."""
+        ...
+
     def masked(self, value: Value, channels: int, at: Slice) -> Value:
         """The value with zeros in the lanes past the last channel."""
         ...
@@ -140,7 +145,7 @@ class KernelWriter(Protocol):
         """The thread's first row, counted from the top of its map of the batch."""
         ...
 
-    def texel(self, shape: MapShape, at: Slice, pixel: Operand) -> Operand:
+    def texel(self, tensor: int, at: Slice, pixel: Operand) -> Operand:
         """Position in memory of slice `at` of a pixel, given by its index in the map."""
         ...
 

@@ -275,6 +275,43 @@ class Elementwise(Value):
 
 
 @dataclass(frozen=True)
+class Bits(Value):
+    """Whole numbers that a texel of the weights has as ints of 32 bits."""
+
+    value: Value
+    type = "vec4"
+
+
+@dataclass(frozen=True)
+class ByteProducts(Value):
+    """Sums of products of a slice's four bytes: what `words` has of each is said by code/product_forms.py.
+
+    Where it is `by_lanes` each lane of the result is the same lane's byte times one weight, else all four bytes, each
+    times a weight of that lane's.
+    """
+
+    value: Operand
+    words: tuple[Value, ...]
+    together: int  # weights in an int of a word: four, two or one
+    low: int  # the whole number whose byte is 0
+    by_lanes: bool = False
+    type = "vec4"
+
+
+@dataclass(frozen=True)
+class Requantized(Value):
+    """REQUANTIZE with each channel's multiplier and shift to the right as ints."""
+
+    value: Operand
+    multiplier: Value
+    half: Value  # of the power of two that it is divided by, and how many bits that has
+    shift: Value
+    limits: tuple[int, int]
+    may_not_shift: bool  # whether a shift may be 0
+    type = "vec4"
+
+
+@dataclass(frozen=True)
 class Halves(Value):
     """Sums and products of vec4s and floats, computed in half precision."""
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from ..code.expressions import Slice, Weights
 from ..code.indices import Index, Place, Validity
+from ..code.product_forms import FLOAT_PRODUCTS, Products
 from ..code.thread_pixels import index_in_smaller, index_of_pixel, place_of_pixel
 from ..code.vocabulary import (
     PART,
@@ -232,14 +233,14 @@ class Emitter:
         """Slice `at` of an input at a pixel, given by its index in the map."""
         if tensor in self.vectors:  # it has but one
             return Shared(self.vectors[tensor], at)
-        return LoadFrom(self._inputs[tensor], self.texel(self.shape(tensor), at, pixel))
+        return LoadFrom(self._inputs[tensor], self.texel(tensor, at, pixel))
 
     def in_memory(self, tensor: int, at: Index, pixel: Index) -> Value:
         """Slice `at` of a tensor at a pixel, given by its index in the map, from where the kernel has it."""
         shape, data = self.shape(tensor), self.graph.tensors[tensor]
         if tensor in self.vectors:
             return Shared(self.vectors[tensor], at.code)
-        address = at.times(self.slice_stride(shape)).plus(pixel)
+        address = at.times(self.slice_stride(tensor)).plus(pixel)
         if data.is_constant and shape.is_vector:
             return Weight(address.plus(self.blob.vector(float_data(data))).code)
         return LoadFrom(self._inputs[tensor], address.code)
@@ -346,9 +347,9 @@ class Emitter:
         """The map whose pixels are distributed over threads."""
         return self.body.domain
 
-    def index(self, shape: MapShape, at: Slice, row: int) -> Operand:
+    def index(self, tensor: int, at: Slice, row: int) -> Operand:
         """Texel of the thread's pixel `row` in a map of the domain's size."""
-        return self.texel(shape, at, self.pixel(row))
+        return self.texel(tensor, at, self.pixel(row))
 
     def pixel(self, row: int) -> Operand:
         """The index of the thread's pixel `row` in a map of the domain's size."""
@@ -378,14 +379,13 @@ class Emitter:
         first = self._batch() * shape.height + row if self.body.domain.batch > 1 else row
         return self.position("r", Operation("multiply", (first, shape.width)))
 
-    @staticmethod
-    def slice_stride(shape: MapShape) -> int:
+    def slice_stride(self, tensor: int) -> int:
         """Positions in memory from one slice of a map to the next."""
-        return shape.pixels
+        return self.shape(tensor).pixels
 
-    def texel(self, shape: MapShape, at: Slice, pixel: Operand) -> Operand:
+    def texel(self, tensor: int, at: Slice, pixel: Operand) -> Operand:
         """Position in memory of slice `at` of a pixel, given by its index in the map."""
-        return pixel if at.index == 0 else Texel(at.at, self.slice_stride(shape), pixel)
+        return pixel if at.index == 0 else Texel(at.at, self.slice_stride(tensor), pixel)
 
     def tap(self, tensor: int, at: Slice, row: SourceIndex, column: SourceIndex, outside: Value = ZEROS) -> Name:
         """One texel of an input at source coordinates from axis(), `outside` where they are not valid."""
@@ -513,13 +513,17 @@ class Emitter:
         shape = self.shape(tensor)
         values = self.value(tensor, at)
         for row, value in enumerate(values):
-            target = self.index(shape, at, row)
+            target = self.index(tensor, at, row)
             stored = Lane(value, 0) if self.is_plain(tensor) else self.masked(value, shape.channels, at)
             self.add(StoreTo(self.outputs[tensor], target, stored))
         masked = [self.masked(value, shape.channels, at) for value in values]
         self._scopes[-1].statements += self.sums.collect(tensor, at, masked)
 
     # Weights ------------------------------------------------------------------------------------------------------
+
+    def products(self, node: Node) -> Products:
+        """How sums of products with a node's weights are computed."""
+        return FLOAT_PRODUCTS
 
     def weights(self, node: Node, what: str, pack: Callable[[], Float32Array]) -> Weights:
         """Weights of a node, packed once."""

@@ -9,7 +9,8 @@ import tflite
 
 from ..code.expressions import Slice
 from ..code.kernel_writer import KernelWriter
-from ..code.vocabulary import X0, Z0, AddTo, Declare, Lane, Name, Value, combined
+from ..code.product_forms import Products
+from ..code.vocabulary import X0, Z0, AddTo, Declare, Name, Value
 from ..code.window_taps import TapIndex, axis_at, strided_axis_at, taps_of
 from ..model.graph import (
     ABSENT,
@@ -26,7 +27,7 @@ from ..model.graph import (
 )
 from ..model.layout import aligned_channels, shape_of
 from ..model.operators import EncodedOperator, Operator, attributes_of, integers
-from ..model.packing import bias_of, convolution_blocks
+from ..model.packing import Float32Array, bias_of, convolution_blocks
 from ..model.rewrite import float_data
 from .record import ACTIVATED_STRUCT, WINDOW_STRUCT, ByteRules, Emission, Example, FileForm, OpRecord, OptionsStruct
 from .sliding import dilated_options, positive, read_dilation, read_stride, slide, window_options, written_taps
@@ -159,11 +160,11 @@ def _text_taps(graph: Graph, node: Node) -> int:
 
 def start(writer: KernelWriter, node: Node) -> None:
     """Declare the accumulators of a convolution and set them to its bias."""
-    out = node.outputs[0]
-    bias = writer.weights(node, "bias", partial(bias_of, writer.graph, node))
+    out, products = node.outputs[0], writer.products(node)
+    bias = writer.weights(node, "bias", partial(products_bias, writer, node))
     for index in writer.held_slices(out):
         first = writer.held(out, 0, index)
-        writer.add(Declare(first, bias.texel(writer.output_slice(index))))
+        writer.add(Declare(first, products.start(bias.texel(writer.output_slice(index)))))
         for row in list(writer.rows)[1:]:
             writer.add(Declare(writer.held(out, row, index), first))
 
@@ -175,8 +176,10 @@ def accumulate(writer: KernelWriter, node: Node, at: Slice, source: Slice | None
     """
     out = node.outputs[0]
     weights = writer.graph.tensors[node.inputs[1]]
+    products = writer.products(node)
     lanes = min(4, weights.shape[3] - 4 * at.index) if at.index is not None else 4
-    blocks = writer.weights(node, "weights", lambda: convolution_blocks(float_data(weights)))
+    texels = range(products.texels_of_block(lanes))
+    blocks = writer.weights(node, "weights", lambda: products.blocks(convolution_blocks(float_data(weights))))
     registers = [
         (writer.output_slice(index), [writer.held(out, row, index) for row in writer.rows])
         for index in writer.held_slices(out)
@@ -185,7 +188,7 @@ def accumulate(writer: KernelWriter, node: Node, at: Slice, source: Slice | None
     for ky, kx in taps_of(writer, (height, width)):
         values, tap = taps_of_window(writer, node, source or at, (ky, kx)), ky.times(width).plus(kx).code
         for position, sums in registers:
-            _multiply(writer, sums, values, [blocks.texel(at, tap, position, lane) for lane in range(lanes)])
+            _multiply(writer, products, sums, values, [blocks.texel(at, tap, position, k) for k in texels])
 
 
 def accumulate_group(writer: KernelWriter, node: Node, at: Slice) -> None:
@@ -199,26 +202,40 @@ def accumulate_group(writer: KernelWriter, node: Node, at: Slice) -> None:
 def gather(writer: KernelWriter, node: Node, at: Slice) -> Sequence[Value]:
     """One output slice of a 1x1 convolution over held input."""
     weights = writer.graph.tensors[node.inputs[1]]
-    bias = writer.weights(node, "bias", partial(bias_of, writer.graph, node))
+    products = writer.products(node)
+    bias = writer.weights(node, "bias", partial(products_bias, writer, node))
     blocks = writer.weights(
-        node, "weights", lambda: convolution_blocks(float_data(weights))[:, 0].transpose(1, 0, 2, 3)
+        node, "weights", lambda: products.blocks(convolution_blocks(float_data(weights))[:, 0].transpose(1, 0, 2, 3))
     )
-    first = writer.declare([bias.texel(at)], "b")[0]
+    first = writer.declare([products.start(bias.texel(at))], "b")[0]
     sums = writer.declare([first for _ in writer.rows], "b")
     for index in range(blocks.values.shape[1]):  # (N, S, 4 in, 4 out)
         values = [writer.held(node.inputs[0], row, index) for row in writer.rows]
-        lanes = min(4, weights.shape[3] - 4 * index)
-        _multiply(writer, sums, values, [blocks.texel(at, index, lane) for lane in range(lanes)])
+        texels = range(products.texels_of_block(min(4, weights.shape[3] - 4 * index)))
+        _multiply(writer, products, sums, values, [blocks.texel(at, index, k) for k in texels])
     return sums
 
 
-def _multiply(writer: KernelWriter, sums: Sequence[Name], values: Sequence[Value], weights: Sequence[Value]) -> None:
+def products_bias(writer: KernelWriter, node: Node) -> Float32Array:
+    """The bias of a convolution, or of a depthwise one, as its sums of products begin."""
+    return writer.products(node).bias(bias_of(writer.graph, node), lambda: weight_rows(writer.graph, node))
+
+
+def weight_rows(graph: Graph, node: Node) -> Float32Array:
+    """The constant weights of a convolution, or of a depthwise one, as (outputs, products) of a sum each."""
+    axis = 3 if isinstance(node.attributes, DepthwiseConv2D) else 0
+    values = np.moveaxis(float_data(graph.tensors[node.inputs[1]]), axis, 0)
+    return values.reshape(len(values), -1)
+
+
+def _multiply(
+    writer: KernelWriter, products: Products, sums: Sequence[Name], values: Sequence[Value], weights: Sequence[Value]
+) -> None:
     """sums[row] += values[row].x * weights[0] + ...; the weights are named first where several rows share them."""
     if len(sums) > 1:
         weights = writer.declare(weights, "w")
     for total, value in zip(sums, values, strict=True):
-        terms = [Lane(value, lane) * weight for lane, weight in enumerate(weights)]
-        writer.add(AddTo(total, combined("add", terms)))
+        writer.add(AddTo(total, products.of_block(value, weights)))
 
 
 def taps_of_window(writer: KernelWriter, node: Node, at: Slice, tap: TapIndex) -> Sequence[Value]:

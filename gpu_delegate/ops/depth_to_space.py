@@ -61,7 +61,7 @@ def store(writer: KernelWriter, node: Node) -> None:
                         _lane(writer, node.inputs[0], row, first + c, c < shape.channels)
                         for c in range(4 * k, 4 * k + 4)
                     ]
-                    target = writer.texel(shape, Slice(k), pixel)
+                    target = writer.texel(node.outputs[0], Slice(k), pixel)
                     writer.add(StoreTo(writer.target(node.outputs[0]), target, Vector(tuple(lanes))))
 
 

@@ -14,8 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..code.vocabulary import Operation, Value
-from ..model.graph import Attributes, Node, Steps
+from ..model.graph import Attributes, Graph, Node, Steps
+from ..model.layout import shape_of
 from ..model.operators import attributes_of
+from ..model.rewrite import float_data
 from .elementwise import calls, elementwise
 from .record import ConstantTexels, Example
 
@@ -24,6 +26,7 @@ SUM_BITS = 20  # of a step, to which ADD brings its inputs
 FRACTION_BITS = MULTIPLIER_BITS - SUM_BITS  # of the product of a step in such parts and a multiplier
 END_OF_NARROW = 1 << 22  # of whole numbers whose products with multipliers float32 has to a quarter
 _Floats = npt.NDArray[np.float32]
+_Ints = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,22 @@ def in_floats(multipliers: list[FixedPoint]) -> tuple[_Floats, _Floats, _Floats]
     high, low = ([integer >> LOW_BITS for integer in integers], [integer % (1 << LOW_BITS) for integer in integers])
     powers = [2.0**-each.shift for each in multipliers]
     return np.array(high, np.float32), np.array(low, np.float32), np.array(powers, np.float32)
+
+
+def channel_rounding(graph: Graph, node: Node) -> tuple[_Ints, _Ints, Steps] | None:
+    """The multipliers of REQUANTIZE in 2^-31, its shifts to the right, both of each channel, and its limits.
+
+    None for other ops, and where it rounds once or shifts to the left.
+    """
+    attributes = node.attributes
+    if not isinstance(attributes, Requantize) or attributes.is_once:
+        return None
+    channels = shape_of(graph.tensors[node.outputs[0]]).channels
+    high, low, power = (
+        np.broadcast_to(float_data(graph.tensors[i]).ravel(), channels).astype(np.float64) for i in node.inputs[1:]
+    )
+    multipliers, shifts = (high * (1 << LOW_BITS) + low).astype(np.int32), np.rint(-np.log2(power)).astype(np.int32)
+    return (multipliers, shifts, attributes.limits) if shifts.min() >= 0 else None
 
 
 def is_narrow(limits: Steps, most: int, least_power: float, greatest_power: float) -> bool:

@@ -28,9 +28,16 @@ from ..code.window_taps import TapIndex, axis_at, taps_of
 from ..model.graph import Attributes, DepthwiseConv2D, Graph, Node, Padding, Pool2D, Shape, Size2, Steps
 from ..model.layout import aligned_channels
 from ..model.operators import EncodedOperator, Operator, attributes_of
-from ..model.packing import bias_of, depthwise_taps
+from ..model.packing import depthwise_taps
 from ..model.rewrite import float_data
-from .convolution import convolution_macs, convolves, slides_over, window_taps, written_window_taps
+from .convolution import (
+    convolution_macs,
+    convolves,
+    products_bias,
+    slides_over,
+    window_taps,
+    written_window_taps,
+)
 from .facts import first_range
 from .record import (
     ACTIVATED_STRUCT,
@@ -117,17 +124,19 @@ def written_pool_taps(graph: Graph, node: Node) -> int:
 def depthwise(writer: KernelWriter, node: Node, at: Slice) -> Sequence[Value]:
     """One slice of a depthwise convolution: bias + sum over taps of x * w, lane by lane."""
     weights = writer.graph.tensors[node.inputs[1]]
-    taps = writer.weights(node, "taps", lambda: depthwise_taps(float_data(weights)))
-    bias = writer.weights(node, "bias", partial(bias_of, writer.graph, node))
+    products = writer.products(node)
+    taps = writer.weights(node, "taps", lambda: products.taps(depthwise_taps(float_data(weights))))
+    bias = writer.weights(node, "bias", partial(products_bias, writer, node))
     several = writer.tile.rows > 1  # then the thread's pixels share their weights
-    first = writer.declare([bias.texel(at)], "b")[0] if several else bias.texel(at)
+    start = products.start(bias.texel(at))
+    first = writer.declare([start], "b")[0] if several else start
     sums = writer.declare([first for _ in writer.rows], "d")
     window = _depthwise_window(writer, node)
     for row, tap, value in window_values(writer, node, window, at):
         weight = taps.texel(at, tap_number(window, tap))
         if several:
             weight = writer.once("w", weight)
-        writer.add(AddTo(sums[row], value * weight))
+        writer.add(AddTo(sums[row], products.of_lanes(value, weight)))
     return sums
 
 

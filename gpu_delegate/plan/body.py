@@ -15,6 +15,7 @@ import copy
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import accumulate, chain
 from types import MappingProxyType
 
@@ -111,6 +112,17 @@ class Body:
     split: bool  # output slices may be distributed over the grid's z
     producers: Mapping[int, Node]  # of the tensors that its nodes produce
     through: Mapping[int, Node]  # tensors that it reads as the nodes that make them by moving data say
+
+    @cached_property
+    def maps(self) -> tuple[Node, ...]:
+        """The nodes behind tensors that are read through them, each once."""
+        waiting, found = [tensor for node in self.nodes for tensor in node.inputs], dict[int, Node]()
+        while waiting:
+            tensor = waiting.pop()
+            if tensor in self.through and tensor not in found:
+                found[tensor] = self.through[tensor]
+                waiting += found[tensor].inputs
+        return tuple(found.values())
 
 
 def too_many_bindings(

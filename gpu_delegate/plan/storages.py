@@ -11,7 +11,8 @@ from functools import partial
 
 from ..device.device import Device
 from ..model.graph import Graph, Steps, Tensor
-from ..model.layout import BYTE_VALUES, PHWC4, PHWC4_HALVES, Precision, Storage, Storages, stores_halves
+from ..model.layout import BYTE_VALUES, PHWC4, PHWC4_HALVES, Precision, Storage, Storages, shape_of, stores_halves
+from ..ops.nodes import is_scatter
 from ..passes.integer_ranges import whole_ranges
 from .views import NONE, Views, find_views
 
@@ -43,6 +44,12 @@ def byte_storage(ranges: Sequence[Steps | None]) -> Storage | None:
     return Storage(value_bytes=1, low=low) if fits else None
 
 
+def _floats_in_planes(graph: Graph) -> set[int]:
+    """What is floats in any case where tensors are in planes: vectors, and what is stored at other pixels."""
+    scattered = {tensor for node in graph.nodes if is_scatter(node) for tensor in (*node.inputs, *node.outputs)}
+    return {t for t, tensor in graph.tensors.items() if t in scattered or shape_of(tensor).is_vector}
+
+
 def _as_bytes(
     graph: Graph, inside: Iterable[int], storages: Storages, views: Views, device: Device
 ) -> Mapping[int, Storage]:
@@ -52,7 +59,7 @@ def _as_bytes(
     """
     if not any(tensor.steps for tensor in graph.tensors.values()):
         return {}
-    known = whole_ranges(graph)
+    known, apart = whole_ranges(graph), _floats_in_planes(graph)
     ranges = {tensor: known.get(tensor) for tensor in inside}
     together: dict[int, list[int]] = {}
     for tensor in graph.tensors:
@@ -60,6 +67,8 @@ def _as_bytes(
     found: dict[int, Storage] = {}
     for tensors in together.values():
         storage = byte_storage([ranges.get(tensor) for tensor in tensors])
+        if device.in_planes and not apart.isdisjoint(tensors):
+            continue
         starts = ((views.inside[t].offset_bytes, storages[t]) for t in tensors if t in views.inside)
         if storage and not any(
             start // was.texel_bytes * storage.texel_bytes % device.offset_alignment_bytes for start, was in starts

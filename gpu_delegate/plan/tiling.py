@@ -95,7 +95,7 @@ def _same_sources(bodies: Sequence[Body], tiles: Sequence[Tile]) -> list[list[in
 
 def _words(body: Body) -> object:
     """What of a body, its numbers apart, becomes text: ops with their attributes, and the shapes of their tensors."""
-    nodes = (*body.through.values(), *body.nodes)
+    nodes = (*body.maps, *body.nodes)
     shapes = tuple(body.graph.tensors[i].shape for node in nodes for i in (*node.inputs, *node.outputs) if i != ABSENT)
     values = (arithmetic_of(node) if is_elementwise(node) else node.attributes for node in nodes)
     return tuple(node.op for node in nodes), tuple(values), shapes

@@ -151,8 +151,9 @@ class _Finder:
         whole = self.graph.tensors[tensor].shape
         texels = first_texel(whole, begin, sizes)
         if self.in_planes:
+            planes = begin[3] // (4 if self.storages[tensor].is_bytes else 1)
             in_place = texels is not None and whole[:3] == sizes[:3]
-            return FLOAT_BYTES * plane_floats(shape_of(self.graph.tensors[tensor])) * begin[3] if in_place else None
+            return FLOAT_BYTES * plane_floats(shape_of(self.graph.tensors[tensor])) * planes if in_place else None
         if texels is None:
             return None
         offset_bytes = texels * self.storages[tensor].texel_bytes

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from texelflow.gpu_delegate.model.packing import Float32Array, in_file_type
+from texelflow.gpu_delegate.model.packing import Float32Array, check_values, in_file_type
 from texelflow.gpu_delegate.targets.llvm.compiler import object_code
 from texelflow.gpu_delegate.targets.llvm.image import NativeStep, StoredTensor, image_of
 from texelflow.gpu_delegate.targets.llvm.ir import Module
-from texelflow.gpu_delegate.targets.llvm.machine import NEON
+from texelflow.gpu_delegate.targets.llvm.machine import NEON, CpuTarget
 from texelflow.gpu_delegate.targets.llvm.native_program import NativeProgram
-from texelflow.gpu_delegate.targets.llvm.planes import from_planes, planes_of, tensor_floats
+from texelflow.gpu_delegate.targets.llvm.planes import from_planes, tensor_floats, write_planes
 
 Values = npt.NDArray[Any]
 
@@ -31,11 +31,15 @@ def missing_tools() -> str:
 
 
 def run_on_arm(
-    module: Module, programs: Mapping[str, NativeProgram], inputs: Mapping[str, Sequence[Values]], folder: Path
+    module: Module,
+    programs: Mapping[str, NativeProgram],
+    inputs: Mapping[str, Sequence[Values]],
+    folder: Path,
+    target: CpuTarget = NEON,
 ) -> dict[str, list[Values]]:
     """The outputs of programs whose functions are in a module, by name."""
     symbols = sorted({kernel.symbol for program in programs.values() for kernel in program.kernels})
-    (folder / "kernels.o").write_bytes(object_code(module.text, NEON))
+    (folder / "kernels.o").write_bytes(object_code(module.text, target))
     lines = [f"void {symbol}(float **, float *, int, int, int, int);" for symbol in symbols]
     table = "typedef void (*Kernel)(float **, float *, int, int, int, int);\n"
     table += "\n".join(lines) + f"\nKernel const kernels[] = {{{', '.join(symbols)}}};\n"
@@ -59,9 +63,8 @@ def _job(program: NativeProgram, inputs: Sequence[Values], symbols: Sequence[str
     arena = np.zeros(image.arena_floats, np.float32)
     for number, values in zip(image.inputs, inputs, strict=True):
         stored = image.tensors[number]
-        shape, place = stored.shape, stored.place
-        planes = planes_of(arena[place : place + tensor_floats(shape, stored.storage)], shape, stored.storage)
-        planes[: shape.channels] = values.reshape(shape.rows, shape.width, shape.channels).transpose(2, 0, 1)
+        memory = arena[stored.place : stored.place + stored.floats]
+        write_planes(memory, check_values(values.reshape(stored.own.shape), stored.own), stored.shape, stored.storage)
     calls = [_call(step, symbols) for step in image.steps]
     parts: list[Float32Array | npt.NDArray[np.int32]] = [_numbers(arena.size), arena, _numbers(image.weights.size)]
     parts += [image.weights, _numbers(len(calls)), *calls]
@@ -87,7 +90,7 @@ def _read(arena: Float32Array, stored: StoredTensor) -> Values:
 
 
 def inner_loop(listing: str) -> str:
-    """The loop with the most multiply-adds of an ARM listing: what stands between a label and a branch back to it."""
+    """The loop of an ARM listing that multiplies and adds most: what stands between a label and a branch back to it."""
     lines = [line.split("//")[0].strip() for line in listing.splitlines()]
     labels = {line[:-1]: number for number, line in enumerate(lines) if re.fullmatch(r"\.LBB\w+:", line)}
     loops = [
@@ -97,7 +100,7 @@ def inner_loop(listing: str) -> str:
         if labels.get(target, number) < number
     ]
     innermost = [loop for loop in loops if not any(line.endswith(":") for line in loop)]
-    best = max(innermost, key=lambda loop: (" ".join(loop).count("fmla"), -len(loop)))  # not that of a map's edges
+    best = max(innermost, key=lambda loop: (_multiply_adds(" ".join(loop)), -len(loop)))  # not that of a map's edges
     return "\n".join(line for line in best if line)
 
 
@@ -107,4 +110,9 @@ def multiply_adds_a_cycle(loop: str, cpu: str = "cortex-a72", turns: int = 100) 
     told = subprocess.run(command, input=loop, capture_output=True, text=True, check=True).stdout
     cycles = re.search(r"Total Cycles:\s+(\d+)", told)
     assert cycles
-    return loop.count("fmla") * turns / int(cycles[1])
+    return _multiply_adds(loop) * turns / int(cycles[1])
+
+
+def _multiply_adds(code: str) -> int:
+    """Instructions that multiply and add vectors of floats, or of four bytes in a lane."""
+    return code.count("fmla") + code.count("sdot")

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from .index_analysis import Known, Outline
-from .ir import I32, Register
-from .lanes import PlaneMemory
+from .ir import I32, Function, Register
+from .lanes import NO_LOW, PlaneMemory
+from .machine import CpuTarget
 
 
 class Tables:
@@ -60,4 +61,17 @@ class KernelContext:
     weights: Register
     memories: Mapping[str, PlaneMemory]  # by name
     plain: frozenset[str]  # outputs that are one plane
+    target: CpuTarget
+    lows: Mapping[int, Register]  # what stands for the byte 0 of its tensors
     channel: Register | None = None  # of a slice, where channels are computed one by one: pointers are those of the one
+
+    def own_int(self, function: Function, key: object, value: int) -> Register:
+        """An int that a kernel of the same text may have another of, from behind the weights; 0 stands in the text."""
+        return own_int(function, self.tables, self.weights, key, value)
+
+
+def own_int(function: Function, tables: Tables, weights: Register, key: object, value: int) -> Register:
+    """KernelContext.own_int before there is one."""
+    if value == 0:
+        return NO_LOW
+    return function.load(I32, function.at(weights, tables.own_place(key, value, I32)))

@@ -13,12 +13,14 @@ import numpy as np
 
 from ...base.errors import UnsupportedError
 from ...model.layout import LINE_FLOATS
+from ...model.rewrite import END_OF_INTEGERS
 from .ir import FLOAT, I1, I32, I64, POINTER, Function, Register, constants, filled, integer, number, suffix, vector
 from .machine import CpuTarget
 from .vector_math import FloatMath
 
 LONGEST_STEP = 4  # pixels from lane to lane that are read in a row
 QUAD = vector(FLOAT, 4)
+NO_LOW = integer(0)  # of bytes that are the numbers themselves
 
 
 class Affine(NamedTuple):
@@ -44,17 +46,37 @@ class Piece(NamedTuple):
     lane: int
 
 
+class ByteLane(NamedTuple):
+    """A whole number of each lane: one of the four bytes of an int, and what the byte 0 is."""
+
+    word: Register
+    lane: int
+    low: Register
+
+
+class Limited(NamedTuple):
+    """A whole number of each lane, at least the first limit and at most the second one, which is done where it counts.
+
+    `byte_low` is the number whose byte is 0 where the limits are those of its bytes: what packs them limits them, too.
+    """
+
+    value: Register
+    limits: tuple[Register, Register]
+    byte_low: Register | None
+
+
 class PlaneMemory(NamedTuple):
-    """A tensor: float `channel` of texel i lies at scale * i + step * channel."""
+    """A tensor: float `channel` of texel i lies at scale * i + step * channel; of bytes an int of four lies there."""
 
     pointer: Register
     scale: int
     step: int
+    low: Register | None = None  # of bytes: the whole number whose byte is 0
 
 
 IntValue = Affine | Near | Register  # a register: a vector of i32
 LaneCondition = bool | Register  # of i1, or a vector of them
-FloatValue = float | Piece | Register  # of a float, or a vector of them
+FloatValue = float | Piece | ByteLane | Limited | Register  # of a float, or a vector of them, or of ints
 T = TypeVar("T")
 
 
@@ -237,9 +259,13 @@ class Lanes:
                 return kept
             text = f"shufflevector {value.quad.operand}, {QUAD} poison, {self._splats[value.lane]}"
             return self.once(key, lambda: self.f.give(text, self.kind))
+        if isinstance(value, ByteLane | Limited):
+            value = self.wholes(value)
         if isinstance(value, Register):
             if value.type == FLOAT:
                 return self.once(("floats", value.text), lambda: self.f.splat(value, self.count))
+            if value.type == self.int_kind:
+                return self.once(("from ints", value.text), lambda: self.f.convert("sitofp", value, self.kind))
             return value
         return filled(number(value), self.count)
 
@@ -247,9 +273,9 @@ class Lanes:
         """What all lanes share, or what the first one has."""
         if isinstance(value, Piece):
             return self.f.lane(value.quad, value.lane)
-        if isinstance(value, Register):
-            return value if value.type == FLOAT else self.f.lane(value, 0)
-        return number(value)
+        if isinstance(value, float):
+            return number(value)
+        return value if isinstance(value, Register) and value.type == FLOAT else self.f.lane(self.floats(value), 0)
 
     def to_floats(self, value: IntValue) -> FloatValue:
         if isinstance(value, Affine) and not value.step:
@@ -270,7 +296,65 @@ class Lanes:
     def select(self, condition: LaneCondition, value: FloatValue, other: FloatValue) -> FloatValue:
         if isinstance(condition, bool):
             return value if condition else other
+        has_ints = [self.has_ints(value), self.has_ints(other)]
+        if any(has_ints) and all(has_ints[k] or is_whole_number(each) for k, each in enumerate((value, other))):
+            return self.f.choose(condition, self.wholes(value), self.wholes(other))
         return self.f.choose(condition, self.floats(value), self.floats(other))
+
+    # Whole numbers ----------------------------------------------------------------------------------------------------
+
+    def has_ints(self, value: FloatValue) -> bool:
+        """Whether a value is there as ints."""
+        return isinstance(value, ByteLane | Limited) or (isinstance(value, Register) and value.type == self.int_kind)
+
+    def wholes(self, value: FloatValue) -> Register:
+        """Whole numbers of each lane, as ints."""
+        if isinstance(value, ByteLane):
+            found, low = self.byte(value.word, value.lane), value.low
+            if low == NO_LOW:
+                return found
+            return self.once(("low", found.text, low.text), lambda: self.f.binary("add", found, self.splat_int(low)))
+        if isinstance(value, Limited):
+            return self.once(("limited", *value), lambda: self._limited(value))
+        if isinstance(value, float):
+            return self._int_constant(int(value))
+        if isinstance(value, Register) and value.type == self.int_kind:
+            return value
+        floats = self.floats(value)
+        return self.once(("to ints", floats.text), lambda: self.f.convert("fptosi", floats, self.int_kind))
+
+    def _limited(self, value: Limited) -> Register:
+        low, high = map(self.splat_int, value.limits)
+        above = self.f.call(f"llvm.smax.{suffix(self.int_kind)}", self.int_kind, value.value, low)
+        return self.f.call(f"llvm.smin.{suffix(self.int_kind)}", self.int_kind, above, high)
+
+    def splat_int(self, value: Register) -> Register:
+        """One int in all lanes."""
+        return self.once(("splat int", value.text), lambda: self.f.splat(value, self.count))
+
+    def byte(self, word: Register, lane: int) -> Register:
+        """A byte of each int, the lowest first, from 0 to 255."""
+
+        def made() -> Register:
+            moved = self.f.binary("lshr", word, self._int_constant(8 * lane)) if lane else word
+            return moved if lane == 3 else self.f.binary("and", moved, self._int_constant(255))
+
+        return self.once(("byte", word.text, lane), made)
+
+    def bits(self, value: FloatValue) -> Register:
+        """The bits of a float of each lane as ints, or the ints that it is."""
+        if isinstance(value, Register) and value.type == self.int_kind:
+            return value
+        if isinstance(value, Piece):
+            return self.once(("int splat", value.quad.text, value.lane), lambda: self._int_splat(*value))
+        floats = self.floats(value)
+        return self.once(("bits", floats.text), lambda: self.f.convert("bitcast", floats, self.int_kind))
+
+    def _int_splat(self, quad: Register, lane: int) -> Register:
+        """ARM's instructions on bytes take a lane of ints, but of floats only a copy."""
+        kind = vector(I32, 4)
+        ints = self.once(("quad of ints", quad.text), lambda: self.f.convert("bitcast", quad, kind))
+        return self.f.give(f"shufflevector {ints.operand}, {kind} poison, {self._splats[lane]}", self.int_kind)
 
     # Loads ------------------------------------------------------------------------------------------------------------
 
@@ -294,6 +378,9 @@ class Lanes:
 
     def load(self, memory: PlaneMemory, at: IntValue, channels: int = 4) -> tuple[FloatValue, ...]:
         """A texel of each lane, or its first channels."""
+        if memory.low is not None:
+            word = self.bits(self.load_channel(memory, at, 0))
+            return tuple(ByteLane(word, lane, memory.low) for lane in range(channels))
         if channels == 4 and memory.scale == 4 and isinstance(at, Affine) and not at.step:
             quad = self.quad(memory, at)
             return tuple(Piece(quad, lane) for lane in range(4))
@@ -452,6 +539,11 @@ class Lanes:
                 lanes = [lane for k in range(self.count // 2) for lane in (start + k, self.count + start + k)]
                 found.append(self.f.shuffle(one, other, lanes))
         return found
+
+
+def is_whole_number(value: FloatValue) -> bool:
+    """Whether a constant is one that ints have, too."""
+    return isinstance(value, float) and value.is_integer() and abs(value) < END_OF_INTEGERS
 
 
 def is_affine(values: "np.ndarray[Any, Any]") -> tuple[int, int] | None:

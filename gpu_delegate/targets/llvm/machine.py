@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
+from typing import Literal
 
 from ...base.errors import DeviceError, UsageError
 
@@ -38,6 +39,14 @@ class CpuTarget:
     cpu: str
     features: str = ""
     caches: CacheSizes = CacheSizes()
+
+    @property
+    def products_together(self) -> Literal[1, 2, 4]:
+        """Products of bytes that one instruction adds to an int: VPDPBUSD or SDOT, VPMADDWD, or multiplication."""
+        adds_four = {"avx512": "+avx512vnni", "avx2": "+avxvnni", "neon": "+dotprod"}[self.name]
+        if adds_four in self.features.split(","):
+            return 4
+        return 2 if self.is_x86 else 1
 
     @property
     def is_x86(self) -> bool:

@@ -23,9 +23,10 @@ from ...model.layout import Storages, ceil_div, plane_floats, shape_of
 from ...model.packing import Blob, Float32Array
 from ...ops.nodes import is_contraction, record_of
 from ...plan.body import Body
+from ...plan.signature import code_key
 from .index_analysis import Outline, run_of
 from .ir import I64, POINTER, Function, Module, Register, integer
-from .kernel_context import KernelContext, Region, Tables
+from .kernel_context import KernelContext, Region, Tables, own_int
 from .lanes import Affine, IntValue, Lanes, PlaneMemory
 from .machine import CpuTarget
 from .plane_emitter import PlaneEmitter
@@ -70,14 +71,18 @@ def pixel_function(
 
     Raises UnsupportedError for what has no code on the CPU.
     """
-    tile, target = native_tile(body, tile, target)
+    has_bytes = any(storages[tensor].is_bytes for tensor in (*body.inputs, *body.outputs))
+    tile, target = native_tile(body, tile, target, has_bytes)
+    same = repr((code_key(body, storages), tile, target.lanes))
+    if same in known:  # of a body that reads no weights
+        return _kernel(body, tile, target, *known[same])
     blob = Blob()
-    emitter = PlaneEmitter(body, tile, target.lanes, blob, storages)
+    emitter = PlaneEmitter(body, tile, target, blob, storages)
     emitter.emit()
     grid = Grid.of(body, tile, target.lanes)
     statements = (*emitter.preamble, *emitter.statements)
     start = 4 * len(blob.data())
-    key = repr((statements, grid, target.lanes, _memories(body), _plain(body, storages), start))
+    key = repr((statements, grid, target.lanes, _memories(body, storages), _plain(body, storages), start))
     if key not in known:  # printing takes longer than all that is before
         name = module.new_name("k")
         writer = _Writer(module.function(name, PARAMETERS), target, grid, body, storages, start)
@@ -85,6 +90,14 @@ def pixel_function(
         known[key] = module.shared(name), writer.tables.data
     symbol, tables = known[key]
     weights = np.concatenate([blob.data().ravel(), tables])
+    if not start:
+        known[same] = known[key]
+    return _kernel(body, tile, target, symbol, weights)
+
+
+def _kernel(body: Body, tile: Tile, target: CpuTarget, symbol: str, weights: Float32Array) -> LlvmKernel:
+    """The kernel of a body whose function is in the module."""
+    grid = Grid.of(body, tile, target.lanes)
     return LlvmKernel(
         name="+".join(record_of(node).kernel_name for node in body.nodes),
         symbol=symbol,
@@ -140,12 +153,16 @@ class Grid:
         return np.minimum(np.arange(self.row_groups) * self.rows, self.height - self.rows)
 
 
-def _memories(body: Body) -> list[tuple[str, int, int]]:
-    """(name, floats of a slice's place, floats from channel to channel) of what a function reads and writes."""
+def _memories(body: Body, storages: Storages) -> list[tuple[str, int, int, int | None]]:
+    """What a function reads and writes: name, floats of a slice's place and from channel to channel, what byte 0 is."""
     tensors = [(f"in{k}", tensor) for k, tensor in enumerate(body.inputs)]
     tensors += [(f"out{k}", tensor) for k, tensor in enumerate(body.outputs)]
-    shapes = ((name, shape_of(body.graph.tensors[tensor])) for name, tensor in tensors)
-    return [(name, *((4, 1) if shape.is_vector else (1, plane_floats(shape)))) for name, shape in shapes]
+    found = list[tuple[str, int, int, int | None]]()
+    for name, tensor in tensors:
+        shape, storage = shape_of(body.graph.tensors[tensor]), storages[tensor]
+        scale, step = (4, 1) if shape.is_vector else (1, plane_floats(shape))
+        found.append((name, scale, step, storage.low if storage.is_bytes else None))
+    return found
 
 
 def _plain(body: Body, storages: Storages) -> frozenset[str]:
@@ -166,10 +183,13 @@ class _Writer:
         self._narrow = Lanes(function, replace(target, lanes=target.lanes // 2)) if has_narrow else None
         self.tables = Tables(weights)
         self._tensors, self._weights, *self._limits = function.parameters
-        self._memories = {
-            name: PlaneMemory(self.f.load(POINTER, self.f.at(self._tensors, place, POINTER), 8), scale, step)
-            for place, (name, scale, step) in enumerate(_memories(body))
-        }
+        self._target = target
+        self._memories, self._lows = dict[str, PlaneMemory](), dict[int, Register]()
+        for place, (name, scale, step, low) in enumerate(_memories(body, storages)):
+            pointer = self.f.load(POINTER, self.f.at(self._tensors, place, POINTER), 8)
+            if low is not None and low not in self._lows:
+                self._lows[low] = own_int(function, self.tables, self._weights, ("low", low), low)
+            self._memories[name] = PlaneMemory(pointer, scale, step, None if low is None else self._lows[low])
         self._plain = _plain(body, storages)
 
     def write(self, statements: tuple[Statement, ...]) -> None:
@@ -177,20 +197,27 @@ class _Writer:
         grid = self.grid
         columns = min(grid.width, 3) if grid.step else grid.width  # pixels in a row need no conditions
         outline = Outline.of(statements, columns, grid.first_rows)
-        self._context = KernelContext(outline, grid.first_rows, self.tables, self._weights, self._memories, self._plain)
+        self._context = KernelContext(
+            outline, grid.first_rows, self.tables, self._weights, self._memories, self._plain, self._target, self._lows
+        )
         self._statements = statements
         y0, y1, z0, z1 = (self.f.convert("sext", limit, I64) for limit in self._limits)
         with self.f.loop(z0, z1) as block:
             ints: dict[str, IntValue] = {"block": Affine(block, 0)}
             if grid.z_slices:
                 ints["z0"] = self._start(block, grid.z_slices, grid.slices)
-            if by_channels(statements) and not self._plain:
+            if by_channels(statements) and not self._plain and not self._has_bytes:
                 with self.f.loop(integer(0, I64), integer(4, I64)) as channel:
                     self._context = self._of_channel(channel)
                     self._groups(y0, y1, ints)
             else:
                 self._groups(y0, y1, ints)
         self.f.give_back()
+
+    @property
+    def _has_bytes(self) -> bool:
+        """Whether a tensor has the four channels of a slice in an int."""
+        return any(memory.low is not None for memory in self._memories.values())
 
     def _of_channel(self, channel: Register) -> KernelContext:
         """What surrounds the code of one channel of all slices."""
@@ -266,7 +293,12 @@ class _Writer:
             self._print(Region((0, grid.width - 1), slice(None)), self._start(place, lanes, grid.width), ints)
 
     def _inside(self) -> Region | None:
-        """Where no condition fails; None where that is too little for code of its own."""
+        """Where no condition fails; None where that is too little for code of its own.
+
+        Bytes that lie outside are replaced four at a time, which code of its own for all others would not pay for.
+        """
+        if self._has_bytes:
+            return None
         grid, outline = self.grid, self._context.outline
         fine_columns, fine_rows = (each.undisturbed(outline.values) for each in (outline.columns, outline.rows))
         if fine_columns.all() and fine_rows.all():

@@ -14,7 +14,7 @@ from ...base.errors import UnsupportedError
 from ...device.device import Device
 from ...device.tile import Tile
 from ...model.graph import Graph, Tensor
-from ...model.layout import FLOAT_BYTES, LINE_FLOATS, MapShape, Precision, Storage, Storages, shape_of
+from ...model.layout import FLOAT_BYTES, LINE_FLOATS, MapShape, Precision, Storage, Storages, aligned, shape_of
 from ...model.packing import Float32Array, output_floats
 from ...model.rewrite import float_data
 from ...passes.convolutions import whole_map_to_vector
@@ -165,7 +165,7 @@ class _NativeKernels:
         made = []
         for nodes in in_functions(work):
             name = self.module.new_name("k")
-            kernel = vector_function(self.module, name, replace(work, nodes=nodes), self.target.lanes)
+            kernel = vector_function(self.module, name, replace(work, nodes=nodes), self.target, self.storages)
             before = self.module.shared_bytes
             made.append(self._shared(kernel))
             self._check_length(made[-1], before)
@@ -189,6 +189,8 @@ def _size_bytes(storage: Storage, shape: MapShape) -> int:
 
 def _joined(pieces: Sequence[Float32Array]) -> tuple[Float32Array, tuple[int, ...]]:
     """Pieces one behind the other, each from the beginning of a cache line on, and where each begins."""
-    padded = [np.pad(piece.reshape(-1), (0, -piece.size % LINE_FLOATS)) for piece in pieces]
-    ends = np.cumsum([0, *(piece.size for piece in padded)]).tolist()
-    return np.concatenate([np.zeros(0, np.float32), *padded]), tuple(ends[:-1])
+    ends = np.cumsum([0, *(aligned(piece.size, LINE_FLOATS) for piece in pieces)]).tolist()
+    joined = np.zeros(ends[-1], np.float32)
+    for start, piece in zip(ends, pieces, strict=False):
+        joined[start : start + piece.size] = piece.reshape(-1)
+    return joined, tuple(ends[:-1])

@@ -16,7 +16,7 @@ from .compiler import CompiledCode, native_target
 from .image import NativeImage, image_of
 from .loading import load_image, rounds_of, with_weights_reserved
 from .native_program import NativeProgram
-from .planes import from_planes, planes_of, reserve_floats
+from .planes import from_planes, reserve_floats, write_planes
 from .pool import WorkerPool, default_threads
 from .work import StepAddresses, WorkTable
 
@@ -115,9 +115,7 @@ class NativeNetwork:
     def write(self, tensor: int, values: npt.NDArray[Any]) -> None:
         """Values of a tensor: exactly its type and shape in the file, all finite. Raises UsageError for others."""
         stored = self.image.tensors[tensor]
-        shape, checked = stored.shape, check_values(values, stored.own)
-        planes = planes_of(self.memory(tensor), shape, stored.storage)
-        planes[: shape.channels] = checked.reshape(shape.rows, shape.width, shape.channels).transpose(2, 0, 1)
+        write_planes(self.memory(tensor), check_values(values, stored.own), stored.shape, stored.storage)
 
     def read(self, tensor: int) -> npt.NDArray[Any]:
         """A stored tensor in its type and shape in the file."""

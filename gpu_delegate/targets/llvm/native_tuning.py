@@ -24,8 +24,8 @@ def cpu_device(target: CpuTarget) -> Device:
     Sums of all slices of a tile are in registers: four vectors of lanes for each slice, at most half of them. A kernel
     has one window or contraction: what the next one reads is still in the cache, and a window alone takes a third of
     the time, one channel after the other. Vector nodes are computed once, not in front of each that needs them. Weights
-    are read: literals in code are loads, too, and make it as long as the model. Tensors are float32, quantized ones
-    too: there is no code for vectors of bytes.
+    are read: literals in code are loads, too, and make it as long as the model. Maps of bytes are ints with four
+    channels of a pixel; vectors are floats.
     """
     rows = 1 if target.registers >= 32 else 2  # which share weights that take a register
     slices = max(1, target.registers // 8 // rows)
@@ -45,7 +45,7 @@ def cpu_device(target: CpuTarget) -> Device:
         loop_turns=_ANY,
         prologue_loads=-1,
         leaves_sums=False,
-        stores_bytes=False,
+        stores_bytes=True,
         operation_compile_us=80.0,
     )
     return Device(_LIMITS, tuning, in_planes=True)

@@ -2,21 +2,30 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from ...code.expressions import Slice, Weights
-from ...code.vocabulary import X0, Element, Name, Operand, Value, Weight
+from ...code.product_forms import FLOAT_PRODUCTS, Products, products_of_bytes
+from ...code.vocabulary import X0, Bits, Element, Name, Operand, Requantized, Value, Weight
 from ...device.tile import Tile
 from ...kernels.emit import Emitter
 from ...kernels.epilogue_reduction import GroupSums
 from ...model.graph import Node, Size2
-from ...model.layout import MapShape, Storages, ceil_div, plane_floats, shape_of
-from ...model.packing import Blob, Float32Array
+from ...model.layout import Storages, ceil_div, plane_floats, shape_of
+from ...model.packing import Blob, Float32Array, bias_of, vector_texels
+from ...ops.convolution import weight_rows
+from ...ops.nodes import needs_mask
+from ...ops.requantize import channel_rounding
 from ...plan.body import Body
+from ...plan.storages import byte_storage
+from .machine import CpuTarget
+from .planes import slice_planes
 
 MOST_TAPS_IN_ROWS = 25  # of windows without loops: those of 7x7 take a quarter less time with one, and LLVM a tenth
 MOST_COLUMNS = 32  # of a window that are written out one by one
+PACKED_TOGETHER = 4  # products of bytes in an instruction: from so many on floats are packed for them
 BLOCK = Name("block", "int")  # of output slices, of those that a tile's kernel computes together
 
 
@@ -35,15 +44,53 @@ class BlockWeights(Weights):
 class PlaneEmitter(Emitter):
     """Builds the code; in a flat tile rows are runs of as many pixels as there are lanes, one behind the other."""
 
-    def __init__(self, body: Body, tile: Tile, lanes: int, blob: Blob, storages: Storages) -> None:
+    def __init__(self, body: Body, tile: Tile, target: CpuTarget, blob: Blob, storages: Storages) -> None:
         names = {tensor: f"in{k}" for k, tensor in enumerate(body.inputs)}
         super().__init__(body, tile, names, {}, blob, storages, GroupSums(body, tile, (), len(body.outputs)))
-        self.lanes = lanes
+        self.lanes = target.lanes
+        self._target = target
+        self._products: dict[int, Products] = {}
 
-    @staticmethod
-    def slice_stride(shape: MapShape) -> int:
-        """In planes, whose slices are four of them; vectors count in whole slices."""
-        return 1 if shape.is_vector else 4 * plane_floats(shape)
+    def slice_stride(self, tensor: int) -> int:
+        """In planes, whose slices are four of them, or one of four bytes; vectors count in whole slices."""
+        shape = self.shape(tensor)
+        return 1 if shape.is_vector else slice_planes(self.storages[tensor]) * plane_floats(shape)
+
+    def products(self, node: Node) -> Products:
+        """Of bytes where the input is bytes, and weights are whole numbers; of floats elsewhere."""
+        if (found := self._products.get(node.outputs[0])) is None:
+            found = self._products[node.outputs[0]] = self._products_of(node)
+        return found
+
+    def _products_of(self, node: Node) -> Products:
+        storage, steps = self.storages[node.inputs[0]], self.graph.tensors[node.inputs[0]].steps
+        weights = self.graph.tensors[node.inputs[1]]
+        together, is_arm = self._target.products_together, not self._target.is_x86
+        found = storage if storage.is_bytes else byte_storage([steps]) if together == PACKED_TOGETHER else None
+        if found is None or not weights.is_constant:
+            return FLOAT_PRODUCTS
+        rows, bias = weight_rows(self.graph, node), bias_of(self.graph, node)
+        return products_of_bytes(found.low, rows, bias, together, is_signed=is_arm)
+
+    def _elementwise(self, node: Node, at: Slice) -> Sequence[Value]:
+        """What rounds sums to steps has its multipliers as ints."""
+        rounding = channel_rounding(self.graph, node)
+        if rounding is None:
+            return super()._elementwise(node, at)
+        multipliers, shifts, limits = rounding
+        multiplier, half, shift = [
+            Bits(self.weights(node, what, partial(vector_texels, values.view(np.float32))).texel(at))
+            for what, values in (
+                ("multipliers", multipliers),
+                ("halves", np.left_shift(1, np.maximum(shifts - 1, 0)) * (shifts > 0)),
+                ("shifts", shifts),
+            )
+        ]
+        may_not = not shifts.all()
+        channels = self.shape(node.outputs[0]).channels
+        values = self.operand(node.inputs[0], at, channels)
+        rounded = [Requantized(x, multiplier, half, shift, (limits.low, limits.high), may_not) for x in values]
+        return [self.masked(value, channels, at) for value in rounded] if needs_mask(node) else rounded
 
     def looped_axes(self, kernel: Size2) -> tuple[bool, bool]:
         """Rows first: where a lane's column is known, what neighbors read lies in a row."""

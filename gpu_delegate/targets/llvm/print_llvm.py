@@ -12,9 +12,13 @@ from typing import Any
 
 from ...base.errors import UnsupportedError
 from ...code.vocabulary import (
+    ZEROS,
     AcrossLanes,
     AddTo,
+    Argument,
     Assign,
+    Bits,
+    ByteProducts,
     Choose,
     ChooseLanes,
     Declare,
@@ -27,6 +31,7 @@ from ...code.vocabulary import (
     Operand,
     Operation,
     Repeated,
+    Requantized,
     Reserve,
     Splat,
     Statement,
@@ -39,11 +44,14 @@ from ...code.vocabulary import (
     type_of,
     values_in,
 )
+from ...model.layout import BYTE_VALUES
+from .bytes_code import ByteCode, word_of
 from .ir import I1, Register
 from .kernel_context import KernelContext, Region
-from .lanes import Affine, FloatValue, IntValue, Lanes, PlaneMemory
+from .lanes import Affine, ByteLane, FloatValue, IntValue, Lanes, Limited, PlaneMemory
 from .native_elementwise import FLOAT_CONDITIONS, elementwise_vectors
 from .print_positions import PositionPrinter, Texels
+from .steps_code import numbers_of_sum
 from .vector_math import OwnNumbers
 
 _LAZY = (LoadFrom, Tap, Weight)
@@ -67,10 +75,12 @@ class LanePrinter(PositionPrinter):
         self._variables: dict[str, Texels] = {}
         self._values: dict[str, Texels] = {}  # of names that never change
         self._changing: frozenset[str] = frozenset()
+        self._byte_sums: frozenset[str] = frozenset()
         self._strided: dict[tuple[str, str, int], dict[int, tuple[FloatValue, IntValue]]] = {}
         channel = context.channel
         weights = self.f.hidden(context.weights) if channel is None else self.f.at(context.weights, channel)
         self._weights = PlaneMemory(weights, 4, 1)
+        self._bytes = ByteCode(lanes, context.target)
         self._together = 4 if context.channel is None else 1  # channels of a slice
 
     # Statements -------------------------------------------------------------------------------------------------------
@@ -78,6 +88,7 @@ class LanePrinter(PositionPrinter):
     def print(self, statements: Sequence[Statement]) -> None:
         """Everything for one block."""
         self._changing = frozenset(_changed(statements))
+        self._byte_sums = frozenset(_byte_sums(statements))
         with self.lanes.block():
             self._all(statements)
             self._flush()
@@ -85,7 +96,7 @@ class LanePrinter(PositionPrinter):
     def _all(self, statements: Sequence[Statement]) -> None:
         for adds, group in groupby(statements, lambda each: isinstance(each, AddTo)):
             if adds:
-                self._add_to([each for each in group if isinstance(each, AddTo)])
+                self._add_all([each for each in group if isinstance(each, AddTo)])
             else:
                 for each in group:
                     self._statement(each)
@@ -136,6 +147,33 @@ class LanePrinter(PositionPrinter):
                     totals[name][lane] = self.f.fma(first, second, total)
         self._variables |= {name: tuple(total) for name, total in totals.items()}
 
+    def _add_all(self, statements: Sequence[AddTo]) -> None:
+        for of_bytes, same in groupby(statements, lambda each: isinstance(each.value, ByteProducts)):
+            if of_bytes:
+                self._add_bytes([(each.name.name, each.value) for each in same if isinstance(each.value, ByteProducts)])
+            else:
+                self._add_to(list(same))
+
+    def _add_bytes(self, products: Sequence[tuple[str, ByteProducts]]) -> None:
+        """Sums of products of bytes: those that have the same weights take them from one register."""
+        for _, same in groupby(products, lambda each: each[1].words):
+            sums = [(name, value, self._word(value.value, value.low)) for name, value in same]
+            _, first, _ = sums[0]
+            weights = [self.texels(word) for word in first.words]
+            totals = {name: [self.lanes.wholes(total) for total in self._variables[name]] for name, _, _ in sums}
+            for lane in range(4):
+                for k, texel in enumerate(weights):
+                    part = lane if first.by_lanes and first.together == 1 else lane % 2 if first.by_lanes else k
+                    for name, value, word in sums:
+                        added = self._bytes.add(totals[name][lane], word, texel[lane], value.together, part)
+                        totals[name][lane] = added
+            self._variables |= {name: tuple(total) for name, total in totals.items()}
+
+    def _word(self, value: Operand, low: int) -> Register:
+        """A slice as bytes."""
+        found = self.context.lows.get(low) or self.context.own_int(self.f, ("low", low), low)
+        return self._bytes.word(self.texels(value), found)
+
     def _factors(self, term: Operand) -> tuple[Texels, Texels | None]:
         if isinstance(term, Operation) and term.operation == "multiply":
             left, right = term.operands
@@ -156,13 +194,13 @@ class LanePrinter(PositionPrinter):
             return
         self._settle()
         carried = [each for each in dict.fromkeys(_changed(body)) if each in self._variables]
-        before = [self.lanes.floats(value) for each in carried for value in self._variables[each]]
+        before = self._carried(carried)
         with self.f.repeat(count, before) as (index, current, following):
             self._ints[name.name] = Affine(index, 0)
             self._set(carried, current)
             with self.lanes.block(), self._own_values():
                 self._for_each(inner, body)
-                following += [self.lanes.floats(value) for each in carried for value in self._variables[each]]
+                following += self._carried(carried)
                 self._flush()
         self._set(carried, following)
 
@@ -178,12 +216,20 @@ class LanePrinter(PositionPrinter):
         if condition.type != I1:
             self._masked(condition, carried, statement.body)
             return
-        before = [self.lanes.floats(value) for each in carried for value in self._variables[each]]
+        before = self._carried(carried)
         with self.f.branch(condition, before) as after, self.lanes.block(), self._own_values():
             self._all(statement.body)
-            after += [self.lanes.floats(value) for each in carried for value in self._variables[each]]
+            after += self._carried(carried)
             self._flush()
         self._set(carried, after)
+
+    def _carried(self, names: Sequence[str]) -> list[Register]:
+        """Variables' lanes one behind the other: sums of products of bytes as ints, all others as floats."""
+        found = list[Register]()
+        for name in names:
+            settled = self.lanes.wholes if name in self._byte_sums else self.lanes.floats
+            found += map(settled, self._variables[name])
+        return found
 
     def _masked(self, condition: Register, carried: Sequence[str], body: Sequence[Statement]) -> None:
         """Statements for some lanes: what they store and assign counts there."""
@@ -227,6 +273,10 @@ class LanePrinter(PositionPrinter):
             self._store_values(statement.target, memory.pointer, self.lanes.times(at, len(values)), values)
             return
         texels = self.texels(value)
+        if memory.low is not None:
+            word = self.f.convert("bitcast", self._bytes.word(texels, memory.low), self.lanes.kind)
+            self._store_values(statement.target, memory.pointer, self.lanes.times(at, memory.scale), (word,))
+            return
         for channel, each in enumerate(texels):
             place = self.lanes.add(self.lanes.times(at, memory.scale), Affine(None, memory.step * channel))
             self._store_values(statement.target, memory.pointer, place, (each,))
@@ -305,6 +355,8 @@ class LanePrinter(PositionPrinter):
 
     def _elementwise(self, value: Elementwise) -> Texels:
         operands = [self.texels(each) for each in value.operands]
+        if isinstance(value.arithmetic, Operation) and value.arithmetic.operation == "add steps":
+            return self._added_steps(value, operands)
         found: dict[tuple[str, ...], Register] = {}
         results = []
         for each in zip(*operands, strict=True):
@@ -314,6 +366,35 @@ class LanePrinter(PositionPrinter):
                 found[key] = elementwise_vectors(self.f, value, parts, self._own_numbers(value))
             results.append(found[key])
         return tuple(results)
+
+    def _requantized(self, value: Requantized) -> Texels:
+        parts = (self.texels(each) for each in (value.value, value.multiplier, value.half, value.shift))
+        is_positive = value.limits[0] >= 0
+        found = []
+        for each, *numbers in zip(*parts, strict=True):
+            multiplier, half, shift = map(self.lanes.bits, numbers)
+            whole = self.lanes.wholes(each)
+            found.append(self._bytes.requantized(whole, multiplier, half, shift, value.may_not_shift, is_positive))
+        return self._limited(found, value.limits)
+
+    def _limited(self, values: Sequence[Register], limits: tuple[int, int]) -> Texels:
+        """Whole numbers between limits, of which later code knows that they are."""
+        low, high = (self.context.own_int(self.f, ("limit", k, limit), limit) for k, limit in enumerate(limits))
+        byte_low = self.context.lows.get(limits[0]) if limits[1] - limits[0] == BYTE_VALUES - 1 else None
+        return tuple(Limited(value, (low, high), byte_low) for value in values)
+
+    def _added_steps(self, value: Elementwise, operands: Sequence[Texels]) -> Texels:
+        """ADD_STEPS on ints, in the order in which its arithmetic has them."""
+        assert isinstance(value.arithmetic, Operation)
+        order = [each.number for each in value.arithmetic.operands if isinstance(each, Argument)]
+        left, right, *_ = (operands[number] for number in order if number < len(operands))
+
+        def own(number: int) -> Register:
+            return self.context.own_int(self.f, ("add steps", value.numbers, number), number)
+
+        pairs = zip(map(self.lanes.wholes, left), map(self.lanes.wholes, right), strict=True)
+        summed = [self._bytes.added(first, second, value.numbers, own) for first, second in pairs]
+        return self._limited(summed, numbers_of_sum(value.numbers)[-1])
 
     def _own_numbers(self, value: Elementwise) -> OwnNumbers:
         """The numbers of an op among the weights, by the order in which its code asks for them."""
@@ -349,8 +430,13 @@ class LanePrinter(PositionPrinter):
             texels = self.texels(inside)
         if condition is True:
             return texels
-        outside = zip(texels, self.texels(value.outside), strict=True)
-        mask = self.lanes.mask(condition)
+        mask, outside_texels = self.lanes.mask(condition), self.texels(value.outside)
+        first = word_of(texels)
+        if first and value.outside == ZEROS:
+            other = self._bytes.word(outside_texels, first.low)
+            word = self.f.choose(mask, first.word, other)
+            return tuple(ByteLane(word, lane, first.low) for lane in range(len(texels)))
+        outside = zip(texels, outside_texels, strict=True)
         return tuple(self.lanes.select(mask, each, other) for each, other in outside)
 
     def _choose(self, value: Choose) -> Texels:
@@ -376,9 +462,8 @@ class LanePrinter(PositionPrinter):
 
 def by_channels(statements: Iterable[Statement]) -> bool:
     """Whether each channel of a slice is computed from the same channel of others."""
-    return not any(
-        isinstance(v, Lane | AcrossLanes | Vector | Repeated) for each in statements for v in values_in(each)
-    )
+    across = Lane | AcrossLanes | Vector | Repeated | ByteProducts
+    return not any(isinstance(v, across) for each in statements for v in values_in(each))
 
 
 def _terms(value: Operand) -> Iterator[Operand]:
@@ -392,6 +477,15 @@ def _terms(value: Operand) -> Iterator[Operand]:
 
 def _weight_of(term: Operand) -> Operand | None:
     return term.operands[1] if isinstance(term, Operation) and term.operation == "multiply" else None
+
+
+def _byte_sums(statements: Iterable[Statement]) -> Iterator[str]:
+    """Names of sums of products of bytes."""
+    for statement in statements:
+        if isinstance(statement, AddTo) and isinstance(statement.value, ByteProducts):
+            yield statement.name.name
+        for block in blocks_in(statement):
+            yield from _byte_sums(block)
 
 
 def _changed(statements: Iterable[Statement]) -> Iterator[str]:
@@ -415,6 +509,8 @@ _WORDS: Mapping[type, Callable[[LanePrinter, Any], Texels]] = MappingProxyType(
         Splat: lambda printer, value: (value.value,) * printer._together,
         Repeated: lambda printer, value: (printer.texels(value.value)[0],) * 4,
         Elementwise: LanePrinter._elementwise,
+        Bits: lambda printer, value: tuple(printer.lanes.bits(each) for each in printer.texels(value.value)),
+        Requantized: LanePrinter._requantized,
         Keep: LanePrinter._keep,
         Choose: LanePrinter._choose,
         ChooseLanes: LanePrinter._choose_lanes,

@@ -4,6 +4,8 @@ Numbers that each layer has others of (limits, multipliers, shifts) are `m.own`'
 that layers of one shape have one text.
 """
 
+from collections.abc import Sequence
+
 from ...ops.requantize import FRACTION_BITS, LOW_BITS, MULTIPLIER_BITS, SUM_BITS
 from .ir import Register
 from .vector_math import FloatMath
@@ -53,17 +55,22 @@ def add_steps(
     m: FloatMath, a: Register, b: Register, other: AttributeNumbers, total: AttributeNumbers, last: AttributeNumbers
 ) -> Register:
     """The first input's multiplier is one half; the sum's is in two parts, and so is the second's, if not one half."""
-    whole, fraction, _, shift = map(int, other)
-    factor = (whole << FRACTION_BITS) + fraction
-    second = (HALF_UNIT, 0) if factor == 2 * HALF_UNIT else (factor, shift)
-    high, low, _, last_shift = map(int, total)
+    second, of_sum, signs, limits = numbers_of_sum((other, total, last))
     parts = [
         _times(m, m.f.binary("shl", m.whole(x), m.int_of(SUM_BITS)), *each)
         for x, each in ((a, (HALF_UNIT, 0)), (b, second))
     ]
-    parts = parts if last[0] > 0 else parts[::-1]
-    summed = m.f.binary("add" if last[0] * last[1] > 0 else "sub", *parts)
-    return _limited(m, m.float_of(_times(m, summed, (high << LOW_BITS) + low, last_shift)), *last[2:])
+    parts = parts if signs[0] > 0 else parts[::-1]
+    summed = m.f.binary("add" if signs[0] * signs[1] > 0 else "sub", *parts)
+    return _limited(m, m.float_of(_times(m, summed, *of_sum)), *map(float, limits))
+
+
+def numbers_of_sum(numbers: Sequence[AttributeNumbers]) -> tuple[tuple[int, int], ...]:
+    """Of ADD_STEPS: multiplier and shift of the second input and of the sum, signs of both inputs, limits."""
+    (whole, fraction, _, shift), (high, low, _, last_shift), last = (tuple(map(int, each)) for each in numbers)
+    factor = (whole << FRACTION_BITS) + fraction
+    second = (HALF_UNIT, 0) if factor == 2 * HALF_UNIT else (factor, shift)
+    return second, ((high << LOW_BITS) + low, last_shift), (last[0], last[1]), (last[2], last[3])
 
 
 def _times(m: FloatMath, x: Register, multiplier: int, shift: int) -> Register:

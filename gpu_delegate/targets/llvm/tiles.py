@@ -14,10 +14,11 @@ _LEAST_SLICES = 2  # of sums at once: four depend on one another too often
 _MOST_ROWS = 8  # of a group: more take long to compile, and gain nothing
 _MOST_ACROSS = 4  # runs of pixels in a row that share the matrix that they are multiplied by
 _ACROSS_SLICES = 2  # of their sums: more would not stay in registers
+_REGISTERS_OF_ROW = 8  # of windows over bytes, whose four channels are computed together: half of them are sums
 _MOST_WHOLE_ROWS = 10  # of a map in one group: what its rows share is loaded once
 
 
-def native_tile(body: Body, tile: Tile, target: CpuTarget) -> tuple[Tile, CpuTarget]:
+def native_tile(body: Body, tile: Tile, target: CpuTarget, has_bytes: bool = False) -> tuple[Tile, CpuTarget]:
     """What a kernel computes together, and its target with as many lanes as a map has use for.
 
     Where each pixel is made of the same pixel of the inputs, pixels are taken in the order of memory, whatever their
@@ -36,6 +37,13 @@ def native_tile(body: Body, tile: Tile, target: CpuTarget) -> tuple[Tile, CpuTar
     if flat:
         choices = range(rows, max(0, min(rows, least) - 1), -1)  # fewer sums would wait for one another
         rows = min(choices, key=lambda k: ceil_div(domain.pixels, k * target.lanes) * k)
+        if has_bytes and is_sum and (rows, z_slices) == (2, 1) and slices > 1:
+            runs = ceil_div(domain.pixels, target.lanes)
+            rows, z_slices = (1, 2) if runs % 2 else (2, 1)  # as many sums, in the same time, and no run twice
+    elif tile.rows > 2 and has_bytes:
+        rows = min(most, max(1, target.registers // _REGISTERS_OF_ROW))
+        while domain.batch > 1 and domain.height % rows:  # a group has rows of one map of the batch
+            rows -= 1
     elif tile.rows > 2 and domain.batch == 1 and domain.rows <= _MOST_WHOLE_ROWS:
         rows = domain.rows
     elif tile.rows > 2 and domain.batch == 1:

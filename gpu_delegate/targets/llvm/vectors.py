@@ -7,25 +7,47 @@ one of several does all of them.
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial, reduce
 
 import numpy as np
 
+from ...code.product_forms import OfBytes, products_of_bytes
 from ...code.vocabulary import Arithmetic
 from ...device.tile import Tile
 from ...kernels.vector_steps import EachValue, Folded, Product, vector_steps
 from ...model.graph import Node
-from ...model.layout import ceil_div, plane_floats
+from ...model.layout import Storages, aligned, ceil_div, plane_floats
 from ...model.packing import Float32Array
 from ...model.rewrite import float_data
 from ...ops.nodes import elementwise_value, is_constant_vector, record_of
+from ...plan.storages import byte_storage
 from ...plan.vector_work import VectorWork, input_names
-from .ir import FLOAT, I64, POINTER, Function, Module, Register, constants, filled, integer, lanes_of, number, vector
+from .bytes_code import ByteCode
+from .ir import (
+    FLOAT,
+    I32,
+    I64,
+    POINTER,
+    Function,
+    Module,
+    Register,
+    constants,
+    filled,
+    integer,
+    lanes_of,
+    number,
+    vector,
+)
+from .lanes import Lanes
+from .machine import CpuTarget
 from .native_elementwise import elementwise_vectors
 from .native_kernel import LlvmKernel
+from .planes import slice_planes
 from .vector_math import math_of
 
 HEAVY_FLOATS = 1 << 14  # that a node reads: from so many on, threads may share its work
 CHAINS = 8  # sums that are independent of each other: a multiply-add takes four cycles, two begin in each
+MOST_PACKED = 1 << 14  # values of a vector that are packed on the stack
 SLICE = 4  # channels that a reduction over pixels computes together
 PARAMETERS = (
     ("ptr noalias readonly", "tensors"),
@@ -54,11 +76,11 @@ def _floats_read(work: VectorWork, node: Node) -> int:
     return sum(math.prod(size) for size in sizes)
 
 
-def vector_function(module: Module, symbol: str, work: VectorWork, lanes: int) -> LlvmKernel:
+def vector_function(module: Module, symbol: str, work: VectorWork, target: CpuTarget, storages: Storages) -> LlvmKernel:
     """Add the function of vector nodes to a module: it stores the outputs of all of them."""
     inputs = tuple(input_names((), work))
     outputs = tuple(node.outputs[0] for node in work.nodes)
-    writer = _Writer(module.function(symbol, PARAMETERS), work, lanes, (*inputs, *outputs))
+    writer = _Writer(module.function(symbol, PARAMETERS), work, target, storages, (*inputs, *outputs))
     writer.write()
     records = [record_of(node) for node in work.nodes]
     return LlvmKernel(
@@ -79,12 +101,18 @@ def vector_function(module: Module, symbol: str, work: VectorWork, lanes: int) -
 class _Writer:
     """Writes one function, node by node."""
 
-    def __init__(self, function: Function, work: VectorWork, lanes: int, tensors: Sequence[int]) -> None:
+    def __init__(
+        self, function: Function, work: VectorWork, target: CpuTarget, storages: Storages, tensors: Sequence[int]
+    ) -> None:
         self.f = function
         self.work = work
         self.graph = work.graph
-        self.lanes = lanes
-        self.kind = vector(FLOAT, lanes)
+        self.storages = storages
+        self.target = target
+        self.lanes = target.lanes
+        self.kind = vector(FLOAT, self.lanes)
+        self.ints = vector(I32, self.lanes)
+        self._bytes = ByteCode(Lanes(function, target), target)
         addresses, self._blob, *_ = function.parameters
         self._pointers = {
             tensor: function.load(POINTER, function.at(addresses, k, POINTER), 8) for k, tensor in enumerate(tensors)
@@ -200,8 +228,12 @@ class _Writer:
 
     def _product(self, step: Product, source: Register, out: Register) -> None:
         """Vectors of outputs, each a sum over inputs; blocks of them share what they read."""
-        matrix, bias = step.matrix, step.bias
+        form, matrix, bias = self._form(step), step.matrix, step.bias
         outputs, inputs = matrix.shape
+        if form:
+            source = self._as_parts(source, inputs, form)
+            bias, matrix = form.bias(bias, lambda: step.matrix), form.rows(matrix)
+            inputs = matrix.shape[1]
         vectors = min(CHAINS, ceil_div(outputs, self.lanes))
         width = vectors * self.lanes
         full, rest = divmod(outputs, width)
@@ -210,23 +242,55 @@ class _Writer:
         def block(index: Register) -> None:
             offset = self._scaled(index, width)
             place = self.f.at(packed, self._scaled(index, (inputs + 1) * width))
-            self._products(place, source, self.f.at(out, offset), inputs, width)
+            self._products(place, source, self.f.at(out, offset), inputs, width, form)
 
         def last() -> None:
             tail = self.lanes * ceil_div(rest, self.lanes)
             place = self._constant(_packed(matrix[full * width :], bias[full * width :], tail))
-            self._products(place, source, self.f.at(out, full * width), inputs, rest)
+            self._products(place, source, self.f.at(out, full * width), inputs, rest, form)
 
         self._each_part(full, block, last if rest else None)
 
-    def _products(self, place: Register, source: Register, out: Register, inputs: int, outputs: int) -> None:
-        """One block of outputs: its bias, then a row of weights for each input, several of them side by side."""
+    def _form(self, step: Product) -> OfBytes | None:
+        """How products of bytes are summed; None of floats, and of vectors too long for the stack."""
+        steps = self.graph.tensors[step.sources[0]].steps
+        storage, together = byte_storage([steps]), self.target.products_together
+        if storage is None or step.matrix.shape[1] > MOST_PACKED:
+            return None
+        found = products_of_bytes(storage.low, step.matrix, step.bias, together, not self.target.is_x86)
+        return found if isinstance(found, OfBytes) else None
+
+    def _as_parts(self, source: Register, inputs: int, form: OfBytes) -> Register:
+        """Where a vector lies as ints of so many bytes or halves, or a whole number each."""
+        bits = 32 // form.together
+        element = f"i{bits}"
+        low = filled(integer(form.low), self.lanes)
+        parts = self.f.reserve(element, aligned(inputs, self.lanes))
+
+        def block(index: Register) -> None:
+            offset = self._scaled(index, self.lanes)
+            above = self.f.binary("sub", self.f.convert("fptosi", self._load(source, offset), self.ints), low)
+            stored = above if form.together == 1 else self.f.convert("trunc", above, vector(element, self.lanes))
+            self.f.store(stored, self.f.at(parts, offset, element))
+
+        self._each(ceil_div(inputs, self.lanes), block)
+        return parts
+
+    def _products(
+        self, place: Register, source: Register, out: Register, inputs: int, outputs: int, form: OfBytes | None
+    ) -> None:
+        """One block of outputs: its bias, then a row of weights for each input, several of them side by side.
+
+        Of bytes an input is an int of several.
+        """
         vectors = ceil_div(outputs, self.lanes)
         width, beside = vectors * self.lanes, max(1, CHAINS // vectors)
-        sums = [[self.f.reserve(self.kind) for _ in range(vectors)] for _ in range(min(beside, inputs))]
+        kind, one, zero = (self.ints, I32, integer(0)) if form else (self.kind, FLOAT, number(0.0))
+        sums = [[self.f.reserve(kind) for _ in range(vectors)] for _ in range(min(beside, inputs))]
         for number_of_row, row in enumerate(sums):
             for k, each in enumerate(row):
-                start = self._load(place, k * self.lanes) if number_of_row == 0 else filled(number(0.0), self.lanes)
+                first = number_of_row == 0
+                start = self.f.load(kind, self.f.at(place, k * self.lanes)) if first else filled(zero, self.lanes)
                 self.f.store(start, each, 64)
 
         def add(first: Register | int, count: int) -> None:
@@ -234,18 +298,28 @@ class _Writer:
             rows = self.f.at(place, self.f.binary("add nsw", self._scaled(base, width), integer(width, I64)))
             values = self.f.at(source, base)
             for j in range(count):
-                value = self.f.splat(self.f.load(FLOAT, self.f.at(values, j)), self.lanes)
+                value = self.f.splat(self.f.load(one, self.f.at(values, j)), self.lanes)
                 for k, each in enumerate(sums[j]):
-                    total = self.f.load(self.kind, each, 64)
-                    weight = self._load(rows, j * width + k * self.lanes)
-                    self.f.store(self.f.fma(value, weight, total), each, 64)
+                    total = self.f.load(kind, each, 64)
+                    weight = self.f.load(kind, self.f.at(rows, j * width + k * self.lanes))
+                    added = (
+                        self._bytes.add_parts(total, value, weight, form.together)
+                        if form
+                        else self.f.fma(value, weight, total)
+                    )
+                    self.f.store(added, each, 64)
 
         turns, left = divmod(inputs, len(sums))
         self._each(turns, lambda index: add(self._scaled(index, len(sums)), len(sums)))
         if left:
             add(turns * len(sums), left)
         for k in range(vectors):
-            total = self._joined([self.f.load(self.kind, row[k], 64) for row in sums], "add")
+            parts = [self.f.load(kind, row[k], 64) for row in sums]
+            if form:
+                whole = reduce(partial(self.f.binary, "add"), parts)
+                total = self.f.convert("sitofp", whole, self.kind)
+            else:
+                total = self._joined(parts, "add")
             self._store(out, k * self.lanes, total, min(self.lanes, outputs - k * self.lanes))
 
     # Reductions -------------------------------------------------------------------------------------------------------
@@ -298,20 +372,46 @@ class _Writer:
         """A reduction over pixels, four planes at once: their lanes are pixels until the end."""
         shape = self.work.shape(step.sources[0])
         full, rest = divmod(shape.channels, SLICE)
-        stride = plane_floats(shape)
+        stride, storage = plane_floats(shape), self.storages[step.sources[0]]
 
         def slice_of(index: Register, count: int = SLICE) -> None:
-            place = self.f.at(source, self._scaled(index, SLICE * stride))
-            total = self._folded_planes(step, [self.f.at(place, k * stride) for k in range(count)], shape.pixels)
+            place = self.f.at(source, self._scaled(index, slice_planes(storage) * stride))
+
+            def values(first: Register, row: int) -> list[Register]:
+                if storage.is_bytes:
+                    return self._bytes_of(self._word(place, first, row), count, storage.low)
+                planes = (self.f.at(place, k * stride) for k in range(count))
+                return [self._load(self.f.at(plane, first), row * self.lanes) for plane in planes]
+
+            total = self._folded_planes(step, values, count, shape.pixels)
             self.f.store(total, self.f.at(out, self._scaled(index, SLICE)))
 
         self._each_part(full, slice_of, (lambda: slice_of(integer(full, I64), rest)) if rest else None)
 
-    def _folded_planes(self, folded: Folded, planes: Sequence[Register], pixels: int) -> Register:
-        """A vector of four floats: each plane's pixels folded, zeros where there is no plane."""
+    def _word(self, place: Register, first: Register, row: int) -> Register:
+        """Ints of bytes, of a vector of pixels behind another one."""
+        return self.f.load(self.ints, self.f.at(self.f.at(place, first), row * self.lanes))
+
+    def _bytes_of(self, word: Register, count: int, low: int) -> list[Register]:
+        """The first channels of ints of bytes, as floats."""
+        found = []
+        for k in range(count):
+            moved = self.f.binary("lshr", word, filled(integer(8 * k), self.lanes))
+            whole = self.f.binary("and", moved, filled(integer(255), self.lanes))
+            above = self.f.binary("add", whole, filled(integer(low), self.lanes))
+            found.append(self.f.convert("sitofp", above, self.kind))
+        return found
+
+    def _folded_planes(
+        self, folded: Folded, values: Callable[[Register, int], list[Register]], count: int, pixels: int
+    ) -> Register:
+        """A vector of four floats: so many planes' pixels folded, zeros where there is no plane.
+
+        `values` gives a vector of each plane: from a pixel on, and so many vectors behind it.
+        """
         fold = folded.fold
         neutral = filled(number(fold.neutral), self.lanes)
-        totals = [[self.f.reserve(self.kind) for _ in planes] for _ in range(CHAINS // SLICE)]
+        totals = [[self.f.reserve(self.kind) for _ in range(count)] for _ in range(CHAINS // SLICE)]
         for variable in (each for row in totals for each in row):
             self.f.store(neutral, variable, 64)
 
@@ -320,16 +420,14 @@ class _Writer:
 
         def step(index: Register) -> None:
             first = self._scaled(index, len(totals) * self.lanes)
-            for k, plane in enumerate(planes):
-                place = self.f.at(plane, first)
-                for row, variables in enumerate(totals):
-                    into(variables[k], self._load(place, row * self.lanes))
+            for row, variables in enumerate(totals):
+                for variable, value in zip(variables, values(first, row), strict=True):
+                    into(variable, value)
 
         turns, left = divmod(pixels, len(totals) * self.lanes)
         self._each(turns, step)
         for number_of_row, first in enumerate(range(pixels - left, pixels, self.lanes)):
-            for k, plane in enumerate(planes):
-                value = self._load(plane, first)
+            for k, value in enumerate(values(integer(first, I64), 0)):
                 if pixels - first < self.lanes:
                     value = self._kept(value, pixels - first, number(fold.neutral))
                 into(totals[number_of_row][k], value)

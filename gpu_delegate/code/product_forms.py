@@ -1,0 +1,138 @@
+"""How sums of products with constant weights are computed: as floats, or, of bytes, as ints.
+
+The one place that knows both: contractions and windows say which values and weights are multiplied (gpu_delegate/ops),
+a target's emitter chooses how (`KernelWriter.products`). A sum of products of bytes b = x - low with whole weights w is
+that of x and w, but for low * sum(w), which is added to its bias. An int of a word has four weights as bytes, two as
+16 bits (the first and third channel of a slice, or the second and fourth), or one, as the target multiplies them.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ..model.layout import BYTE_VALUES
+from ..model.packing import Float32Array
+from .vocabulary import Bits, ByteProducts, Lane, Value, combined
+
+Together = Literal[1, 2, 4]  # weights in an int
+END_OF_INTS = 1 << 31
+_LANES = 4
+
+
+class Products:
+    """Products of floats: what is packed for them, and what is added to a sum."""
+
+    def bias(self, texels: Float32Array, weights: Callable[[], Float32Array]) -> Float32Array:
+        """Biases (slices, 4) of so many sums; `weights` are (outputs, products) of a sum each."""
+        return texels
+
+    def start(self, texel: Value) -> Value:
+        """What a sum begins with."""
+        return texel
+
+    def blocks(self, blocks: Float32Array) -> Float32Array:
+        """Blocks (..., 4 in, 4 out) of weights as texels (..., texels of a block, 4)."""
+        return blocks
+
+    def taps(self, taps: Float32Array) -> Float32Array:
+        """Weights (..., 4) that are multiplied lane by lane, as texels."""
+        return taps
+
+    def texels_of_block(self, lanes: int) -> int:
+        """How many texels of a block count where so many input channels do."""
+        return lanes
+
+    def of_block(self, value: Value, texels: Sequence[Value]) -> Value:
+        """A slice times a block."""
+        return combined("add", [Lane(value, lane) * texel for lane, texel in enumerate(texels)])
+
+    def of_lanes(self, value: Value, texel: Value) -> Value:
+        """Lane by lane."""
+        return value * texel
+
+
+FLOAT_PRODUCTS = Products()
+
+
+@dataclass(frozen=True)
+class OfBytes(Products):
+    """Products of bytes with whole numbers of 8 or 16 bits, four, two or one in an int."""
+
+    low: int  # the whole number whose byte is 0
+    together: Together
+    sees: int = 0  # what the target multiplies is the byte less this
+
+    def bias(self, texels: Float32Array, weights: Callable[[], Float32Array]) -> Float32Array:
+        each = weights().sum(axis=1, dtype=np.float64)
+        sums = np.zeros(texels.size)
+        sums[: each.size] = each
+        return _bits(texels.astype(np.float64) + (self.low + self.sees) * sums.reshape(texels.shape))
+
+    def start(self, texel: Value) -> Value:
+        return Bits(texel)
+
+    def blocks(self, blocks: Float32Array) -> Float32Array:
+        parts = np.moveaxis(blocks, -2, -1)  # (..., 4 out, 4 in)
+        if self.together == 2:
+            parts = parts[..., [0, 2, 1, 3]]
+        words = parts.reshape(*parts.shape[:-1], _LANES // self.together, self.together)
+        return _bits(np.moveaxis(_joined(words), -1, -2))
+
+    def taps(self, taps: Float32Array) -> Float32Array:
+        if self.together == 1:
+            return _bits(taps)
+        words = np.zeros((*taps.shape, self.together), taps.dtype)
+        for lane in range(_LANES):
+            words[..., lane, lane if self.together == _LANES else lane // 2] = taps[..., lane]
+        return _bits(_joined(words))
+
+    def rows(self, matrix: Float32Array) -> Float32Array:
+        """Weights (outputs, inputs) as (outputs, ints of as many inputs as are together)."""
+        padded = np.pad(matrix, ((0, 0), (0, -matrix.shape[1] % self.together)))
+        return _bits(_joined(padded.reshape(len(matrix), -1, self.together)))
+
+    def texels_of_block(self, lanes: int) -> int:
+        return _LANES // self.together
+
+    def of_block(self, value: Value, texels: Sequence[Value]) -> Value:
+        return ByteProducts(value, tuple(texels), self.together, self.low)
+
+    def of_lanes(self, value: Value, texel: Value) -> Value:
+        return ByteProducts(value, (texel,), self.together, self.low, by_lanes=True)
+
+
+def products_of_bytes(
+    low: int, rows: Float32Array, bias: Float32Array, together: Together, is_signed: bool
+) -> Products:
+    """Those of bytes with weights, as a target computes them that takes so many in an int.
+
+    Rows are (outputs, products) of a sum each. Of floats where one is no whole number, or a sum may be beyond ints.
+    `is_signed`: it takes four bytes as -128 to 127, and has no instruction for two halves.
+    """
+    least, most = (float(rows.min()), float(rows.max())) if rows.size else (0.0, 0.0)
+    if not all(np.array_equal(each, np.rint(each)) for each in (rows, bias)) or least < -(1 << 15) or most >= 1 << 15:
+        return FLOAT_PRODUCTS
+    largest = max(-low, low + BYTE_VALUES - 1) * np.abs(rows).sum(axis=1, dtype=np.float64)
+    if largest.max(initial=0.0) + np.abs(bias).max(initial=0.0) >= END_OF_INTS:
+        return FLOAT_PRODUCTS
+    if together == _LANES and (least < -128 or most > 127):
+        together = 1 if is_signed else 2
+    return OfBytes(low, together, 128 if is_signed and together == _LANES else 0)
+
+
+def _joined(words: Float32Array) -> npt.NDArray[np.int64]:
+    """Ints of the whole numbers along the last axis, the first in the lowest bits."""
+    together = words.shape[-1]
+    bits = 32 // together
+    parts = words.astype(np.int64) & ((1 << bits) - 1)
+    found: npt.NDArray[np.int64] = (parts << (bits * np.arange(together))).sum(axis=-1)
+    return found
+
+
+def _bits(values: npt.NDArray[Any]) -> Float32Array:
+    """Whole numbers as the floats that have the same bits as ints; those beyond 32 bits begin again."""
+    found: Float32Array = (np.rint(values).astype(np.int64) & 0xFFFFFFFF).astype(np.uint32).view(np.float32)
+    return found

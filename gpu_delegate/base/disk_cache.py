@@ -11,19 +11,21 @@ seconds in all.
 import contextlib
 import hashlib
 import json
+import mmap
 import os
 import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
 
 from .cache_folder import cache_folder
 
 MOST_BYTES = 256 << 20
-KINDS = ("runtimes", "tuning", "objects", "networks", "backends", "graphs", "binaries")  # at present; each is a folder
+KINDS = ("runtimes", "tuning", "objects", "networks", "weights", "backends", "graphs", "binaries")  # each is a folder
+CONTENT_ALIGNMENT_BYTES = 64  # of an entry's content in its file
 
 _FOLDER = "entries"
 _LOCK = "lock"
@@ -33,6 +35,9 @@ _MOST_KEY_BYTES = 3000  # as JSON in the header
 _PATIENCE_S = 5.0  # with other processes that hold a lock for long, in all
 _USUAL_S = 0.25  # for which who writes may hold it
 _AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # a pipe without a writer would be waited for
+
+
+_Change = bytes | Callable[[bytes | None], bytes]  # new content, or what makes it of the old
 
 
 @dataclass(frozen=True)
@@ -67,19 +72,34 @@ class DiskCache:
             os.utime(path)
         return found[2]
 
+    def mapped(self, kind: str, key: str) -> memoryview | None:
+        """The content of an entry in memory that is the file's, not to be written to; None as `get` gives it.
+
+        It begins at a multiple of CONTENT_ALIGNMENT_BYTES. Processes that map the same entry share its memory.
+        """
+        path = self._path(kind, key)
+        view = mapped_whole(path, self.most_bytes)
+        found = None if view is None else _taken_apart(view)
+        if view is not None and (found is None or found[:2] != (kind, key)):
+            _drop(path)
+            return None
+        with contextlib.suppress(OSError):
+            os.utime(path)
+        return found and found[2]
+
     def put(self, kind: str, key: str, content: bytes) -> bool:
         """Keep an entry in place of the one before; whether it is kept. Raises ValueError for a key too long."""
         return self.put_all([(kind, key, content)])
 
     def put_all(self, entries: Iterable[tuple[str, str, bytes]]) -> bool:
         """The same with many, each a kind, a key and content, in little more time than one; whether all are kept."""
-        return self._change([(kind, key, partial(_instead, content)) for kind, key, content in entries])
+        return self._change([*entries])
 
     def change(self, kind: str, key: str, changed: Callable[[bytes | None], bytes]) -> bool:
         """Replace an entry by what a function makes of it, with no other process's change in between."""
         return self._change([(kind, key, changed)])
 
-    def _change(self, changes: Sequence[tuple[str, str, Callable[[bytes | None], bytes]]]) -> bool:
+    def _change(self, changes: Sequence[tuple[str, str, _Change]]) -> bool:
         for _, key, _ in changes:
             if len(json.dumps(key)) > _MOST_KEY_BYTES:
                 raise ValueError(f"a key of {len(key)} characters")
@@ -93,8 +113,8 @@ class DiskCache:
                 return False
             return all(kept)
 
-    def _replace(self, kind: str, key: str, changed: Callable[[bytes | None], bytes]) -> bool:
-        data = as_entry(kind, key, changed(self.get(kind, key)))
+    def _replace(self, kind: str, key: str, changed: _Change) -> bool:
+        data = as_entry(kind, key, changed if isinstance(changed, bytes) else changed(self.get(kind, key)))
         if len(data) <= self.most_bytes:
             write_whole(self._path(kind, key), data)
         return len(data) <= self.most_bytes
@@ -148,8 +168,13 @@ class DiskCache:
 
 def parse_entry(data: bytes) -> tuple[str, str, bytes] | None:
     """Kind, key and content of an entry's file, None for anything else. Whatever the bytes are, nothing is raised."""
-    head, newline, content = data.partition(b"\n")
-    if not newline or len(head) > _MOST_HEADER_BYTES:
+    found = _taken_apart(memoryview(data))
+    return found and (*found[:2], bytes(found[2]))
+
+
+def _taken_apart(data: memoryview) -> tuple[str, str, memoryview] | None:
+    head, newline, _ = bytes(data[: _MOST_HEADER_BYTES + 1]).partition(b"\n")
+    if not newline:
         return None
     try:
         header: object = json.loads(head)
@@ -157,25 +182,23 @@ def parse_entry(data: bytes) -> tuple[str, str, bytes] | None:
         return None
     if not isinstance(header, dict) or header.keys() != {"kind", "key", "sha256"}:
         return None
-    kind, key = header["kind"], header["key"]
+    kind, key, content = header["kind"], header["key"], data[len(head) + 1 :]
     if not isinstance(kind, str) or not isinstance(key, str) or header["sha256"] != _checksum(kind, key, content):
         return None
     return kind, key, content
 
 
-def _instead(content: bytes, _: bytes | None) -> bytes:
-    return content
-
-
 def as_entry(kind: str, key: str, content: bytes) -> bytes:
     """What parse_entry takes apart."""
-    header = {"kind": kind, "key": key, "sha256": _checksum(kind, key, content)}
-    return json.dumps(header).encode() + b"\n" + content
+    header = json.dumps({"kind": kind, "key": key, "sha256": _checksum(kind, key, content)}).encode()
+    spaces = -(len(header) + 1) % CONTENT_ALIGNMENT_BYTES
+    return b"".join((header, b" " * spaces, b"\n", content))
 
 
-def _checksum(kind: str, key: str, content: bytes) -> str:
-    names = json.dumps([kind, key]).encode()
-    return hashlib.sha256(names + b"\n" + content).hexdigest()
+def _checksum(kind: str, key: str, content: bytes | memoryview) -> str:
+    found = hashlib.sha256(json.dumps([kind, key]).encode() + b"\n")
+    found.update(content)
+    return found.hexdigest()
 
 
 def read_whole(path: Path, most_bytes: int) -> bytes | None:
@@ -184,6 +207,18 @@ def read_whole(path: Path, most_bytes: int) -> bytes | None:
         with open(os.open(path, os.O_RDONLY | _AT_ONCE), "rb") as file:
             return file.read(most_bytes + 1) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else None
     except OSError:
+        return None
+
+
+def mapped_whole(path: Path, most_bytes: int) -> memoryview | None:
+    """A regular file that is not longer, in memory that is its own; None if there is none, or it is empty."""
+    try:
+        with open(os.open(path, os.O_RDONLY | _AT_ONCE), "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode) or not 0 < status.st_size <= most_bytes:
+                return None
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    except (OSError, ValueError):
         return None
 
 

@@ -1,14 +1,16 @@
-"""A compiled model as bytes: machine code, weights, calls and places of tensors; written, and read with checks.
+"""A compiled model as bytes: machine code, calls and places of tensors, weights apart; written, and read with checks.
 
 It leaves out what else a NativeProgram knows (graph, passes, kernels as text), so that a model that was compiled before
 starts without these. The cache on disk checks bytes by a checksum; here counts are checked against each other, so that
 no place lies outside of the memory that there is.
 """
 
+import hashlib
 import json
 import operator
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from .native_program import NativeProgram
 from .planes import tensor_floats
 from .work import StepRange, WorkRound
 
+WeightsOf = Callable[[str], Float32Array | None]  # by their digest, None where there are none
 _HEAD_BYTES = 8  # the length of the description in front of it
 _MOST_FLOATS = 1 << 29  # of all tensors together
 
@@ -72,18 +75,23 @@ class NativeImage:
     code: bytes  # an object file
     constants: Mapping[int, int]  # outputs that are such: where they lie among the weights
 
+    @cached_property
+    def weights_digest(self) -> str:
+        """What the weights are found by."""
+        return hashlib.sha256(self.weights.data.cast("B")).hexdigest()
+
     def to_bytes(self) -> bytes:
-        """All of it in a row."""
+        """All of it but its weights, in a row."""
         described = {
             "inputs": self.inputs, "outputs": self.outputs, "faults": self.faults and list(vars(self.faults).values()),
             "arena_floats": self.arena_floats,
             "tensors": [_described(number, tensor) for number, tensor in self.tensors.items()],
             "steps": [list(vars(step).values()) for step in self.steps],
             "rounds": [[[list(vars(part).values()) for part in task] for task in tasks] for tasks in self.rounds],
-            "weights": self.weights.size, "code": len(self.code), "constants": list(self.constants.items()),
+            "weights": self.weights_digest, "code": len(self.code), "constants": list(self.constants.items()),
         }  # fmt: skip
         head = json.dumps(described).encode()
-        return len(head).to_bytes(_HEAD_BYTES, "little") + head + self.weights.tobytes() + self.code
+        return len(head).to_bytes(_HEAD_BYTES, "little") + head + self.code
 
 
 def image_of(
@@ -126,11 +134,11 @@ def _step(program: NativeProgram, number: int) -> NativeStep:
     )  # fmt: skip
 
 
-def parse_image(data: bytes) -> NativeImage | None:
+def parse_image(data: bytes, weights_of: WeightsOf) -> NativeImage | None:
     """An image of what to_bytes wrote, None for anything else. Whatever the bytes are, nothing is raised."""
     start = _HEAD_BYTES + int.from_bytes(data[:_HEAD_BYTES], "little")
     try:
-        image = _parsed(json.loads(data[_HEAD_BYTES:start]), data[start:])
+        image = _parsed(json.loads(data[_HEAD_BYTES:start]), data[start:], weights_of)
     except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
         return None
     return image if _is_sound(image) else None
@@ -143,9 +151,8 @@ def _described(number: int, tensor: StoredTensor) -> list[Any]:
     return [number, own.name, own.shape, own.dtype, meaning, *where]
 
 
-def _parsed(described: dict[str, Any], rest: bytes) -> NativeImage:
-    weights_bytes = FLOAT_BYTES * int(described["weights"])
-    if len(rest) != weights_bytes + described["code"] or weights_bytes < 0:
+def _parsed(described: dict[str, Any], code: bytes, weights_of: WeightsOf) -> NativeImage:
+    if len(code) != described["code"]:
         raise ValueError("another length")
     tensors = {}
     for number, name, own, dtype, meaning, shape, lanes, place in described["tensors"]:
@@ -165,7 +172,8 @@ def _parsed(described: dict[str, Any], rest: bytes) -> NativeImage:
     rounds = tuple(
         tuple(tuple(StepRange(*_counts(part)) for part in task) for task in tasks) for tasks in described["rounds"]
     )
-    weights = np.frombuffer(rest, np.float32, described["weights"])
+    if (weights := weights_of(str(described["weights"]))) is None:
+        raise ValueError("no weights")
     inputs, outputs = _counts(described["inputs"]), _counts(described["outputs"])
     return NativeImage(
         inputs,
@@ -176,7 +184,7 @@ def _parsed(described: dict[str, Any], rest: bytes) -> NativeImage:
         rounds,
         _count(described["arena_floats"]),
         weights,
-        rest[weights_bytes:],
+        code,
         {_count(tensor): _count(place) for tensor, place in described["constants"]},
     )
 

@@ -1,29 +1,34 @@
 """Loads a model for the CPU from the cache on disk, or compiles it anew.
 
 An image's key is all that it depends on: the graph, the CPU, LLVM's version, the threads that share the work, and
-this package's own files. With it a model starts without passes, planning and LLVM's optimizer.
+this package's own files. With it a model starts without passes, planning and LLVM's optimizer. Weights are an entry of
+their own, found by what they are: images for other numbers of threads share it, and processes the memory that it is
+mapped to.
 """
 
 import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from ...base.disk_cache import DiskCache
 from ...base.errors import DeviceError
 from ...model.graph import Graph
 from ...model.graph_digest import graph_digest
+from ...model.packing import Float32Array
 from .compiler import CompiledCode, llvm_version, object_code
 from .image import NativeImage, image_of, parse_image
 from .machine import CpuTarget
 from .native_program import NativeProgram, compile_native
-from .planes import in_reserved
+from .planes import between_margins, in_reserved, with_margins
 from .strips import strip_rounds
 from .work import WorkRound
 
 IMAGES = "networks"  # what they are called in the cache on disk
-_MOST_BYTES = 64 << 20  # of one that is kept, so that none drives out all others
+WEIGHTS = "weights"
+_SHARE = 2  # of the cache, that one model's weights may be: more would drive out all others, and themselves
 
 
 def load_image(
@@ -36,19 +41,24 @@ def load_image(
     cache = DiskCache() if cache is None else cache
     key = _key(graph, target, threads)
     kept = cache.get(IMAGES, key)
-    image = None if kept is None else parse_image(kept)
+    image = None if kept is None else parse_image(kept, partial(_kept_weights, cache))
     if image is not None:
         try:
-            return with_weights_reserved(image), load_code(image, target)
+            return image, load_code(image, target)
         except DeviceError:  # whole, but of no use: it is replaced
             pass
     program = compile_native(graph, target)
     image = image_of(program, object_code(program.text, target), rounds_of(program, threads))
     loaded = load_code(image, target)
-    content = image.to_bytes()
-    if len(content) <= _MOST_BYTES:
-        cache.put(IMAGES, key, content)
+    if image.weights.nbytes <= cache.most_bytes // _SHARE:
+        weights = WEIGHTS, image.weights_digest, with_margins(image.weights)
+        cache.put_all([weights, (IMAGES, key, image.to_bytes())])
     return with_weights_reserved(image), loaded
+
+
+def _kept_weights(cache: DiskCache, digest: str) -> Float32Array | None:
+    content = cache.mapped(WEIGHTS, digest)
+    return None if content is None else between_margins(content)
 
 
 def with_weights_reserved(image: NativeImage) -> NativeImage:

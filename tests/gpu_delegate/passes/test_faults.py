@@ -230,6 +230,6 @@ def test_images_and_saved_graphs_keep_it(context: Context) -> None:
     assert restored is not None
     assert restored.graph.faults == compiled.graph.faults is not None
     image = NativeNetwork.load(graph, threads=1).image
-    parsed = parse_image(image.to_bytes())
+    parsed = parse_image(image.to_bytes(), lambda _: image.weights)
     assert parsed is not None
     assert (parsed.faults, parsed.outputs) == (image.faults, graph.outputs)

@@ -1,5 +1,6 @@
 """Compiled models in the cache on disk: the next start takes them, and nothing damaged, stale or foreign."""
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.model_files.graphs import GraphBuilder
-from texelflow.gpu_delegate.base.disk_cache import DiskCache
+from texelflow.gpu_delegate.base.disk_cache import CacheEntry, DiskCache
 from texelflow.gpu_delegate.model.graph import Activated, Graph, Reduce
 from texelflow.gpu_delegate.targets.llvm import loading
 from texelflow.gpu_delegate.targets.llvm.compiler import native_target
@@ -31,6 +32,12 @@ def means(factor: float) -> Graph:
 X = np.random.default_rng(1).standard_normal((1, 5, 7, 3)).astype(np.float32)
 
 
+def kept(cache: DiskCache, kind: str) -> CacheEntry:
+    """The one entry of a kind."""
+    (entry,) = (entry for entry in cache.entries() if entry.kind == kind)
+    return entry
+
+
 @pytest.fixture
 def cache(tmp_path: Path) -> DiskCache:
     return DiskCache(tmp_path)
@@ -49,8 +56,8 @@ def image(target: CpuTarget, tmp_path_factory: pytest.TempPathFactory) -> Native
 def test_a_kept_model_starts_without_being_compiled(cache: DiskCache, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.MonkeyPatch.context() as patch:
         first = NativeNetwork.load(means(2), 2, cache=cache)
-        (entry,) = cache.entries()
-        assert (entry.kind, entry.key.split()[1:4]) == ("networks", [native_target().name, "2", "threads"])
+        entry = kept(cache, "networks")
+        assert entry.key.split()[1:4] == [native_target().name, "2", "threads"]
         patch.setattr(loading, "compile_native", None)
         second = NativeNetwork.load(means(2), 2, cache=cache)
     (wanted,), (found,) = first.run(X), second.run(X)
@@ -65,13 +72,41 @@ def test_another_model_machine_or_number_of_threads_has_its_own(cache: DiskCache
         (means(2), target, 1), (means(3), target, 1), (means(2), replace(target, features=""), 1), (means(2), target, 3)
     ):  # fmt: skip
         load_image(graph, kind, threads, cache)
-    assert len(cache.entries()) == 4
+    assert Counter(entry.kind for entry in cache.entries()) == {"networks": 4, "weights": 2}
+
+
+def test_weights_are_the_files_own_memory(cache: DiskCache, target: CpuTarget) -> None:
+    """Aligned, with margins that may be read, and nowhere else; images for other numbers of threads have the same."""
+    first, _ = load_image(means(2), target, 1, cache)
+    for threads in (1, 2):
+        found, _ = load_image(means(2), target, threads, cache)
+        np.testing.assert_array_equal(found.weights, first.weights)
+    again, _ = load_image(means(2), target, 2, cache)
+    assert not again.weights.flags.writeable
+    assert not again.weights.flags.owndata
+    assert again.weights.ctypes.data % 64 == 0
+
+
+@pytest.mark.parametrize("how", ["gone", "cut off", "none"])
+def test_without_its_weights_a_model_is_made_anew(how: str, cache: DiskCache, target: CpuTarget) -> None:
+    load_image(means(2), target, 1, cache)
+    entry = kept(cache, "weights")
+    good = entry.path.read_bytes()
+    if how == "gone":
+        entry.path.unlink()
+    elif how == "cut off":
+        entry.path.write_bytes(good[:-5])
+    else:
+        cache.put("weights", entry.key, b"")
+    network = NativeNetwork.load(means(2), 1, cache=cache)
+    np.testing.assert_allclose(network.run(X)[0].ravel(), 2 * X.mean((0, 1, 2)), rtol=1e-5, atol=1e-6)
+    assert entry.path.read_bytes() == good
 
 
 @pytest.mark.parametrize("how", ["cut off", "no image", "no code"])
 def test_what_is_damaged_is_made_anew(how: str, cache: DiskCache, target: CpuTarget) -> None:
     load_image(means(2), target, 1, cache)
-    (entry,) = cache.entries()
+    entry = kept(cache, "networks")
     good = cache.get(entry.kind, entry.key)
     assert good is not None
     if how == "cut off":
@@ -86,7 +121,7 @@ def test_what_is_damaged_is_made_anew(how: str, cache: DiskCache, target: CpuTar
 
 
 def test_an_image_comes_back_from_its_bytes(image: NativeImage) -> None:
-    again = parse_image(image.to_bytes())
+    again = parse_image(image.to_bytes(), {image.weights_digest: image.weights}.get)
     assert again is not None
     assert replace(again, weights=image.weights) == image
     np.testing.assert_array_equal(again.weights, image.weights)
@@ -97,7 +132,7 @@ def test_an_image_comes_back_from_its_bytes(image: NativeImage) -> None:
 def test_bytes_that_are_no_image_are_none(image: NativeImage, at: int, new: bytes, dropped: int) -> None:
     """Or still one with every place within what is there."""
     good = image.to_bytes()
-    found = parse_image(good[:at] + new + good[at + dropped :])
+    found = parse_image(good[:at] + new + good[at + dropped :], {image.weights_digest: image.weights}.get)
     if found is not None:
         ends = {True: found.weights.size, False: found.arena_floats}
         assert all(0 <= place <= ends[own] for step in found.steps for own, place in step.tensors)

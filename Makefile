@@ -26,6 +26,8 @@
 #              are to TensorFlow Lite's reference kernels; many minutes; WAY=native: the CPU's code; build/quantized.json
 # make op-cases: every case of every op (gpu_delegate/cases), on the GPU in three ways and as this CPU's code, with SEEDS=3
 #              random inputs, against TensorFlow Lite; a quarter of an hour; OPS="CONV_2D ADD" for some
+# make contenders: whole models on the CPU, in turn with XNNPACK and OpenVINO, which gets a folder of its own: of MODELS=DIR,
+#              else networks of random weights; THREADS=2
 # make compile-budgets: seconds of the CPU that compiling takes with empty caches, of the catalogue or COMPILED="FILES",
 # at BUDGETS="2 5 10 20" or the default; minutes
 # make gpu-compilers: what the compilers of GPUs that are not here make of the kernels, in docs/gpu.md; minutes;
@@ -58,6 +60,7 @@ SEEDS := 3
 OPS :=
 WAY := gl
 SCALE :=
+THREADS := 1
 STEPS :=
 ARCHIVE_ENV := build/archive-env
 LINK = rm -rf .links && mkdir -p .links/texelflow && \
@@ -66,7 +69,7 @@ LINK = rm -rf .links && mkdir -p .links/texelflow && \
 # Many tests wait for clocks, windows and other processes: three workers keep two cores busy
 WORKERS := -n 3 --dist loadfile --no-loadscope-reorder
 
-.PHONY: setup system demo check lint test suite types types-linux types-win32 types-darwin exhaustive soak sound fuzz fuzz-graphs fuzz-bytes fuzz-memory fuzz-models models delegate memory cliffs quantized op-cases gpu-compilers compile-budgets archive-test pieces check-arm tune-check bench lock clean
+.PHONY: setup system demo check lint test suite types types-linux types-win32 types-darwin exhaustive soak sound fuzz fuzz-graphs fuzz-bytes fuzz-memory fuzz-models models delegate memory cliffs quantized op-cases contenders gpu-compilers compile-budgets archive-test pieces check-arm tune-check bench lock clean
 
 setup: $(STAMP)
 
@@ -176,6 +179,10 @@ quantized: setup
 	@mkdir -p build
 	$(BIN)/python -m tests.quantized --way $(WAY) --ops
 	$(BIN)/python -m tests.quantized --way $(WAY) --json build/quantized.json $(if $(MODELS),--folder "$(MODELS)")
+
+contenders: setup
+	$(BIN)/python -m pip install --quiet --no-deps --target build/contenders --upgrade openvino
+	PYTHONPATH=build/contenders $(BIN)/python -m tests.contenders --threads $(THREADS) $(wildcard $(MODELS)/*.tflite)
 
 op-cases: setup
 	$(BIN)/python -m tests.op_table --seeds $(SEEDS) $(OPS)

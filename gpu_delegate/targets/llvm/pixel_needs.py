@@ -10,6 +10,7 @@ from .cutting import StepSize
 from .native_kernel import LlvmKernel
 from .strips import PixelSource, StepPixels
 
+_WORK_OF_A_STEP = 12  # the same of rounding a sum to an 8-bit value
 _WORK_OF_A_FLOAT = 2  # multiply-adds that take as long as reading or writing one in the second cache
 
 
@@ -46,6 +47,8 @@ def _pixels_of(graph: Graph, step: LlvmKernel, writers: dict[int, list[int]], vi
     domain, outputs = _domain(graph, step), [shape_of(graph.tensors[tensor]) for tensor in step.outputs]
     moved = [shape_of(graph.tensors[tensor]) for tensor in (*step.inputs, *step.outputs)]
     work = step.macs + _WORK_OF_A_FLOAT * sum(4 * shape.texels for shape in moved)
+    rounded = (shape for tensor, shape in zip(step.outputs, outputs, strict=True) if graph.tensors[tensor].steps)
+    work += _WORK_OF_A_STEP * sum(4 * shape.texels for shape in rounded)
     sources = [
         PixelSource(writer, views.place(tensor) == (tensor, 0) and _needs_its_pixel(graph, step, tensor))
         for tensor in step.inputs

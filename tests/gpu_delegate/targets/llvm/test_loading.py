@@ -20,13 +20,11 @@ from texelflow.gpu_delegate.targets.llvm.machine import CpuTarget
 from texelflow.gpu_delegate.targets.llvm.native_runtime import NativeNetwork
 
 
-def means(factor: float) -> Graph:
-    """The means of three channels times a constant."""
-    g = GraphBuilder()
-    mean = g.node("MEAN", [g.input(1, 5, 7, 3)], (1, 1, 1, 3), Reduce((1, 2), True))
-    return g.graph(
-        g.node("MUL", [mean, g.constant(np.full((1, 1, 1, 3), factor, np.float32))], (1, 1, 1, 3), Activated())
-    )
+def means(factor: float, channels: int = 3) -> Graph:
+    """The means of some channels times a constant."""
+    g, shape = GraphBuilder(), (1, 1, 1, channels)
+    mean = g.node("MEAN", [g.input(1, 5, 7, channels)], shape, Reduce((1, 2), True))
+    return g.graph(g.node("MUL", [mean, g.constant(np.full(shape, factor, np.float32))], shape, Activated()))
 
 
 X = np.random.default_rng(1).standard_normal((1, 5, 7, 3)).astype(np.float32)
@@ -85,6 +83,14 @@ def test_weights_are_the_files_own_memory(cache: DiskCache, target: CpuTarget) -
     assert not again.weights.flags.writeable
     assert not again.weights.flags.owndata
     assert again.weights.ctypes.data % 64 == 0
+
+
+def test_a_model_as_large_as_the_cache_drives_out_nothing(tmp_path: Path, target: CpuTarget) -> None:
+    large, _ = load_image(means(2, 4000), target, 1, DiskCache(tmp_path / "usual"))
+    cache = DiskCache(tmp_path / "small", most_bytes=2 * large.weights.nbytes - 2)
+    assert cache.put("tuning", "a key", b"content")
+    load_image(means(2, 4000), target, 1, cache)
+    assert [entry.kind for entry in cache.entries()] == ["tuning"]
 
 
 @pytest.mark.parametrize("how", ["gone", "cut off", "none"])

@@ -6,6 +6,7 @@ reader of a silent stream itself gives up after two seconds of real time, and th
 
 from collections.abc import Iterator
 from itertools import pairwise
+from time import sleep
 
 import pytest
 
@@ -82,6 +83,8 @@ def test_it_is_gone_and_returns_and_a_recording_goes_on(theatre: Theatre, server
     def script(stage: Stage) -> Script:
         yield from stage.frames(5)
         server.refuse()
+        yield from stage.until(lambda: "; trying again" in stage.hud.signal, "its loss")
+        sleep(0.5)  # pictures have stamps of the machine's clock
         yield from lost_and_found(stage, server, {"lost"}, "; trying again")
         assert stage.capture.counts.lost == 1
         yield from stage.frames(5)

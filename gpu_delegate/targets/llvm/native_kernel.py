@@ -38,7 +38,8 @@ PARAMETERS = (
     ("ptr noalias readonly", "weights"),
     *(("i32", name) for name in ("y0", "y1", "z0", "z1")),
 )
-KnownFunctions = dict[str, tuple[str, Float32Array]]  # by all that decides their text: names, and tables
+# By all that decides their text, and by code_key where they read no weights: names, and tables
+KnownFunctions = dict[str, tuple[str, Float32Array]]
 LEAST_INSIDE = 0.25  # of all blocks, for code of their own without conditions
 MOST_BLOCKS = 4  # of columns, where a narrower last one gains enough for code of its own
 MOST_GROUPS = 32  # of pixels

@@ -13,7 +13,9 @@ import argparse
 import importlib.util
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -66,11 +68,21 @@ def openvino(path: Path, threads: int) -> Run:
     return lambda arrays: [*request.infer(list(arrays)).values()]
 
 
-def contenders() -> Mapping[str, Callable[[Path, int], Run]]:
-    """The others that are there."""
-    found: dict[str, Callable[[Path, int], Run]] = {"XNNPACK": xnnpack}
-    if importlib.util.find_spec("openvino"):
-        found["OpenVINO"] = openvino
+OTHERS: Mapping[str, Callable[[Path, int], Run]] = MappingProxyType({"OpenVINO": openvino})  # where they are installed
+
+
+def columns() -> Sequence[str]:
+    """The names of all contenders that are here."""
+    return "ours", "XNNPACK", *(name for name in OTHERS if importlib.util.find_spec(name.lower()))
+
+
+def others(path: Path, threads: int) -> Mapping[str, Run]:
+    """Those of OTHERS that are here and take a model."""
+    found = dict[str, Run]()
+    for name, make in OTHERS.items():
+        if name in columns():
+            with suppress(RuntimeError):  # which says at length what it lacks
+                found[name] = make(path, threads)
     return found
 
 
@@ -90,7 +102,7 @@ def measured(path: Path, threads: int, seconds: float) -> tuple[str, bool]:
     graph = load_model(path)
     network = NativeNetwork.load(graph, threads=threads)
     inputs, is_quantized = some_inputs(network), has_quantized(graph)
-    runs: dict[str, Run] = {"ours": network.run, **{k: make(path, threads) for k, make in contenders().items()}}
+    runs: dict[str, Run] = {"ours": network.run, "XNNPACK": xnnpack(path, threads), **others(path, threads)}
     expected = reference(path)(inputs)
     differing = sum(int((a != b).sum()) for a, b in zip(network.run(inputs), expected, strict=True))
     total = sum(array.size for array in expected)
@@ -98,9 +110,12 @@ def measured(path: Path, threads: int, seconds: float) -> tuple[str, bool]:
     figures = {name: each.figures() for name, each in times.items()}
     ours_us = figures["ours"]["min_us"]
     cells = [path.stem[:40], "8-bit" if is_quantized else "float", f"{differing} of {total}"]
-    for name, each in figures.items():
-        ratio = "" if name == "ours" else f" x {each['min_us'] / ours_us:.2f}"
-        cells.append(f"{each['min_us'] / 1e3:.3f}/{each['median_us'] / 1e3:.3f}{ratio}")
+    for name in columns():
+        if each := figures.get(name):
+            ratio = "" if name == "ours" else f" x {each['min_us'] / ours_us:.2f}"
+            cells.append(f"{each['min_us'] / 1e3:.3f}/{each['median_us'] / 1e3:.3f}{ratio}")
+        else:
+            cells.append("refused")
     is_fast = ours_us <= figures["XNNPACK"]["min_us"] + 1e3 * CALL_MS
     network.close()
     return f"| {' | '.join(cells)} |", is_fast and not (is_quantized and differing)
@@ -114,13 +129,13 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=4.0, help="for each model, of all contenders together")
     options = parser.parse_args()
-    columns = ["model", "values", "differ", "ours, ms", *(f"{name}, ms" for name in contenders())]
-    print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}", flush=True)
+    titles = ["model", "values", "differ", *(f"{name}, ms" for name in columns())]
+    print(f"| {' | '.join(titles)} |\n|{'---|' * len(titles)}", flush=True)
     is_well = True
     for path in options.models or (write_network(name, MADE) for name in NETWORKS):
         try:
             line, is_as_wanted = measured(path, options.threads, options.seconds)
-        except TexelflowError as error:
+        except (RuntimeError, TexelflowError) as error:  # TensorFlow Lite's, of custom ops
             line, is_as_wanted = f"| {path.stem[:40]} | refused: {str(error)[:100]} |", True
         print(line, flush=True)
         is_well = is_well and is_as_wanted

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.contenders.__main__ import contenders, measured
+from tests.contenders.__main__ import columns, measured
 from tests.quantized.networks import Net
 from tests.quantized.quantizer import quantized_twin
 
@@ -16,4 +16,4 @@ def test_a_line_of_a_model(tmp_path: Path) -> None:
     path.write_bytes(quantized_twin(net, [[np.random.default_rng(0).uniform(0, 1, (1, 8, 9, 3)).astype(np.float32)]]))
     line, _ = measured(path, 1, 0.05)
     assert line.startswith("| small | 8-bit | 0 of 360 | 0.")
-    assert line.count("|") == 5 + len(contenders())
+    assert line.count("|") == 4 + len(columns())

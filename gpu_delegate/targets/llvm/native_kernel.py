@@ -11,7 +11,8 @@ Where a map is no multiple of them, the last group or block begins earlier, and 
 small maps it has vectors of half as many lanes, where these are enough.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -180,7 +181,8 @@ class _Writer:
         self.f = function
         self.grid = grid
         self.lanes = Lanes(function, target)
-        has_narrow = grid.has_narrow_end(target.lanes, any(map(is_contraction, body.nodes)))
+        self._is_sum = any(map(is_contraction, body.nodes))
+        has_narrow = grid.has_narrow_end(target.lanes, self._is_sum)
         self._narrow = Lanes(function, replace(target, lanes=target.lanes // 2)) if has_narrow else None
         self.tables = Tables(weights)
         self._tensors, self._weights, *self._limits = function.parameters
@@ -202,11 +204,9 @@ class _Writer:
             outline, grid.first_rows, self.tables, self._weights, self._memories, self._plain, self._target, self._lows
         )
         self._statements = statements
-        y0, y1, z0, z1 = (self.f.convert("sext", limit, I64) for limit in self._limits)
-        with self.f.loop(z0, z1) as block:
-            ints: dict[str, IntValue] = {"block": Affine(block, 0)}
-            if grid.z_slices:
-                ints["z0"] = self._start(block, grid.z_slices, grid.slices)
+        y0, y1, *blocks = (self.f.convert("sext", limit, I64) for limit in self._limits)
+        self._inner_blocks = blocks if self._is_sum else ()
+        with self._block_loop(() if self._is_sum else blocks) as ints:
             if by_channels(statements) and not self._plain and not self._has_bytes:
                 with self.f.loop(integer(0, I64), integer(4, I64)) as channel:
                     self._context = self._of_channel(channel)
@@ -214,6 +214,22 @@ class _Writer:
             else:
                 self._groups(y0, y1, ints)
         self.f.give_back()
+
+    @contextmanager
+    def _block_loop(self, limits: Sequence[Register]) -> Iterator[Mapping[str, IntValue]]:
+        """A loop over blocks of slices, and the numbers that it gives; none without limits.
+
+        Sums have it innermost: what a few pixels are made of stays in the first cache, and weights run past it; one
+        column of them is used by as many pixels as a thread has, each of the inputs by four channels alone.
+        """
+        if not limits:
+            yield {}
+            return
+        with self.f.loop(*limits) as block:
+            ints: dict[str, IntValue] = {"block": Affine(block, 0)}
+            if self.grid.z_slices:
+                ints["z0"] = self._start(block, self.grid.z_slices, self.grid.slices)
+            yield ints
 
     @property
     def _has_bytes(self) -> bool:
@@ -332,5 +348,5 @@ class _Writer:
         lanes = lanes or self.lanes
         mask = lanes.first_lanes(self.grid.width) if self.grid.width < lanes.count else None
         lanes.present = mask or lanes.present
-        with lanes.block():
-            LanePrinter(lanes, self._context, region, x, ints, mask).print(self._statements)
+        with self._block_loop(self._inner_blocks) as more, lanes.block():
+            LanePrinter(lanes, self._context, region, x, {**ints, **more}, mask).print(self._statements)

@@ -145,6 +145,10 @@ class KernelWriter(Protocol):
         """The thread's first row, counted from the top of its map of the batch."""
         ...
 
+    def map_place(self, row: int) -> tuple[Value, int, Value]:
+        """(y, rows further down, x) of the thread's pixel `row`, in its map of the batch."""
+        ...
+
     def texel(self, tensor: int, at: Slice, pixel: Operand) -> Operand:
         """Position in memory of slice `at` of a pixel, given by its index in the map."""
         ...

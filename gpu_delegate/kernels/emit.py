@@ -16,6 +16,7 @@ from ..code.product_forms import FLOAT_PRODUCTS, Products
 from ..code.thread_pixels import index_in_smaller, index_of_pixel, place_of_pixel
 from ..code.vocabulary import (
     PART,
+    X0,
     Y0,
     Z0,
     ZEROS,
@@ -369,6 +370,10 @@ class Emitter:
     def map_row(self) -> Name:
         """The thread's first row, counted from the top of its map of the batch."""
         return Y0 if self.body.domain.batch == 1 else self.position("q", Y0 % self.body.domain.height)
+
+    def map_place(self, row: int) -> tuple[Value, int, Value]:
+        """(y, rows further down, x) of the thread's pixel `row`, in its map of the batch."""
+        return self.map_row(), row, X0
 
     def _batch(self) -> Name:
         """The thread's map of the batch."""

@@ -245,24 +245,23 @@ def taps_of_window(writer: KernelWriter, node: Node, at: Slice, tap: TapIndex) -
     source, domain = writer.shape(node.inputs[0]), writer.domain
     attributes = node.attributes
     ky, kx = tap
-    rows = []
+    places = []
     if isinstance(attributes, TransposeConv2D):
         stride, padding = attributes.stride, attributes.padding
         column = strided_axis_at(writer, X0, stride[1], kx.times(-1).plus(padding.left), source.width)
         base = writer.map_row()
         offsets = (ky.times(-1).plus(row + padding.top) for row in writer.rows)
-        rows = [strided_axis_at(writer, base, stride[0], offset, source.height) for offset in offsets]
+        places = [(strided_axis_at(writer, base, stride[0], each, source.height), column) for each in offsets]
     else:
         assert isinstance(attributes, Conv2D)
         stride, dilation, padding = attributes.stride, attributes.dilation, attributes.padding
-        offset = kx.times(dilation[1]).plus(-padding.left)
-        column = axis_at(writer, X0, stride[1], offset, source.width, domain.width - 1)
+        across, together = kx.times(dilation[1]).plus(-padding.left), 1 if writer.tile.flat else writer.tile.rows
         for row in writer.rows:
-            offset = ky.times(dilation[0]).plus(row * stride[0] - padding.top)
-            rows.append(
-                axis_at(writer, writer.map_row(), stride[0], offset, source.height, domain.height - writer.tile.rows)
-            )
-    return [writer.tap(node.inputs[0], at, row, column) for row in rows]
+            y, ahead, x = writer.map_place(row)
+            down = ky.times(dilation[0]).plus(ahead * stride[0] - padding.top)
+            column = axis_at(writer, x, stride[1], across, source.width, domain.width - 1)
+            places.append((axis_at(writer, y, stride[0], down, source.height, domain.height - together), column))
+    return [writer.tap(node.inputs[0], at, row, column) for row, column in places]
 
 
 def slid_size(size: int, kernel: int, stride: int, before: int, after: int, dilation: int = 1) -> int:

@@ -11,7 +11,7 @@ Where a map is no multiple of them, the last group or block begins earlier, and 
 small maps it has vectors of half as many lanes, where these are enough.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -25,11 +25,13 @@ from ...model.packing import Blob, Float32Array
 from ...ops.nodes import is_contraction, record_of
 from ...plan.body import Body
 from ...plan.signature import code_key
+from ...plan.tiling import is_pixelwise
 from .index_analysis import Outline, run_of
-from .ir import I64, POINTER, Function, Module, Register, integer
+from .ir import FLOAT, I64, POINTER, Function, Module, Register, integer
 from .kernel_context import KernelContext, Region, Tables, own_int
 from .lanes import Affine, IntValue, Lanes, PlaneMemory
 from .machine import CpuTarget
+from .panels import LANE, PANEL, packed, packs
 from .plane_emitter import PlaneEmitter
 from .print_llvm import LanePrinter, by_channels
 from .tiles import native_tile
@@ -44,6 +46,7 @@ KnownFunctions = dict[str, tuple[str, Float32Array]]
 LEAST_INSIDE = 0.25  # of all blocks, for code of their own without conditions
 MOST_BLOCKS = 4  # of columns, where a narrower last one gains enough for code of its own
 MOST_GROUPS = 32  # of pixels
+_LANE = Affine(None, 0, 1)
 LEAST_LANES = 8  # of a last one: narrower vectors take as long
 
 
@@ -181,7 +184,8 @@ class _Writer:
         self.f = function
         self.grid = grid
         self.lanes = Lanes(function, target)
-        self._is_sum = any(map(is_contraction, body.nodes))
+        self._is_sum, self._is_pixelwise = any(map(is_contraction, body.nodes)), is_pixelwise(body)
+        self._packs = packs(body)
         has_narrow = grid.has_narrow_end(target.lanes, self._is_sum)
         self._narrow = Lanes(function, replace(target, lanes=target.lanes // 2)) if has_narrow else None
         self.tables = Tables(weights)
@@ -198,15 +202,17 @@ class _Writer:
     def write(self, statements: tuple[Statement, ...]) -> None:
         """All of it."""
         grid = self.grid
-        columns = min(grid.width, 3) if grid.step else grid.width  # pixels in a row need no conditions
+        columns = min(grid.width, 3) if grid.step and self._is_pixelwise else grid.width  # those need no conditions
         outline = Outline.of(statements, columns, grid.first_rows)
         self._context = KernelContext(
             outline, grid.first_rows, self.tables, self._weights, self._memories, self._plain, self._target, self._lows
         )
         self._statements = statements
-        y0, y1, *blocks = (self.f.convert("sext", limit, I64) for limit in self._limits)
-        self._inner_blocks = blocks if self._is_sum else ()
-        with self._block_loop(() if self._is_sum else blocks) as ints:
+        packing = packed(statements, self.lanes.count) if self._packs and not self._has_bytes else None
+        self._panel = self.f.reserve(FLOAT, packing.floats) if packing else None
+        y0, y1, z0, z1 = (self.f.convert("sext", limit, I64) for limit in self._limits)
+        self._inner_blocks = (z0, z1) if self._is_sum else None
+        with self._block_loop(None if self._is_sum else (z0, z1)) as ints:
             if by_channels(statements) and not self._plain and not self._has_bytes:
                 with self.f.loop(integer(0, I64), integer(4, I64)) as channel:
                     self._context = self._of_channel(channel)
@@ -216,13 +222,13 @@ class _Writer:
         self.f.give_back()
 
     @contextmanager
-    def _block_loop(self, limits: Sequence[Register]) -> Iterator[Mapping[str, IntValue]]:
+    def _block_loop(self, limits: tuple[Register, Register] | None) -> Iterator[Mapping[str, IntValue]]:
         """A loop over blocks of slices, and the numbers that it gives; none without limits.
 
         Sums have it innermost: what a few pixels are made of stays in the first cache, and weights run past it; one
         column of them is used by as many pixels as a thread has, each of the inputs by four channels alone.
         """
-        if not limits:
+        if limits is None:
             yield {}
             return
         with self.f.loop(*limits) as block:
@@ -314,7 +320,7 @@ class _Writer:
 
         Bytes that lie outside are replaced four at a time, which code of its own for all others would not pay for.
         """
-        if self._has_bytes:
+        if self._has_bytes or self._panel:
             return None
         grid, outline = self.grid, self._context.outline
         fine_columns, fine_rows = (each.undisturbed(outline.values) for each in (outline.columns, outline.rows))
@@ -348,5 +354,11 @@ class _Writer:
         lanes = lanes or self.lanes
         mask = lanes.first_lanes(self.grid.width) if self.grid.width < lanes.count else None
         lanes.present = mask or lanes.present
-        with self._block_loop(self._inner_blocks) as more, lanes.block():
-            LanePrinter(lanes, self._context, region, x, {**ints, **more}, mask).print(self._statements)
+        context, statements = self._context, self._statements
+        with lanes.block():
+            if self._panel and (packing := packed(statements, lanes.count)):
+                memories = {**context.memories, PANEL: PlaneMemory(self._panel, 1, lanes.count)}
+                context, statements, ints = replace(context, memories=memories), packing.use, {**ints, LANE.name: _LANE}
+                LanePrinter(lanes, context, region, x, ints, mask).print(packing.pack)
+            with self._block_loop(self._inner_blocks) as more, lanes.block():
+                LanePrinter(lanes, context, region, x, {**ints, **more}, mask).print(statements)

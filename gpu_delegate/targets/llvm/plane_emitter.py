@@ -103,6 +103,13 @@ class PlaneEmitter(Emitter):
             return self.position("i", X0 + row * self.lanes)
         return super().pixel(row)
 
+    def map_place(self, row: int) -> tuple[Value, int, Value]:
+        """In a flat tile each has a row and a column of its own."""
+        if not self.tile.flat:
+            return super().map_place(row)
+        pixel, width = X0 + row * self.lanes, self.domain.width
+        return self.position("q", pixel / width), 0, self.position("q", pixel % width)
+
     def _added(self, node: Node, what: str, values: Float32Array) -> Weights:
         """Those of a convolution lie block by block, each in the order in which it is read."""
         if what != "weights" or not self.splits or values.ndim != 5 or node.outputs[0] not in self.body.held:

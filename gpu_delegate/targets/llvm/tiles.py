@@ -8,6 +8,7 @@ from ...ops.nodes import is_contraction
 from ...plan.body import Body
 from ...plan.tiling import is_pixelwise
 from .machine import CpuTarget
+from .panels import is_flat
 
 _LEAST_LANES = 4
 _LEAST_SLICES = 2  # of sums at once: four depend on one another too often
@@ -28,7 +29,7 @@ def native_tile(body: Body, tile: Tile, target: CpuTarget, has_bytes: bool = Fal
     domain, slices = body.domain, shape_of(body.graph.tensors[body.outputs[0]]).slices
     if tile.across:
         return _across_tile(body, tile, target)
-    z_slices, flat = min(tile.z_slices, slices), tile.flat or is_pixelwise(body)
+    z_slices, flat = min(tile.z_slices, slices), tile.flat or is_pixelwise(body) or (not has_bytes and is_flat(body))
     target = replace(target, lanes=_lanes(domain.pixels if flat else domain.width, target.lanes))
     most = domain.pixels // target.lanes if flat else domain.rows
     is_sum = any(map(is_contraction, body.nodes)) and (flat or domain.batch == 1)  # rows are of one map of a batch

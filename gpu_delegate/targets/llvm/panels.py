@@ -1,0 +1,112 @@
+"""Packs what a convolution reads for a few pixels into a panel, which is then read for each block of output slices.
+
+All values that these pixels are made of lie in the panel in the order of the sum, with zeros where a window is outside
+of its map: no block of slices looks for them, picks every second one, or asks whether they are inside. So pixels may
+be taken in the order of memory, whatever their rows. After "Anatomy of High-Performance Matrix Multiplication" (Goto,
+van de Geijn, ACM TOMS 2008), section 4.2.1, for windows as in "High Performance Convolutional Neural Networks for
+Document Processing" (Chellapilla et al., IWFHR 2006), section 3.2, of one panel at a time.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...code.vocabulary import (
+    AddTo,
+    Declare,
+    ForEach,
+    LoadFrom,
+    Name,
+    Statement,
+    StoreTo,
+    Sum,
+    Tap,
+    blocks_in,
+)
+from ...model.graph import Conv2D, DepthwiseConv2D, Node
+from ...model.layout import FLOAT_BYTES, MapShape, shape_of
+from ...ops.nodes import groups_of_channels, is_contraction, is_elementwise, is_pixelwise_contraction
+from ...plan.body import Body
+
+PANEL = "panel"  # its memory
+LANE = Name("lane", "int")  # of a vector in it
+MOST_BYTES = 192 << 10  # of the stack, and of the second cache
+LEAST_SLICES = 8  # of the output that read a panel: packing takes about as long as one of them
+MOST_PIXELS = 40 * 40  # of maps whose windows have tables of where they are inside
+LONG_SUM = 96  # slices of an input from which on planes lie too far apart for the first cache
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Statements that write a panel, those that use it, and how many floats it has."""
+
+    pack: tuple[Statement, ...]
+    use: tuple[Statement, ...]
+    floats: int
+
+
+def convolved(body: Body) -> Node | None:
+    """The convolution of maps that a body is, with what is computed of each of its pixels alone."""
+    contractions = [node for node in body.nodes if is_contraction(node)]
+    others = [node for node in body.nodes if not is_contraction(node)]
+    if len(contractions) != 1 or not all(map(is_elementwise, others)):
+        return None
+    (node,), graph = contractions, body.graph
+    shapes = {tensor: shape_of(graph.tensors[tensor]) for tensor in body.inputs}
+    source = shapes.get(node.inputs[0])
+    if not isinstance(node.attributes, Conv2D) or isinstance(node.attributes, DepthwiseConv2D):
+        return None
+    if source is None or source.is_vector or groups_of_channels(graph, node) > 1 or node.inputs[0] in body.through:
+        return None
+    added = [shape for tensor, shape in shapes.items() if tensor != node.inputs[0] and not shape.is_vector]
+    return node if all(_sides(shape) == _sides(body.domain) for shape in added) else None
+
+
+def packs(body: Body) -> bool:
+    """Whether a panel pays off: enough slices read it, and of a pointwise sum it is long."""
+    node = convolved(body)
+    if node is None or shape_of(body.graph.tensors[node.outputs[0]]).slices < LEAST_SLICES:
+        return False
+    source = shape_of(body.graph.tensors[node.inputs[0]])
+    return source.slices >= LONG_SUM or not is_pixelwise_contraction(body.graph, node)
+
+
+def is_flat(body: Body) -> bool:
+    """Whether pixels of windows are taken in the order of memory."""
+    return packs(body) and body.domain.batch == 1 and body.domain.pixels <= MOST_PIXELS
+
+
+def packed(statements: Sequence[Statement], lanes: int) -> Packing | None:
+    """What reads and adds in one loop in two parts; None where there is no such loop, or its panel is too large."""
+    found = [k for k, each in enumerate(statements) if isinstance(each, ForEach) and _adds(each)]
+    if len(found) != 1:
+        return None
+    loop = statements[found[0]]
+    assert isinstance(loop, ForEach)
+    reads = [each for each in loop.body if isinstance(each, Declare) and isinstance(each.value, LoadFrom | Tap)]
+    texel_floats = 4 * lanes
+    turn_floats = len(reads) * texel_floats
+    floats = turn_floats * (loop.over[0][1] if loop.over else 1)
+    if len(loop.over) > 1 or any(map(blocks_in, loop.body)) or not 0 < floats * FLOAT_BYTES <= MOST_BYTES:
+        return None
+    turns = tuple((name, turn_floats) for name, _ in loop.over)
+    places = {each.name: Sum((*turns, (LANE, 1)), k * texel_floats) for k, each in enumerate(reads)}
+    stores = [part for each in reads for part in (each, StoreTo(PANEL, places[each.name], each.name))]
+    uses = [
+        Declare(each.name, LoadFrom(PANEL, places[each.name]))
+        if isinstance(each, Declare) and each.name in places
+        else each
+        for each in loop.body
+    ]
+    before, behind = statements[: found[0]], statements[found[0] + 1 :]
+    positions = [each for each in before if isinstance(each, Declare) and each.name.type in ("int", "bool")]
+    return Packing(
+        (*positions, ForEach(loop.over, tuple(stores))), (*before, ForEach(loop.over, tuple(uses)), *behind), floats
+    )
+
+
+def _adds(loop: ForEach) -> bool:
+    return any(isinstance(each, AddTo) for each in loop.body)
+
+
+def _sides(shape: MapShape) -> tuple[int, int, int]:
+    return shape.batch, shape.height, shape.width

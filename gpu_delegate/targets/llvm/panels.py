@@ -70,8 +70,8 @@ def packs(body: Body) -> bool:
     return source.slices >= LONG_SUM or not is_pixelwise_contraction(body.graph, node)
 
 
-def is_flat(body: Body) -> bool:
-    """Whether pixels of windows are taken in the order of memory."""
+def may_be_flat(body: Body) -> bool:
+    """Whether pixels of windows may be taken in the order of memory."""
     return packs(body) and body.domain.batch == 1 and body.domain.pixels <= MOST_PIXELS
 
 

@@ -43,6 +43,7 @@ class Tuning:
     loop_turns: int = 65_000  # of all loops of a thread: Mesa's llvmpipe ends them after 65,536, and says nothing
     operation_compile_us: float = 340.0  # of the CPU, for each operation in a source (source_size.py)
     weights_fetch: Fetch = "texture"  # of kernels; where a device cannot have it, see bindings.settle_fetches
+    varied_weights_fetch: Fetch | None = None  # the same where neighboring threads read different ones
     inputs_fetch: Fetch = "texture"
     unrolls: bool = True  # whether the driver's compiler may unroll loops
     written_taps: int = WRITTEN_TAPS  # of a window in a kernel's text; one of more is a loop ...
@@ -54,6 +55,10 @@ class Tuning:
     leaves_sums: bool = False  # kernels leave sums of maps that are reduced; a group shares vector work, weights count
     sum_groups: int = 64  # work-groups along x and y beyond which those of kernels with sums become larger ...
     sum_threads: int = 256  # ... up to this size
+
+    def fetch_of_weights(self, is_varied: bool) -> Fetch:
+        """How kernels read weights; whether neighboring threads read different ones, of vectors or parts of sums."""
+        return (self.varied_weights_fetch if is_varied else None) or self.weights_fetch
 
 
 @dataclass(frozen=True)

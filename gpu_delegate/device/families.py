@@ -58,8 +58,12 @@ TUNINGS: Mapping[str, Tuning] = MappingProxyType(
         # No sums in parts: compilers cannot know that a wave's threads are of one part, and give up scalar loads of
         # weights (latency of selfie 246 k with, 110 k without, though with fewer dispatches).
         "amd": replace(_BLOCKS, wave_threads=64, least_threads=32768, window_slices=4, split_k=1),
-        # A dispatch costs a large card more than the weights of gates that its work-groups read again.
-        "nvidia": replace(_BLOCKS, least_threads=32768, prologue_loads=600_000),
+        # A dispatch costs a large card more than the weights of gates that its work-groups read again. Its cache of
+        # constants gives different threads different weights one after the other: from storage the gates of selfie
+        # take half of the time (docs/hardware.md).
+        "nvidia": replace(
+            _BLOCKS, varied_weights_fetch="storage", least_threads=65536, split_k=16, prologue_loads=600_000
+        ),
         # Textures have a cache of their own there, and TensorFlow Lite reads them, too. With uniform blocks an Adreno
         # 618 spills 757 registers; with more sums of a thread, 193 in the first
         # kernel. packHalf2x16 takes a tenth more instructions than integers do.

@@ -153,6 +153,8 @@ class _Builder(Generic[D]):
         if prologue.nodes and not self._is_cheap(prologue, body, tile, left):
             self.add_vectors(wanted)
             prologue = replace(prologue, nodes=())
+        if prologue.nodes and tile.weights_fetch == self.tuning.weights_fetch:
+            tile = replace(tile, weights_fetch=self.tuning.fetch_of_weights(is_varied=True))
         self._count(prologue.nodes)
         self.kernels.append(self.maker.pixel(body, prologue, tile, left, signature))
 

@@ -184,7 +184,7 @@ def weight_count(body: Body) -> int:
 
 def reduction_tile(device: Device) -> Tile:
     """The one work-group of a kernel of vector nodes."""
-    fetches = device.tuning.weights_fetch, device.tuning.inputs_fetch
+    fetches = device.tuning.fetch_of_weights(is_varied=True), device.tuning.inputs_fetch
     return Tile(1, 0, (min(REDUCTION_THREADS, device.limits.work_group_invocations), 1, 1), False, *fetches)
 
 
@@ -345,7 +345,7 @@ def _tile(group: WorkGroupShape, z_slices: int, parts: int, baked: bool, tuning:
         z_slices,
         (*group.local, parts),
         baked,
-        tuning.weights_fetch,
+        tuning.fetch_of_weights(group.deep or parts > 1),
         tuning.inputs_fetch,
         group.flat,
         loads_at_use=tuning.loads_at_use,

@@ -220,14 +220,14 @@ class Emitter:
     def _load(self, tensor: int, at: Slice) -> Sequence[Value]:
         shape = self.shape(tensor)
         if tensor in self.vectors:
-            return [Shared(self.vectors[tensor], at)] * self.tile.rows
+            return [Shared(self.vectors[tensor], at)] * len(self.rows)
         if self.graph.tensors[tensor].is_constant and shape.is_vector:
             base = self.blob.vector(float_data(self.graph.tensors[tensor]))
-            return [self.once("c", Weight(Element(base, (at,))))] * self.tile.rows
+            return [self.once("c", Weight(Element(base, (at,))))] * len(self.rows)
         if (node := self.body.through.get(tensor)) is not None:
             return self.declare([moved(self, node, self.place(shape, row), at) for row in self.rows], "v")
         if shape.is_vector:
-            return [self.once("u", LoadFrom(self._inputs[tensor], at))] * self.tile.rows
+            return [self.once("u", LoadFrom(self._inputs[tensor], at))] * len(self.rows)
         return [self.once("v", self.read(tensor, at, self._pixel(shape, row))) for row in self.rows]
 
     def read(self, tensor: int, at: Slice, pixel: Operand) -> Value:
@@ -520,9 +520,13 @@ class Emitter:
         for row, value in enumerate(values):
             target = self.index(tensor, at, row)
             stored = Lane(value, 0) if self.is_plain(tensor) else self.masked(value, shape.channels, at)
-            self.add(StoreTo(self.outputs[tensor], target, stored))
+            self._store_at(row, StoreTo(self.outputs[tensor], target, stored))
         masked = [self.masked(value, shape.channels, at) for value in values]
         self._scopes[-1].statements += self.sums.collect(tensor, at, masked)
+
+    def _store_at(self, row: int, statement: StoreTo) -> None:
+        """Store what was computed for the thread's pixel `row`."""
+        self.add(statement)
 
     # Weights ------------------------------------------------------------------------------------------------------
 

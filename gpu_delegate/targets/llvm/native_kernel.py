@@ -20,7 +20,7 @@ import numpy as np
 from ...code.vocabulary import Statement
 from ...device.tile import Tile
 from ...model.graph import Node
-from ...model.layout import Storages, ceil_div, plane_floats, shape_of
+from ...model.layout import MapShape, Storages, ceil_div, plane_floats, shape_of
 from ...model.packing import Blob, Float32Array
 from ...ops.nodes import is_contraction, record_of
 from ...plan.body import Body
@@ -35,6 +35,7 @@ from .panels import LANE, PANEL, packed, packs
 from .plane_emitter import PlaneEmitter
 from .print_llvm import LanePrinter, by_channels
 from .tiles import native_tile
+from .winograd import WinogradEmitter
 
 PARAMETERS = (
     ("ptr noalias readonly", "tensors"),
@@ -67,6 +68,7 @@ class LlvmKernel:
     tile: Tile
     signature: str = ""  # by which its tile is chosen
     group_pixels: int = 1  # that a group of rows computes, in the order of memory
+    patches: int = 0  # of which groups have some, where they have no pixels in that order
 
 
 def pixel_function(
@@ -77,32 +79,33 @@ def pixel_function(
     Raises UnsupportedError for what has no code on the CPU.
     """
     has_bytes = any(storages[tensor].is_bytes for tensor in (*body.inputs, *body.outputs))
-    tile, target = native_tile(body, tile, target, has_bytes)
+    tile, target, patched = native_tile(body, tile, target, has_bytes)
     same = repr((code_key(body, storages), tile, target.lanes))
     if same in known:  # of a body that reads no weights
-        return _kernel(body, tile, target, *known[same])
-    blob = Blob()
-    emitter = PlaneEmitter(body, tile, target, blob, storages)
+        return _kernel(body, Grid.of(body, tile, target.lanes, patched), tile, *known[same])
+    blob, grid = Blob(), Grid.of(body, tile, target.lanes, patched)
+    if patched:
+        emitter: PlaneEmitter = WinogradEmitter(body, tile, target, blob, storages, patched)
+    else:
+        emitter = PlaneEmitter(body, tile, target, blob, storages)
     emitter.emit()
-    grid = Grid.of(body, tile, target.lanes)
     statements = (*emitter.preamble, *emitter.statements)
     start = 4 * len(blob.data())
     key = repr((statements, grid, target.lanes, _memories(body, storages), _plain(body, storages), start))
     if key not in known:  # printing takes longer than all that is before
         name = module.new_name("k")
         writer = _Writer(module.function(name, PARAMETERS), target, grid, body, storages, start)
-        writer.write(statements)
+        writer.write(statements, emitter.panel_floats)
         known[key] = module.shared(name), writer.tables.data
     symbol, tables = known[key]
     weights = np.concatenate([blob.data().ravel(), tables])
     if not start:
         known[same] = known[key]
-    return _kernel(body, tile, target, symbol, weights)
+    return _kernel(body, grid, tile, symbol, weights)
 
 
-def _kernel(body: Body, tile: Tile, target: CpuTarget, symbol: str, weights: Float32Array) -> LlvmKernel:
+def _kernel(body: Body, grid: "Grid", tile: Tile, symbol: str, weights: Float32Array) -> LlvmKernel:
     """The kernel of a body whose function is in the module."""
-    grid = Grid.of(body, tile, target.lanes)
     return LlvmKernel(
         name="+".join(record_of(node).kernel_name for node in body.nodes),
         symbol=symbol,
@@ -115,7 +118,8 @@ def _kernel(body: Body, tile: Tile, target: CpuTarget, symbol: str, weights: Flo
         slice_blocks=grid.slice_blocks,
         macs=sum(record_of(node).macs(body.graph, node) for node in body.nodes),
         tile=tile,
-        group_pixels=grid.step or tile.down * body.domain.width,
+        group_pixels=grid.step or tile.down * (grid.width if grid.patches else body.domain.width),
+        patches=grid.patches,
     )
 
 
@@ -130,15 +134,17 @@ class Grid:
     row_groups: int
     slices: int
     z_slices: int
+    patches: int = 0  # that it runs over, if not over pixels
 
     @staticmethod
-    def of(body: Body, tile: Tile, lanes: int) -> "Grid":
-        domain, slices = body.domain, shape_of(body.graph.tensors[body.outputs[0]]).slices
+    def of(body: Body, tile: Tile, lanes: int, patched: MapShape | None = None) -> "Grid":
+        domain, slices = patched or body.domain, shape_of(body.graph.tensors[body.outputs[0]]).slices
+        patches = patched.pixels if patched else 0
         if tile.flat:
             step = tile.rows * lanes
-            return Grid(domain.pixels, 1, 1, step, ceil_div(domain.pixels, step), slices, tile.z_slices)
+            return Grid(domain.pixels, 1, 1, step, ceil_div(domain.pixels, step), slices, tile.z_slices, patches)
         width, height = tile.area(domain)
-        return Grid(width, height, tile.down, 0, ceil_div(height, tile.down), slices, tile.z_slices)
+        return Grid(width, height, tile.down, 0, ceil_div(height, tile.down), slices, tile.z_slices, patches)
 
     @property
     def slice_blocks(self) -> int:
@@ -199,8 +205,8 @@ class _Writer:
             self._memories[name] = PlaneMemory(pointer, scale, step, None if low is None else self._lows[low])
         self._plain = _plain(body, storages)
 
-    def write(self, statements: tuple[Statement, ...]) -> None:
-        """All of it."""
+    def write(self, statements: tuple[Statement, ...], panel_floats: int) -> None:
+        """All of it; of a panel, if its size is not known from the statements."""
         grid = self.grid
         columns = min(grid.width, 3) if grid.step and self._is_pixelwise else grid.width  # those need no conditions
         outline = Outline.of(statements, columns, grid.first_rows)
@@ -209,7 +215,7 @@ class _Writer:
         )
         self._statements = statements
         packing = packed(statements, self.lanes.count) if self._packs and not self._has_bytes else None
-        self._panel = self.f.reserve(FLOAT, packing.floats) if packing else None
+        self._panel = self.f.reserve(FLOAT, packing.floats or panel_floats) if packing else None
         y0, y1, z0, z1 = (self.f.convert("sext", limit, I64) for limit in self._limits)
         self._inner_blocks = (z0, z1) if self._is_sum else None
         with self._block_loop(None if self._is_sum else (z0, z1)) as ints:

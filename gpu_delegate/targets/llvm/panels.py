@@ -7,7 +7,7 @@ van de Geijn, ACM TOMS 2008), section 4.2.1, for windows as in "High Performance
 Document Processing" (Chellapilla et al., IWFHR 2006), section 3.2, of one panel at a time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...code.vocabulary import (
@@ -37,11 +37,11 @@ LONG_SUM = 96  # slices of an input from which on planes lie too far apart for t
 
 @dataclass(frozen=True)
 class Packing:
-    """Statements that write a panel, those that use it, and how many floats it has."""
+    """Statements that write a panel, those that use it, and how many floats it has, if these say it."""
 
     pack: tuple[Statement, ...]
     use: tuple[Statement, ...]
-    floats: int
+    floats: int = 0
 
 
 def convolved(body: Body) -> Node | None:
@@ -76,7 +76,13 @@ def may_be_flat(body: Body) -> bool:
 
 
 def packed(statements: Sequence[Statement], lanes: int) -> Packing | None:
-    """What reads and adds in one loop in two parts; None where there is no such loop, or its panel is too large."""
+    """What reads and adds in one loop in two parts; None where there is no such loop, or its panel is too large.
+
+    A loop that writes a panel already is the first part.
+    """
+    for k, each in enumerate(statements):
+        if isinstance(each, ForEach) and any(isinstance(part, StoreTo) and part.target == PANEL for part in each.body):
+            return Packing((*_positions(statements[:k]), each), (*statements[:k], *statements[k + 1 :]))
     found = [k for k, each in enumerate(statements) if isinstance(each, ForEach) and _adds(each)]
     if len(found) != 1:
         return None
@@ -98,10 +104,12 @@ def packed(statements: Sequence[Statement], lanes: int) -> Packing | None:
         for each in loop.body
     ]
     before, behind = statements[: found[0]], statements[found[0] + 1 :]
-    positions = [each for each in before if isinstance(each, Declare) and each.name.type in ("int", "bool")]
-    return Packing(
-        (*positions, ForEach(loop.over, tuple(stores))), (*before, ForEach(loop.over, tuple(uses)), *behind), floats
-    )
+    pack = (*_positions(before), ForEach(loop.over, tuple(stores)))
+    return Packing(pack, (*before, ForEach(loop.over, tuple(uses)), *behind), floats)
+
+
+def _positions(statements: Sequence[Statement]) -> Iterator[Statement]:
+    return (each for each in statements if isinstance(each, Declare) and each.name.type in ("int", "bool"))
 
 
 def _adds(loop: ForEach) -> bool:

@@ -56,7 +56,7 @@ def _pixels_of(graph: Graph, step: LlvmKernel, writers: dict[int, list[int]], vi
     ]
     return StepPixels(
         StepSize(step.row_groups, step.slice_blocks, work),
-        domain.pixels,
+        step.patches or domain.pixels,
         step.group_pixels,
         tuple(sources),
         pixel_bytes=FLOAT_BYTES * sum(4 * shape.slices for shape in outputs),

@@ -51,6 +51,11 @@ class PlaneEmitter(Emitter):
         self._target = target
         self._products: dict[int, Products] = {}
 
+    @property
+    def panel_floats(self) -> int:
+        """Of the panel that the code writes itself."""
+        return 0
+
     def slice_stride(self, tensor: int) -> int:
         """In planes, whose slices are four of them, or one of four bytes; vectors count in whole slices."""
         shape = self.shape(tensor)

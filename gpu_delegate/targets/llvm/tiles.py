@@ -1,14 +1,16 @@
 """Adapts a kernel's tile to the CPU, and chooses how many lanes its vectors have."""
 
 from dataclasses import replace
+from typing import NamedTuple
 
 from ...device.tile import Tile
-from ...model.layout import ceil_div, shape_of
+from ...model.layout import MapShape, ceil_div, shape_of
 from ...ops.nodes import is_contraction
 from ...plan.body import Body
 from ...plan.tiling import is_pixelwise
 from .machine import CpuTarget
-from .panels import may_be_flat
+from .panels import MOST_PIXELS, may_be_flat
+from .winograd import fits, patches
 
 _LEAST_LANES = 4
 _LEAST_SLICES = 2  # of sums at once: four depend on one another too often
@@ -19,8 +21,16 @@ _REGISTERS_OF_ROW = 8  # of windows over bytes, whose four channels are computed
 _MOST_WHOLE_ROWS = 10  # of a map in one group: what its rows share is loaded once
 
 
-def native_tile(body: Body, tile: Tile, target: CpuTarget, has_bytes: bool = False) -> tuple[Tile, CpuTarget]:
-    """What a kernel computes together, and its target with as many lanes as a map has use for.
+class NativeTile(NamedTuple):
+    """What a kernel computes together, and its target with as many lanes as a map has use for."""
+
+    tile: Tile
+    target: CpuTarget
+    patches: MapShape | None = None  # that it computes instead of pixels (winograd.py)
+
+
+def native_tile(body: Body, tile: Tile, target: CpuTarget, has_bytes: bool = False) -> NativeTile:
+    """The tile of a kernel.
 
     Where each pixel is made of the same pixel of the inputs, pixels are taken in the order of memory, whatever their
     rows: of a map 14 wide a vector of 16 would have two lanes too many in every row. Elsewhere vectors are narrower
@@ -29,8 +39,10 @@ def native_tile(body: Body, tile: Tile, target: CpuTarget, has_bytes: bool = Fal
     domain, slices = body.domain, shape_of(body.graph.tensors[body.outputs[0]]).slices
     if tile.across:
         return _across_tile(body, tile, target)
+    if not has_bytes and (found := _patched_tile(body, min(tile.z_slices, slices), tile.rows, target)):
+        return found
     z_slices, flat = min(tile.z_slices, slices), tile.flat or is_pixelwise(body)
-    flat = flat or (not has_bytes and may_be_flat(body) and _saves_lanes(body, tile.rows, target.lanes))
+    flat = flat or (not has_bytes and may_be_flat(body) and _saves_lanes(domain, tile.rows, target.lanes))
     target = replace(target, lanes=_lanes(domain.pixels if flat else domain.width, target.lanes))
     most = domain.pixels // target.lanes if flat else domain.rows
     is_sum = any(map(is_contraction, body.nodes)) and (flat or domain.batch == 1)  # rows are of one map of a batch
@@ -51,10 +63,23 @@ def native_tile(body: Body, tile: Tile, target: CpuTarget, has_bytes: bool = Fal
     elif tile.rows > 2 and domain.batch == 1:
         nearest = sorted(range(3, min(_MOST_ROWS, most) + 1), key=lambda k: abs(k - tile.rows))
         rows = min(nearest, key=lambda k: ceil_div(domain.rows, k) * k, default=rows)
-    return Tile(rows, z_slices, (1, 1, 1), flat=flat, loads_at_use=True), target
+    return NativeTile(Tile(rows, z_slices, (1, 1, 1), flat=flat, loads_at_use=True), target)
 
 
-def _across_tile(body: Body, tile: Tile, target: CpuTarget) -> tuple[Tile, CpuTarget]:
+def _patched_tile(body: Body, z_slices: int, rows: int, target: CpuTarget) -> NativeTile | None:
+    """Of patches, by rows or in the order of memory, whichever fills vectors better."""
+    found = patches(body)
+    if not found or not z_slices:
+        return None
+    flat = found.pixels <= MOST_PIXELS and _saves_lanes(found, rows, target.lanes)
+    target = replace(target, lanes=_lanes(found.pixels if flat else found.width, target.lanes))
+    rows = max(1, min(rows, found.pixels // target.lanes if flat else found.height))
+    if not fits(body, rows, target.lanes):
+        return None
+    return NativeTile(Tile(rows, z_slices, (1, 1, 1), flat=flat, loads_at_use=True), target, found)
+
+
+def _across_tile(body: Body, tile: Tile, target: CpuTarget) -> NativeTile:
     """For products of matrices: pixels of a row that are as far apart as all lanes, or more, share what is loaded."""
     width, slices = body.domain.width, shape_of(body.graph.tensors[body.outputs[0]]).slices
     lanes = _lanes(width, target.lanes)
@@ -62,12 +87,12 @@ def _across_tile(body: Body, tile: Tile, target: CpuTarget) -> tuple[Tile, CpuTa
     z_slices = min(tile.z_slices, _ACROSS_SLICES) if tile.z_slices else 0
     rows = max(choices, default=1)
     local = (1, 1, 1)
-    return Tile(rows, min(z_slices, slices), local, loads_at_use=True, across=True), replace(target, lanes=lanes)
+    tile = Tile(rows, min(z_slices, slices), local, loads_at_use=True, across=True)
+    return NativeTile(tile, replace(target, lanes=lanes))
 
 
-def _saves_lanes(body: Body, rows: int, lanes: int) -> bool:
-    """Whether a window's pixels in the order of memory fill vectors better than those of rows, by a tenth."""
-    domain = body.domain
+def _saves_lanes(domain: MapShape, rows: int, lanes: int) -> bool:
+    """Whether pixels in the order of memory fill vectors better than those of rows, by a tenth."""
     of_row = _lanes(domain.width, lanes)
     blocks, rest = divmod(domain.width, of_row)
     end = of_row // 2 if 0 < rest <= of_row // 2 and of_row > _LEAST_LANES * 2 else of_row if rest else 0

@@ -1,0 +1,108 @@
+"""Convolutions by panels and by Winograd's products: right at odd sizes, with vectors of 4, 8 and 16 lanes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from tests.helpers.engine import worst
+from tests.helpers.markers import one_in
+from tests.helpers.native import native_networks
+from tests.model_files.sketch import GraphCase
+from texelflow.gpu_delegate.cases.op_case import CaseArray
+from texelflow.gpu_delegate.cpu.reference import Reference
+from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.passes.pipeline import run_passes
+from texelflow.gpu_delegate.plan.body import Body
+from texelflow.gpu_delegate.plan.fusion import group_nodes
+from texelflow.gpu_delegate.targets.llvm.compiler import native_target
+from texelflow.gpu_delegate.targets.llvm.machine import AVX2, AVX512
+from texelflow.gpu_delegate.targets.llvm.native_program import compile_native
+from texelflow.gpu_delegate.targets.llvm.native_runtime import CheckedNetwork
+from texelflow.gpu_delegate.targets.llvm.native_tuning import cpu_device
+from texelflow.gpu_delegate.targets.llvm.panels import MOST_BYTES, packs
+from texelflow.gpu_delegate.targets.llvm.winograd import patches
+
+DIRECT = (  # in the order of memory, or by rows
+    GraphCase("CONV_2D", "17x17x20 1x7", lambda m: m.conv(m.image(17, 17, 20), 35, (1, 7))),
+    GraphCase("CONV_2D", "17x17x20 7x1", lambda m: m.conv(m.image(17, 17, 20), 35, (7, 1))),
+    GraphCase("CONV_2D", "11x9x5 5x5", lambda m: m.conv(m.image(11, 9, 5), 33, (5, 5))),
+    GraphCase("CONV_2D", "35x33x7 3x3 s2", lambda m: m.conv(m.image(35, 33, 7), 34, (3, 3), stride=(2, 2))),
+    GraphCase("CONV_2D", "48x50x3 3x3 s2", lambda m: m.conv(m.image(48, 50, 3), 32, (3, 3), stride=(2, 2))),
+    GraphCase("CONV_2D", "13x10x9 3x2 s1x3", lambda m: m.conv(m.image(13, 10, 9), 32, (3, 2), stride=(1, 3))),
+    GraphCase("CONV_2D", "19x21x6 3x3 valid", lambda m: m.conv(m.image(19, 21, 6), 32, (3, 3), padding="VALID")),
+    GraphCase("CONV_2D", "5x5x390 1x1", lambda m: m.conv(m.image(5, 5, 390), 33)),
+    GraphCase("CONV_2D", "3x3x8 3x3 s2", lambda m: m.conv(m.image(3, 3, 8), 32, (3, 3), stride=(2, 2))),
+    GraphCase("CONV_2D", "2x1x9 3x3", lambda m: m.conv(m.image(2, 1, 9), 32, (3, 3))),
+)
+PATCHED = (
+    GraphCase("CONV_2D", "16x16x16", lambda m: m.conv(m.image(16, 16, 16), 32, (3, 3))),
+    GraphCase("CONV_2D", "17x19x18", lambda m: m.conv(m.image(17, 19, 18), 33, (3, 3))),
+    GraphCase("CONV_2D", "19x64x20", lambda m: m.conv(m.image(19, 64, 20), 33, (3, 3))),
+    GraphCase("CONV_2D", "18x33x16 valid", lambda m: m.conv(m.image(18, 33, 16), 32, (3, 3), padding="VALID")),
+    GraphCase("CONV_2D", "7x15x40 relu", lambda m: m.conv(m.image(7, 15, 40), 36, (3, 3), activation="RELU")),
+    GraphCase("CONV_2D", "9x9x24 + x", lambda m: m.binary("ADD", *[(x := m.image(9, 9, 32)), m.conv(x, 32, (3, 3))])),
+)
+CASES = {case.name: case for case in (*DIRECT, *PATCHED)}
+
+
+@cache
+def networks(lanes: int) -> Mapping[str, CheckedNetwork]:
+    target = replace(native_target(), lanes=lanes, registers=16 if lanes == 8 else 32)
+    return native_networks({name: case.graph() for name, case in CASES.items()}, target)
+
+
+@cache
+def expected(name: str) -> Sequence[CaseArray]:
+    graph = CASES[name].graph()
+    return Reference(graph, keep_all_tensors=True).run(CASES[name].inputs(graph))
+
+
+@one_in(3, "lanes", [8, 4, 16])
+@pytest.mark.parametrize("name", CASES)
+def test_odd_sizes(name: str, lanes: int) -> None:
+    network, case = networks(lanes)[name], CASES[name]
+    assert worst(network.run(case.inputs(case.graph())), expected(name)) <= case.tolerance
+
+
+def body_of(graph: Graph) -> Body:
+    """That of the one kernel of a model."""
+    (body,) = group_nodes(run_passes(graph)[0], cpu_device(AVX2)).bodies
+    return body
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.name)
+def test_what_is_chosen(case: GraphCase) -> None:
+    body = body_of(case.graph())
+    assert packs(body)
+    assert (patches(body) is not None) == (case in PATCHED)
+
+
+def test_small_sums_stay_as_they_are() -> None:
+    few = GraphCase("CONV_2D", "few slices", lambda m: m.conv(m.image(20, 20, 16), 8, (3, 3)))
+    short = GraphCase("CONV_2D", "short sums", lambda m: m.conv(m.image(20, 20, 16), 64))
+    for case in (few, short):
+        body = body_of(case.graph())
+        assert not packs(body)
+        assert patches(body) is None
+
+
+def test_panels_are_not_larger_than_the_stack_allows() -> None:
+    graph = GraphCase("CONV_2D", "large", lambda m: m.conv(m.image(6, 6, 1024), 32, (3, 3))).graph()
+    for target in (AVX2, AVX512):
+        text = compile_native(graph, target).text
+        assert not [size for size in sizes_on_stack(text) if 4 * size > MOST_BYTES]
+    x = np.random.default_rng(0).uniform(-1, 1, (1, 6, 6, 1024)).astype(np.float32)
+    found, wanted = networks_of(graph).run([x]), Reference(graph).run([x])
+    assert worst(found, wanted) <= 1e-4 * float(np.abs(wanted[0]).max())
+
+
+def networks_of(graph: Graph) -> CheckedNetwork:
+    return native_networks({"one": graph}, native_target())["one"]
+
+
+def sizes_on_stack(text: str) -> Sequence[int]:
+    """Floats of all arrays that functions have on the stack."""
+    return [int(line.split("i32 ")[1].split(",")[0]) for line in text.splitlines() if "alloca float, i32" in line]

@@ -4,6 +4,7 @@ Floats of 16 and 32 bits are float64 here, and so are weights of bytes with a sc
 and truth values stay what they are. Quantized networks are no such graphs: they are defined by how they round.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -11,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ..base.errors import UsageError
-from ..model.graph import ABSENT, Activated, Graph, Node, Opaque, Tensor
+from ..model.graph import ABSENT, Activated, Conv2D, Graph, Node, Opaque, Tensor, TransposeConv2D
 from ..model.quantization import is_quantized, quantization_of
 from .true_arithmetic import ARITHMETIC, TrueValues, activated
 from .true_moves import MOVES
 from .true_sums import SUMS, Operands
 
+MOST_TAPS = 1 << 15  # of a convolution's window
 _TYPES = frozenset(
     {*("float16", "float32", "float64", "bool"), *(f"{sign}int{n}" for sign in ("", "u") for n in (8, 16, 32, 64))}
 )
@@ -45,18 +47,22 @@ def true_values(graph: Graph, inputs: Sequence[npt.NDArray[Any]]) -> Iterator[tu
 
 
 def without_truth(graph: Graph) -> tuple[str, ...]:
-    """The ops of a graph that have no meaning in float64, by their names."""
-    return tuple(dict.fromkeys(node.op for node in graph.nodes if not _has_meaning(node)))
+    """The ops of a graph that have no meaning in float64, or too large a window, by their names."""
+    return tuple(dict.fromkeys(node.op for node in graph.nodes if not _has_meaning(graph, node)))
 
 
-def _has_meaning(node: Node) -> bool:
-    return not isinstance(node.attributes, Opaque) and any(node.op in kind for kind in (ARITHMETIC, SUMS, MOVES))
+def _has_meaning(graph: Graph, node: Node) -> bool:
+    """A convolution takes a step for each tap, so there must not be too many."""
+    if isinstance(node.attributes, Opaque) or not any(node.op in kind for kind in (ARITHMETIC, SUMS, MOVES)):
+        return False
+    is_convolution = isinstance(node.attributes, Conv2D | TransposeConv2D)
+    return not is_convolution or math.prod(graph.tensors[node.inputs[1]].shape[1:3]) <= MOST_TAPS
 
 
 def _results(graph: Graph, node: Node, known: dict[int, TrueValues]) -> Sequence[TrueValues | None]:
     outputs = [graph.tensors[i] for i in node.outputs]
     nothing: Sequence[TrueValues | None] = [None] * len(outputs)
-    if not _has_meaning(node) or not all(map(_means_itself, outputs)):
+    if not _has_meaning(graph, node) or not all(map(_means_itself, outputs)):
         return nothing
     operands = [_operand(graph.tensors[i], known) if i != ABSENT else None for i in node.inputs]
     if any(values is None and i != ABSENT for i, values in zip(node.inputs, operands, strict=True)):
@@ -65,7 +71,7 @@ def _results(graph: Graph, node: Node, known: dict[int, TrueValues]) -> Sequence
         try:
             found = _computed(node, operands, outputs[0])
             return [_typed(values, tensor) for values, tensor in zip(found, outputs, strict=True)]
-        except (ValueError, IndexError):  # an index outside, or a shape of the file that contradicts its op
+        except (ValueError, IndexError, TypeError):  # an index outside, or what a file says contradicts its op
             return nothing
 
 

@@ -112,6 +112,18 @@ def test_what_follows_from_an_op_that_it_lacks_is_not_known() -> None:
     assert set(known(graph, np.ones((1, 4), np.float32))) == {before, beside}
 
 
+def test_a_window_of_too_many_taps_is_not_known() -> None:
+    for side, lacking in ((181, ()), (182, ("CONV_2D",))):
+        model = ModelBuilder()
+        weights = model.constant(np.ones((1, side, side, 1)))
+        inputs = [model.input((1, side, side, 1)), weights, -1]
+        model.output(model.op("CONV_2D", inputs, (1, 1, 1, 1), stride=(1, 1), padding="VALID"))
+        graph = read_model(model.build())
+        assert without_truth(graph) == lacking
+        found = known(graph, np.ones((1, side, side, 1), np.float32))
+        assert [values.item() for values in found.values()] == ([] if lacking else [side * side])
+
+
 def test_an_index_outside_is_no_error() -> None:
     model = ModelBuilder()
     x, places = model.input((3, 2)), model.input((1,), "int32")

@@ -109,4 +109,9 @@ def _largest(found: npt.NDArray[Any], true: npt.NDArray[Any]) -> float:
     """Infinite for another shape."""
     if found.shape != true.shape:
         return math.inf
+    if found.dtype.kind == true.dtype.kind == "f":
+        with np.errstate(invalid="ignore", over="ignore"):
+            most = float(np.abs(found - true).max(initial=0))
+        if math.isfinite(most):  # else the same infinity, or no number, may be on both sides
+            return most
     return float(errors(np.asarray(found, np.float64), np.asarray(true, np.float64)).max(initial=0))

@@ -94,6 +94,24 @@ def test_both_sets_of_kernels_are_measured(every_tensor: bool) -> None:
     assert last.theirs <= last.xnnpack + last.reference
 
 
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, 0.25])
+@pytest.mark.parametrize("ours", [None, 1.0, np.inf, np.nan])
+def test_infinities_and_what_is_no_number(value: float, ours: float | None) -> None:
+    """The same on both sides agrees."""
+    model = ModelBuilder()
+    model.output(model.op("NEG", [model.input((1, 2))], (1, 2)))
+    graph = read_model(model.build())
+    values = np.array([[-value, 0]], np.float32)
+    right = np.array([[value, 0]], np.float32)
+    found = right if ours is None else np.array([[ours, 0]], np.float32)
+    (measured,) = Float64Judge(graph, False).measure(lambda _: found, lambda _: right, [values], graph.outputs).values()
+    assert measured.reference == measured.xnnpack == 0
+    if ours is None or ours == value or (np.isnan(value) and np.isnan(ours)):
+        assert measured.ours == 0
+    else:
+        np.testing.assert_equal(measured.ours, abs(ours - value))
+
+
 def test_quantized_networks_are_defined_by_how_they_round() -> None:
     model = ModelBuilder()
     x = model.tensor((1, 4), "int8", scales=(0.1,), zero_points=(0,))

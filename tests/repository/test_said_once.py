@@ -58,10 +58,10 @@ def rewriting() -> set[Path]:
 
 
 def files_of_ops(folder: Path) -> Mapping[str, set[str]]:
-    """The files that speak of each op; those of cases and of what rewrites it are apart."""
+    """The files that speak of each op; those of cases, of what rewrites it and of its second opinion are apart."""
     apart, classes, found = rewriting(), own_classes(), defaultdict[str, set[str]](set)
     for file in folder.rglob("*.py"):
-        if file.resolve() not in apart and file.parent.name != "cases":
+        if file.resolve() not in apart and file.parent.name not in ("cases", "truth"):
             for op in spoken_of(file, classes):
                 found[op].add(file.relative_to(folder).as_posix())
     return found
@@ -73,6 +73,11 @@ def test_few_files_speak_of_an_op() -> None:
     many = {op: sorted(files) for op, files in found.items() if len(files) > MOST_FILES}
     assert many.keys() == EXCEPTIONS.keys(), many
     assert len(EXCEPTIONS) <= 15
+
+
+def test_the_second_opinion_says_each_op_once() -> None:
+    found = Counter(op for file in (ENGINE / "truth").glob("*.py") for op in set(spoken_of(file, {})))
+    assert set(found.values()) == {1}
 
 
 def test_advice_asks_the_records_of_ops() -> None:

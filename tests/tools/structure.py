@@ -22,6 +22,7 @@ LAYERS: Mapping[str, Sequence[Sequence[str]]] = {
     "gpu_delegate": (
         ("base",),
         ("model",),
+        ("truth",),
         ("device",),
         ("code",),
         ("ops",),

@@ -6,6 +6,8 @@ std_dev, min_error and max_error are those of all runs. Both interpreters read t
 
 Quantized models differ between TensorFlow Lite's own kernels, too: XNNPACK rounds other than its reference kernels. So
 the delegate is compared with the latter, and may give other values more often than XNNPACK does by one in a hundred.
+
+How far each output of a float model is from float64 is told besides, and decides nothing here.
 """
 
 import math
@@ -17,8 +19,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from texelflow.gpu_delegate.base.errors import UsageError
+from texelflow.gpu_delegate.base.errors import ModelError, UnsupportedError, UsageError
+from texelflow.gpu_delegate.cpu.compare import Distances
 from texelflow.gpu_delegate.cpu.delegation import Delegation
+from texelflow.gpu_delegate.cpu.float64_judge import Float64Judge, furthest, has_truth
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.delegate.interpreter_delegate import gpu_delegate
 from texelflow.gpu_delegate.model.graph import Graph
@@ -28,13 +32,14 @@ from texelflow.gpu_delegate.plan.compile_options import COMPILE_DEFAULTS, Compil
 
 from ...console import Console, counted
 from ...frame.inference.backends import delegate_options
-from .check_model import Sample, Subject, finite, noise_for, samples_for
+from .check_model import Sample, Subject, finite, noise_for, samples_for, show_truth, truth_figures
 
 DIFF_TOLERANCES: Mapping[Precision, float] = MappingProxyType({"fp32": 1e-3, "fp16": 0.1, "fp16-arithmetic": 0.2})
 DIFF_RUNS = 50
 TOLERANCE_OF_STEPS = 0.02  # five of 256
 FEWER_EQUAL = 0.01  # values of quantized models than XNNPACK has, as a share of all
 MOST_DIFF_RUNS = 100_000
+MOST_TRUE_RUNS = 10  # of which the distance from float64 is measured
 
 
 @dataclass(frozen=True)
@@ -135,6 +140,8 @@ def check_delegate(
     )
     assert test.delegation is not None
     other = Reference(graph, threads=1) if is_bytes else None
+    judges = _judges(graph)
+    measured: dict[int, list[Distances]] = {}
     errors, others = ([OutputErrors() for _ in graph.outputs] for _ in range(2))
     latencies_ms: tuple[list[float], list[float]] = ([], [])
     with console.frames("comparing runs") as report:
@@ -145,6 +152,12 @@ def check_delegate(
             if other:
                 for each, values, right in zip(others, other.run(sample.tensors), expected, strict=True):
                     each.add(values, right)
+            if judges and number < MOST_TRUE_RUNS:
+                judge, own = judges
+                own.run(sample.tensors)
+                ours = dict(zip(graph.outputs, found, strict=True))
+                for tensor, far in judge.measure(ours.__getitem__, own.tensor, sample.tensors, ours).items():
+                    measured.setdefault(tensor, []).append(far)
             for taken, interpreter in zip(latencies_ms, (reference, test), strict=True):
                 taken.append(interpreter.invoke_ms)
             report(number + 1, count)
@@ -153,7 +166,22 @@ def check_delegate(
     latencies = _latency(latencies_ms[0]), _latency(latencies_ms[1])
     figures = _figures(subject, test.delegation, count, latencies, outputs)
     _show(console, figures, limit, other is not None)
+    if judges:
+        by_output = {tensor: furthest(each) for tensor, each in measured.items()}
+        show_truth(console, graph, by_output)
+        figures["float64"] = [truth_figures(by_output.get(tensor)) for tensor in graph.outputs]
     return figures | {"precision": precision}, 0 if figures["passed"] else 1
+
+
+def _judges(graph: Graph) -> tuple[Float64Judge, Reference] | None:
+    """What measures distances from float64, and TensorFlow Lite's own kernels; None where they cannot run it."""
+    if not has_truth(graph):
+        return None
+    try:
+        own = Reference(with_real_weights(graph), keep_all_tensors=True)
+    except (ModelError, UnsupportedError):
+        return None
+    return Float64Judge(graph, every_tensor=False), own
 
 
 def _inputs(subject: Subject, count: int) -> Iterator[Sample]:

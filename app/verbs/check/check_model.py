@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +18,16 @@ from texelflow.gpu_delegate.cpu.compare import (
     TOLERANCE,
     ComparedProgram,
     Difference,
+    Distances,
     compare,
     describe_operator,
     first_divergence,
 )
+from texelflow.gpu_delegate.cpu.float64_judge import Float64Judge, first_growth, furthest, has_truth
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.model.graph import Graph, Tensor
 from texelflow.gpu_delegate.model.layout import Precision
-from texelflow.gpu_delegate.model.quantization import quantized, real_range, with_real_weights
+from texelflow.gpu_delegate.model.quantization import has_quantized, quantized, real_range, with_real_weights
 from texelflow.gpu_delegate.plan.compile_options import COMPILE_DEFAULTS, CompileOptions
 from texelflow.gpu_delegate.targets.gl.context import Context, open_context
 from texelflow.gpu_delegate.targets.gl.runtime import Program
@@ -34,6 +36,7 @@ from texelflow.gpu_delegate.targets.llvm.compiler import compile_module, native_
 from texelflow.gpu_delegate.targets.llvm.machine import CpuTarget
 from texelflow.gpu_delegate.targets.llvm.native_program import compile_native
 from texelflow.gpu_delegate.targets.llvm.native_runtime import CheckedNetwork
+from texelflow.gpu_delegate.truth.float64 import without_truth
 from texelflow.gpu_delegate.tuning.store import tuned_device
 
 from ...console import Console
@@ -82,12 +85,26 @@ class TensorCheck:
     subject: Subject
     tolerance: float
     loads: Loads
+    judge: Float64Judge | None = None  # measures distances to float64, too
+    truth_decides: bool = False  # where the tolerance is exceeded
 
     def run(self, samples: Sequence[Sample], fuse: bool) -> list[tuple[Difference, ...]]:
         """Every sample's differences, of one compiled program and one reference. Raises as they do."""
         with self.loads(fuse) as program:
             reference = Reference(with_real_weights(self.subject.graph), keep_all_tensors=True)
-            return [compare(program, reference, sample.tensors, self.tolerance) for sample in samples]
+            return [self._compared(program, reference, sample) for sample in samples]
+
+    def _compared(self, program: ComparedProgram, reference: Reference, sample: Sample) -> tuple[Difference, ...]:
+        found = compare(program, reference, sample.tensors, self.tolerance)
+        if self.judge is None:
+            return found
+        if has_quantized(self.subject.graph):  # its kernels have run one by one, on the reference's values
+            for tensor, values in zip(self.subject.graph.inputs, sample.tensors, strict=True):
+                program.write(tensor, values)
+            program.run()
+        stored = {each.tensor for each in found}
+        measured = self.judge.measure(program.read, reference.tensor, sample.tensors, stored)
+        return tuple(replace(each, truth=measured.get(each.tensor), truth_decides=self.truth_decides) for each in found)
 
     def explain(self, first: Difference, sample: Sample) -> str:
         """One line that names the op at fault; of ops that were computed at once each is tried on its own."""
@@ -158,15 +175,22 @@ def check_model(
     """
     limit = TOLERANCE if tolerance is None else tolerance
     unfused, precision, samples = not options.fuse, options.precision, samples_for(subject)
+    judge = Float64Judge(subject.graph, every_tensor=True) if has_truth(subject.graph) else None
     with _ways(backend, subject.graph, console, options) as (loads, where):
-        check = TensorCheck(subject, limit, loads)
+        check = TensorCheck(subject, limit, loads, judge, truth_decides=tolerance is None)
         runs = check.run(samples, fuse=options.fuse)
-        worst = [max(same, key=_excess) for same in zip(*runs, strict=True)]
+        worst = [max(same, key=_badness) for same in zip(*runs, strict=True)]
+        measured = _furthest(runs)
         first = first_divergence(worst)
-        _show(console, f"{subject.name} on {next(iter(where.values()))}", worst, unfused)
+        _show(console, f"{subject.name} on {next(iter(where.values()))}", worst, unfused, measured)
+        if judge:
+            show_truth(console, subject.graph, measured)
+            _show_growth(console, worst, measured)
         if first is None:
             rule = _rule(limit, precision, any(difference.step for difference in worst))
-            verdict = f"all {len(worst)} tensors agree on {len(samples)} inputs, within {rule}"
+            by_truth = sum(not difference.max_error <= difference.limit for difference in worst)
+            near = f", {by_truth} of them as near to float64 as TensorFlow Lite" if by_truth else ""
+            verdict = f"all {len(worst)} tensors agree on {len(samples)} inputs, within {rule}{near}"
         else:
             sample = next(s for s, run in zip(samples, runs, strict=True) if _diverges(run, first.tensor))
             verdict = check.explain(first, sample)
@@ -177,8 +201,9 @@ def check_model(
         "fused": options.fuse,
         "precision": precision,
         "inputs": [sample.what for sample in samples],
-        "tensors": [_as_json(difference) for difference in worst],
-        "first_divergence": None if first is None else _as_json(first),
+        "tensors": [_as_json(difference, measured) for difference in worst],
+        "first_divergence": None if first is None else _as_json(first, measured),
+        **_growth_figures(worst, measured),
         "verdict": verdict,
         "passed": first is None,
     }
@@ -248,11 +273,24 @@ def _excess(difference: Difference) -> float:
     return float("inf") if np.isnan(parts) else parts
 
 
+def _badness(difference: Difference) -> tuple[bool, float]:
+    """What diverges is worse than what does not."""
+    return difference.diverges, _excess(difference)
+
+
+def _furthest(runs: Sequence[Sequence[Difference]]) -> dict[int, Distances]:
+    """Of each tensor that float64 has, on all inputs."""
+    by_tensor = {same[0].tensor: [each.truth for each in same if each.truth] for same in zip(*runs, strict=True)}
+    return {tensor: furthest(found) for tensor, found in by_tensor.items() if found}
+
+
 def _diverges(run: Sequence[Difference], tensor: int) -> bool:
     return any(difference.diverges for difference in run if difference.tensor == tensor)
 
 
-def _show(console: Console, what: str, worst: Sequence[Difference], unfused: bool) -> None:
+def _show(
+    console: Console, what: str, worst: Sequence[Difference], unfused: bool, measured: Mapping[int, Distances]
+) -> None:
     """The tensors next to their limits or, if some are past it, those from the first of them on."""
     start = next((i for i, difference in enumerate(worst) if difference.diverges), None)
     if start is None:
@@ -267,17 +305,65 @@ def _show(console: Console, what: str, worst: Sequence[Difference], unfused: boo
         table.add_column(name, overflow="fold")
     for name in ("max error", "mean error", "of magnitude", "allowed"):
         table.add_column(name, justify="right")
+    for name in ("from float64", "TensorFlow Lite", "XNNPACK") if measured else ():
+        table.add_column(name, justify="right")
     for d in shown:
         numbers = (d.max_error, d.mean_error, d.relative_error, d.limit)
         said = [f"{number:.1e}" for number in numbers]
         if d.step:
             said[0], said[3] = f"{d.max_error:g} x {d.step:.2g}", f"{d.limit:.3g} x {d.step:.2g}"
+        if d.tensor in measured:
+            said += _distances(measured[d.tensor])
         cells = [d.operator, d.name, "x".join(map(str, d.shape)), *said]
         table.add_row(*map(Text, cells), style="red" if d.diverges else "")
     console.show(table)
 
 
-def _as_json(difference: Difference) -> dict[str, Any]:
+def show_truth(console: Console, graph: Graph, measured: Mapping[int, Distances]) -> None:
+    """How far each output is from float64, and what that does not say."""
+    for tensor in dict.fromkeys(graph.outputs):
+        if tensor in measured:
+            ours, reference, xnnpack = _distances(measured[tensor])
+            console.say(
+                f"{graph.tensors[tensor].name}: {ours} from float64 at most, TensorFlow Lite {reference}, XNNPACK "
+                f"{xnnpack}, of values up to {measured[tensor].magnitude:.1e}"
+            )
+    lacking = without_truth(graph)
+    if lacking:
+        console.say(f"in float64 there is no {', '.join(lacking)}: what follows is compared with TensorFlow Lite alone")
+
+
+def _show_growth(console: Console, worst: Sequence[Difference], measured: Mapping[int, Distances]) -> None:
+    grown = first_growth(worst, measured)
+    if grown:
+        first, before, after = grown
+        others = ", ".join(map(describe_operator, first.behind))
+        where = f"{first.operator}, {first.name}" + (f", or what is computed with it: {others}" if others else "")
+        found = measured[first.tensor]
+        theirs = [
+            "-" if each is None else f"{each / (found.magnitude or 1):.1e}" for each in (found.reference, found.xnnpack)
+        ]
+        console.say(
+            f"the error first grows at {where}: from {before:.1e} to {after:.1e} of the magnitude (TensorFlow Lite "
+            f"{theirs[0]}, XNNPACK {theirs[1]})"
+        )
+
+
+def _distances(found: Distances) -> list[str]:
+    return ["-" if each is None else f"{each:.1e}" for each in (found.ours, found.reference, found.xnnpack)]
+
+
+def _growth_figures(worst: Sequence[Difference], measured: Mapping[int, Distances]) -> dict[str, Any]:
+    """None of a model that float64 says nothing of, or where the error grows nowhere."""
+    grown = first_growth(worst, measured)
+    if grown is None:
+        return {"first_growth": None}
+    first, before, after = grown
+    return {"first_growth": {**_as_json(first, measured), "from": finite(before), "to": finite(after)}}
+
+
+def _as_json(difference: Difference, measured: Mapping[int, Distances]) -> dict[str, Any]:
+    found = measured.get(difference.tensor)
     return {
         "operator": difference.node.index if difference.node.index >= 0 else None,
         "op": difference.node.op,
@@ -290,9 +376,15 @@ def _as_json(difference: Difference) -> dict[str, Any]:
         "limit": difference.limit,
         "step": difference.step or None,
         "computed_with": [node.index for node in difference.behind],
+        "float64": truth_figures(found),
     }
 
 
-def finite(value: float) -> float | None:
+def truth_figures(found: Distances | None) -> dict[str, float | None] | None:
+    """For JSON; None of what float64 does not say."""
+    return None if found is None else {key: finite(value) for key, value in asdict(found).items()}
+
+
+def finite(value: float | None) -> float | None:
     """The value for JSON, which has no word for infinity and for what is not a number."""
-    return value if np.isfinite(value) else None
+    return value if value is not None and np.isfinite(value) else None

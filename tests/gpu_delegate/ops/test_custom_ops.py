@@ -23,6 +23,7 @@ from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.reading.writer import write_model
 from texelflow.gpu_delegate.targets.gl.context import Context
 from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
+from texelflow.gpu_delegate.truth.float64 import true_values
 
 Values = npt.NDArray[np.float32]
 Size = tuple[int, int]
@@ -154,6 +155,15 @@ def test_the_gpu_agrees_with_numpy(context: Context, cases: Cases, fuse: bool) -
 def test_the_cpus_own_code_agrees_with_numpy(cases: Cases) -> None:
     for found, wanted in zip(native_networks({0: cases.graph()})[0].run(cases.inputs), cases.wanted, strict=True):
         np.testing.assert_allclose(found, wanted, atol=1e-5)
+
+
+def test_float64_agrees_with_numpy(cases: Cases) -> None:
+    graph = cases.graph()
+    found = dict(true_values(graph, cases.inputs))
+    for tensor, wanted in zip(graph.outputs, cases.wanted, strict=True):
+        values = found[tensor]
+        assert values is not None
+        np.testing.assert_allclose(values, wanted, atol=1e-6)
 
 
 def test_they_are_read_as_they_were_written(cases: Cases) -> None:

@@ -23,7 +23,7 @@ from texelflow.app.models.spec import SpecOptions
 from texelflow.app.verbs.check import check_model as check_model_verb
 from texelflow.app.verbs.check.check_clip import check_clip
 from texelflow.app.verbs.check.check_model import Subject, check_model
-from texelflow.gpu_delegate.cpu.compare import compare, errors, first_divergence
+from texelflow.gpu_delegate.cpu.compare import TOLERANCE, compare, errors, first_divergence
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.device.device import Device
 from texelflow.gpu_delegate.model.graph import Graph, Node, Resize
@@ -144,11 +144,54 @@ def test_an_altered_op_is_named(
     name = f"{node.op} (operator {node.index})"
     assert name in figures["verdict"]
     assert name in " ".join(capsys.readouterr().out.split())
+    growth = figures["first_growth"]
+    assert node.index in (growth["operator"], *growth["computed_with"])
+    assert growth["float64"]["ours"] > 100 * max(growth["float64"][each] for each in ("reference", "xnnpack"))
     if unfused:
-        assert figures["first_divergence"]["operator"] == node.index
+        assert figures["first_divergence"]["operator"] == node.index == growth["operator"]
         before = [t for t in figures["tensors"] if t["operator"] < node.index]
         assert before
         assert all(t["max_error"] <= t["limit"] for t in before)
+
+
+def offset_and_back() -> bytes:
+    """A convolution whose bias is taken away again: passes do so before anything is rounded, the others cannot."""
+    model, rng = ModelBuilder(), np.random.default_rng(0)
+    x, shape = model.input((1, 16, 16, 32)), (1, 16, 16, 8)
+    weights, far = model.constant(rng.normal(size=(8, 1, 1, 32))), np.full(8, 2.0**20)
+    moved = model.op("CONV_2D", [x, weights, model.constant(far)], shape, stride=(1, 1), padding="SAME")
+    model.output(model.op("ADD", [moved, model.constant(-far)], shape))
+    return model.build()
+
+
+def test_float64_decides_where_tensorflow_lites_kernels_differ(capsys: pytest.CaptureFixture[str]) -> None:
+    subject = Subject("offset", read_model(offset_and_back()), (0, 1))
+    figures, code = check_model(subject, None, Console(), backend="native")
+    (tensor,) = figures["tensors"]
+    found = tensor["float64"]
+    assert tensor["max_error"] > tensor["limit"]
+    assert found["ours"] < 1e-5 < 1e-2 < min(found["reference"], found["xnnpack"]) <= found["theirs"]
+    assert (code, figures["passed"], figures["first_growth"]) == (0, True, None)
+    assert "1 of them as near to float64 as TensorFlow Lite" in figures["verdict"]
+    assert f"tensor5: {found['ours']:.1e} from float64 at most" in " ".join(capsys.readouterr().out.split())
+    assert check_model(subject, TOLERANCE, Console(quiet=True), backend="native")[1] == 1, "a tolerance is asked for"
+
+
+def test_what_float64_lacks_is_said_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    model = ModelBuilder()
+    shape = (1, 4, 4, 3)
+    x = model.input(shape)
+    rounded = model.op("FAKE_QUANT", [x], shape, min=-1.0, max=1.0, num_bits=8)
+    model.output(model.op("NEG", [rounded], shape), model.op("ABS", [x], shape))
+    figures, code = check_model(
+        Subject("rounded", read_model(model.build()), (0, 1)), None, Console(), backend="native"
+    )
+    assert code == 0
+    known = {tensor["op"]: tensor["float64"] is not None for tensor in figures["tensors"]}
+    assert known["ABS"]
+    assert not known["NEG"]
+    said = "in float64 there is no FAKE_QUANT: what follows is compared with TensorFlow Lite alone"
+    assert said in " ".join(capsys.readouterr().out.split())
 
 
 @exhaustive

@@ -105,6 +105,9 @@ def test_it_prints_what_inference_diff_prints(path: Path, run: Command) -> None:
         assert line.startswith(f"OutputDiff[{number}]: ")
         assert [part.partition("=")[0].split(" ")[-1] for part in line.split(", ")] == list(KINDS)
     assert lines[7].startswith("2 outputs agree in 2 runs")
+    for line, name in zip(lines[8:], ("tensor2", "tensor3"), strict=True):
+        assert line.startswith(f"{name}: ")
+        assert "from float64 at most, TensorFlow Lite " in line
 
 
 @pytest.mark.gl
@@ -128,6 +131,9 @@ def test_a_wrong_delegate_is_found(path: Path, run: Command, monkeypatch: pytest
     assert first["largest"] == pytest.approx(0.03, rel=1e-2)
     assert first["avg_error"] == pytest.approx(0.015, rel=0.1)
     assert second["largest"] == 0
+    first, second = figures["float64"]
+    assert first["ours"] == pytest.approx(0.03, rel=1e-2)
+    assert max(first["reference"], first["xnnpack"], second["ours"]) < 1e-6
 
 
 @pytest.mark.gl

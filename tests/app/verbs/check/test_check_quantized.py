@@ -46,6 +46,7 @@ def test_tensors_agree_within_a_step(path: Path, backend: str, capsys: pytest.Ca
     found = figures(capsys)
     assert found["passed"]
     assert all(tensor["step"] > 0 and 1 <= tensor["limit"] < 5 for tensor in found["tensors"])
+    assert not any(tensor["float64"] for tensor in found["tensors"]), "which says nothing of steps"
 
 
 @exhaustive

@@ -4,7 +4,8 @@ Such a kernel rounds each batch of x, or each row of FULLY_CONNECTED's, to 8 bit
 or from a zero point of its own on, by its extreme values and 0 (asymmetric). Sums of products are whole numbers, which
 the scales of x and of the weights make real; then the bias is added. Found with ai-edge-litert's reference kernels:
 FULLY_CONNECTED is symmetric unless its file says otherwise, CONV_2D with one scale is symmetric, with several
-asymmetric, DEPTHWISE_CONV_2D asymmetric. No kernel heeds the zero points of weights.
+asymmetric, DEPTHWISE_CONV_2D asymmetric. No kernel heeds the zero points of weights. A zero point is added behind the
+rounding; tflite-runtime adds it before, which leads values in the middle between two steps elsewhere.
 """
 
 import math

@@ -49,7 +49,8 @@ def show_hybrid(found: Mapping[Hybrid, HybridError], console: Console) -> None:
 
 
 def _error(graph: Graph, samples: Sequence[_Inputs], loads_of: Callable[[Graph], Loads], fuse: bool) -> HybridError:
-    reference, kernel, output, apart = Reference(graph, keep_all_tensors=True), 0.0, 0.0, list[float]()
+    reference = Reference(replace(graph, hybrid="reference"), keep_all_tensors=True)
+    kernel, output, apart = 0.0, 0.0, list[float]()
     with loads_of(graph)(fuse) as program:
         for inputs in samples:
             each = compare(program, reference, inputs)

@@ -13,6 +13,7 @@ from .tuning_option import with_tuning
 from .verb_options import (
     CpuOption,
     ForceOption,
+    HybridOption,
     JsonOption,
     LastOption,
     MemoryOption,
@@ -113,6 +114,7 @@ def bench_model_verb(
     per_op: Annotated[bool, typer.Option("--per-op", help="Time each dispatch, too.")] = False,
     unfused: Annotated[bool, typer.Option("--unfused", help="One dispatch per op.")] = False,
     precision: Annotated[str | None, as_in_settings("precision")] = None,
+    hybrid: HybridOption = "expanded",
     memory: Annotated[str | None, as_in_settings("memory")] = None,
     planner: Annotated[str | None, as_in_settings("planner")] = None,
     compile_budget: Annotated[float | None, as_in_settings("compile_budget")] = None,
@@ -134,8 +136,8 @@ def bench_model_verb(
         {
             "model": model, "backend": backend, "warmup": warmup, "runs": runs, "duration": duration, "plot": plot,
             "force": force, "threads": threads, "cpu": cpu, "per_op": per_op or None, "unfused": unfused or None,
-            "precision": precision, "memory": memory, "planner": planner, "compile_budget": compile_budget,
-            "signature": signature,
+            "precision": precision, "hybrid": hybrid, "memory": memory, "planner": planner,
+            "compile_budget": compile_budget, "signature": signature,
         },
         aliases,
     )  # fmt: skip

@@ -12,6 +12,7 @@ from .verb_options import (
     CompileBudgetOption,
     FirstOption,
     ForceOption,
+    HybridOption,
     InputRangeOption,
     JsonOption,
     LastOption,
@@ -69,6 +70,7 @@ def check_verb(
     task: TaskOption = None,
     output_range: OutputRangeOption = None,
     precision: PrecisionOption = "fp32",
+    hybrid: HybridOption = "expanded",
     compile_budget: CompileBudgetOption = 10.0,
     preprocessing: Annotated[
         str,
@@ -87,7 +89,7 @@ def check_verb(
 
     from .console import Console
     from .verbs.check.check import CheckOptions, run_check
-    from .verbs.precision import checked_budget, parse_precision, parse_preprocessing
+    from .verbs.precision import checked_budget, parse_hybrid, parse_precision, parse_preprocessing
 
     spec = _spec(input_range, activation, channel, task, output_range)
     options = CheckOptions(
@@ -103,6 +105,7 @@ def check_verb(
         parse_preprocessing(preprocessing),
         force,
         signature,
+        parse_hybrid(hybrid),
     )
     return run_check(target, options, Console(quiet=json))
 
@@ -116,6 +119,7 @@ def inspect_verb(
     ] = False,
     peaks: Annotated[bool, typer.Option("--peaks/--no-peaks", help="Measure the machine's peaks.")] = True,
     precision: PrecisionOption = "fp32",
+    hybrid: HybridOption = "expanded",
     memory: MemoryOption = "arena",
     planner: PlannerOption = "",
     reorder: ReorderOption = False,
@@ -148,11 +152,12 @@ def inspect_verb(
 
     from .console import Console
     from .verbs.inspect.inspect import InspectOptions, run_inspect
-    from .verbs.precision import checked_budget, parse_memory, parse_precision
+    from .verbs.precision import checked_budget, parse_hybrid, parse_memory, parse_precision
 
     asked, planned = parse_precision(precision), parse_memory(memory, planner, reorder)
     compiling = CompileOptions(not unfused, False, asked, checked_budget(compile_budget), planned)
-    options = InspectOptions(json, ops, peaks, compiling, shaders, tuning, force, advise, cpu, plot, signature)
+    way = parse_hybrid(hybrid)
+    options = InspectOptions(json, ops, peaks, compiling, shaders, tuning, force, advise, cpu, plot, signature, way)
     return run_inspect(model, options, Console(quiet=json))
 
 

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, get_args
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from .app.models.model_loading import load_graph
 from .gpu_delegate.base.errors import DeviceError, UnsupportedError, UsageError
-from .gpu_delegate.model.graph import Graph, Tensor
+from .gpu_delegate.model.graph import Graph, Hybrid, Tensor
 from .gpu_delegate.model.layout import Precision
 from .gpu_delegate.plan.compile_options import CompileOptions
 from .gpu_delegate.programs.weights_cache import WeightsCache, checked_cache, graph_compiler
@@ -48,15 +48,24 @@ class Model:
         return self.graph.other_signatures
 
     @staticmethod
-    def load(path_or_name: str | os.PathLike[str], quiet: bool = False, *, signature: str | None = None) -> "Model":
+    def load(
+        path_or_name: str | os.PathLike[str],
+        quiet: bool = False,
+        *,
+        signature: str | None = None,
+        hybrid: Hybrid = "expanded",
+    ) -> "Model":
         """The model of a .tflite file, or of the catalogue, from where it is fetched if need be.
 
         signature: the name of the one that is meant, of a file that has several; its first subgraph by default.
+        hybrid: where floats have weights of bytes, products of floats, or ("reference") those of bytes, rounded as
+        TensorFlow Lite's kernels do.
         Progress is shown on stderr where that is a terminal, unless `quiet`. Raises CatalogueError for what
         cannot be found, fetched or read, ModelError for a damaged file, UnsupportedError, UsageError.
         """
+        one_of("hybrid", hybrid, get_args(Hybrid))
         with LibraryConsole(quiet).download() as progress:
-            graph = load_graph(path_of(path_or_name), progress, signature)
+            graph = replace(load_graph(path_of(path_or_name), progress, signature), hybrid=hybrid)
         inputs, outputs = (tuple(graph.tensors[i] for i in indices) for indices in (graph.inputs, graph.outputs))
         return Model(graph.name, inputs, outputs, graph)
 

@@ -1,12 +1,13 @@
 """Parses options of verbs without settings.
 
---precision, --memory, --planner, --preprocessing, --compile-budget, --cpu and --threads.
+--precision, --hybrid, --memory, --planner, --preprocessing, --compile-budget, --cpu and --threads.
 """
 
-from typing import get_args
+from typing import TypeVar, get_args
 
 from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.base.wording import meant
+from texelflow.gpu_delegate.model.graph import Hybrid
 from texelflow.gpu_delegate.model.layout import Precision
 from texelflow.gpu_delegate.plan.memory.memory_options import MemoryOptions
 
@@ -16,14 +17,26 @@ from ..session.derived import asked_memory
 from ..settings.flags import flag_of
 from ..settings.settings import Settings, with_values
 
+_Name = TypeVar("_Name", bound=str)
+
 
 def parse_precision(text: str) -> Precision:
     """fp32, fp16 or fp16-arithmetic. Raises UsageError for anything else."""
     known: tuple[Precision, ...] = get_args(Precision)
-    for precision in known:
-        if text == precision:
-            return precision
-    raise UsageError(f"--precision {text}: one of {', '.join(known)} is needed{meant(text, known)}")
+    return _one_of("--precision", text, known)
+
+
+def parse_hybrid(text: str) -> Hybrid:
+    """expanded or reference. Raises UsageError for anything else."""
+    known: tuple[Hybrid, ...] = get_args(Hybrid)
+    return _one_of("--hybrid", text, known)
+
+
+def _one_of(option: str, text: str, known: tuple[_Name, ...]) -> _Name:
+    for name in known:
+        if text == name:
+            return name
+    raise UsageError(f"{option} {text}: one of {', '.join(known)} is needed{meant(text, known)}")
 
 
 def checked_budget(compile_budget_s: float) -> float:

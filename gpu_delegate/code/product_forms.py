@@ -1,5 +1,7 @@
 """How sums of products with constant weights are computed: as floats, or, of bytes, as ints.
 
+Weights that were bytes in a file may stay so in memory, and become floats when they are read (`scaled_bytes`).
+
 The one place that knows both: contractions and windows say which values and weights are multiplied (gpu_delegate/ops),
 a target's emitter chooses how (`KernelWriter.products`). A sum of products of bytes b = x - low with whole weights w is
 that of x and w, but for low * sum(w), which is added to its bias. An int of a word has four weights as bytes, two as
@@ -20,6 +22,7 @@ from .vocabulary import Bits, ByteProducts, Lane, Value, combined
 Together = Literal[1, 2, 4]  # weights in an int
 END_OF_INTS = 1 << 31
 _LANES = 4
+_ROWS_TRIED, _MOST_STEPS = 8, 127
 
 
 class Products:
@@ -121,6 +124,51 @@ def products_of_bytes(
     if together == _LANES and (least < -128 or most > 127):
         together = 1 if is_signed else 2
     return OfBytes(low, together, 128 if is_signed and together == _LANES else 0)
+
+
+@dataclass(frozen=True)
+class ScaledBytes:
+    """A matrix of floats (outputs, inputs) that is whole numbers of 8 bits, each output's times a scale."""
+
+    whole: npt.NDArray[np.int8]  # (outputs, inputs)
+    scales: Float32Array  # (outputs,)
+
+    def rows_from(self, first: int) -> "ScaledBytes":
+        """Those of the outputs from a number on."""
+        return ScaledBytes(self.whole[first:], self.scales[first:])
+
+
+@np.errstate(all="ignore")  # what is not finite is equal to nothing
+def scaled_bytes(matrix: Float32Array) -> ScaledBytes | None:
+    """What a matrix was before its bytes were expanded; None where none gives the same floats, to the bit.
+
+    Converters scale by the largest magnitude of a row, or of all, which becomes 127. Whole numbers have the scale 1, so
+    that their sums stay exact; one magnitude alone is none of a converter's.
+    """
+    rows, most = np.abs(matrix).max(axis=1, initial=0), np.abs(matrix).max(initial=0)
+    largest = [np.full_like(rows, _MOST_STEPS)] if np.array_equal(matrix, np.rint(matrix)) else [rows, rows * 0 + most]
+    for each in largest:
+        if _exact_scales(matrix[:_ROWS_TRIED], each[:_ROWS_TRIED]) is None:  # most have no such rows
+            continue
+        scales = _exact_scales(matrix, each)
+        if scales is not None:
+            whole = np.rint(matrix / scales[:, None]).astype(np.int8)
+            has_several = bool(np.any((whole != 0) & (np.abs(whole) != _MOST_STEPS)))
+            return ScaledBytes(whole, scales) if has_several or scales[0] == 1 else None
+    return None
+
+
+def _exact_scales(matrix: Float32Array, largest: Float32Array) -> Float32Array | None:
+    """A scale of each row that makes it of whole numbers; a product with 127, rounded, comes from one of three."""
+    usual = np.maximum(largest / np.float32(_MOST_STEPS), np.finfo(np.float32).tiny).astype(np.float32)
+    scales = np.zeros_like(usual)
+    for each in (usual, np.nextafter(usual, np.float32(0)), np.nextafter(usual, np.float32(np.inf))):
+        whole = np.rint(matrix / each[:, None])
+        is_exact = ((whole * each[:, None] == matrix) & (np.abs(whole) <= _MOST_STEPS)).all(axis=1)
+        scales[is_exact] = each[is_exact]
+        if scales.all():
+            return scales
+    return None
 
 
 def _joined(words: Float32Array) -> npt.NDArray[np.int64]:

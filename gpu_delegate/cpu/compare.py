@@ -4,7 +4,8 @@ The tensors are in the order of the model's operators, so that the first one tha
 or the group of operators that one kernel computes.
 
 Quantized models round after each operator, and a step that is rounded the other way makes others differ. So each of
-their kernels gets the reference's own inputs, and may be off by a step for each operator that it computes.
+their kernels gets the reference's own inputs, and may be off by a step for each operator that it computes; of a hybrid
+operator that rounds as TensorFlow Lite does, by what a step of one value of its input changes.
 """
 
 import contextlib
@@ -20,7 +21,7 @@ from ..base.errors import UsageError
 from ..model.graph import ABSENT, Graph, Node
 from ..model.layout import Precision, Storages
 from ..model.packing import Float32Array
-from ..model.quantization import has_quantized, is_quantized, step_size
+from ..model.quantization import dequantized, has_quantized, is_quantized, step_size
 from ..plan.views import Views
 from .reference import Reference
 
@@ -185,7 +186,7 @@ def compare(
         expected = np.asarray(reference.tensor(tensor), np.float32)
         found = computed[tensor] if tensor in computed else program.read(tensor)
         apart = errors(np.asarray(found, np.float32), expected)
-        slack = _steps_allowed(graph, node, behind)
+        slack = _steps_allowed(graph, node, behind) + sum(_step_in(graph, reference, each) for each in (node, *behind))
         magnitude = magnitude_of(expected)
         scale = max(1.0, magnitude, _largest_read(graph, reference, (node, *behind)))
         differences.append(
@@ -257,6 +258,16 @@ def _steps_allowed(graph: Graph, node: Node, behind: Sequence[Node]) -> float:
         steepest = max(_SLOPES.get(other.op, 1.0) for other in (node, *behind))
         return 1 + steepest * sum(max(1.0, step / step_size(own)) for step in rounding)
     return sum(rounding)
+
+
+def _step_in(graph: Graph, reference: Reference, node: Node) -> float:
+    """What a step of one value of x may change in the output of a hybrid node: a division decides between two steps."""
+    if graph.hybrid == "expanded" or len(node.inputs) < 2 or ABSENT in node.inputs[:2]:
+        return 0.0
+    x, weights = (graph.tensors[i] for i in node.inputs[:2])
+    if x.dtype != "float32" or weights.data is None or not is_quantized(weights):
+        return 0.0
+    return magnitude_of(reference.tensor(x.index)) / 127 * magnitude_of(dequantized(weights.data, weights))
 
 
 def _stored_by(compiled: ComparedPlan) -> dict[int, str]:

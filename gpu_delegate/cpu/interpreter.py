@@ -31,6 +31,7 @@ class InterpreterOptions:
     operators: int = 0  # of the model, for what is said of the delegate
     plain: bool = False  # by the reference kernels, which are slow
     fast_bytes: bool = False  # 8-bit operators by XNNPACK, in whichever runtime takes the least time for them
+    newer: bool = False  # by the newer runtime, where two are there
     delegate: dict[str, Any] | None = None  # arguments of GpuDelegate, as plain data; None for the CPU alone
 
 
@@ -86,7 +87,7 @@ class LocalInterpreter:
         The delegate is one made of options.delegate; where it cannot be applied, all runs on the CPU. `sharing` takes
         the place of the runtime's own XNNPACK delegate.
         """
-        module = load_interpreter_module(options.fast_bytes)
+        module = load_interpreter_module(options.fast_bytes or options.newer)
         self._delegate, self._shares = delegate, sharing is not None
         self._interpreter: Any
         of_bytes = delegate_of_bytes(module, options.threads) if options.fast_bytes else None

@@ -45,7 +45,8 @@ class Reference:
 
         With keep_all_tensors no delegate hides the inner tensors and tensor() returns each of them; that is slower.
         It `judges` others then, or if that is asked for: quantized models run in TensorFlow Lite's reference kernels,
-        of which its others differ by some steps.
+        of which its others differ by some steps; hybrid ones of which the same is asked, in those of ai-edge-litert, if
+        that is there.
         `delegate` has it run on the GPU as far as that can; `delegation` tells how far. A
         graph that goes to a process of its own has its OpenGL context there, and shares no weights. With
         `weights_cache`, XNNPACK's packed weights are those of other instances; `unshared` says why they are not.
@@ -65,6 +66,7 @@ class Reference:
             len(graph.nodes),
             judges and has_quantized(graph),
             not judges and delegate is None and has_quantized(graph),
+            judges and graph.hybrid == "reference",
             None if delegate is None else delegate.plain_arguments,
         )
         self._interpreter: AnyInterpreter

@@ -8,6 +8,7 @@ compute have Opaque instead. Node.op is TensorFlow Lite's own name of the builti
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ from ..base.errors import InferenceError
 
 Shape = tuple[int, ...]
 Size2 = tuple[int, int]  # (h, w)
+Hybrid = Literal["expanded", "reference"]
 ABSENT = -1  # an optional input that is left out
 
 
@@ -39,6 +41,11 @@ class Activated(Attributes):
     """ADD, SUB, MUL, DIV: only a fused activation."""
 
     activation: str = "NONE"  # NONE RELU RELU6 RELU_N1_TO_1 TANH
+
+
+@dataclass(frozen=True)
+class AsymmetricInputs(Activated):
+    """FULLY_CONNECTED of which TensorFlow Lite, if it is hybrid, rounds rows from zero points of their own on."""
 
 
 @dataclass(frozen=True)
@@ -310,6 +317,7 @@ class Graph:
     other_signatures: tuple[str, ...] = field(default=(), compare=False)  # of the file, which lead to other subgraphs
     dropped_below: int = field(default=0, compare=False)  # passes may have dropped tensors with numbers below: no reuse
     faults: Faults | None = None  # which passes add, behind the outputs of the file
+    hybrid: Hybrid = "expanded"  # of floats with weights of bytes: products of floats, or TensorFlow Lite's of bytes
 
     @property
     def opaque(self) -> tuple[Node, ...]:

@@ -22,7 +22,8 @@ class GraphIdentity:
 def graph_identity(graph: Graph) -> GraphIdentity:
     """Of a graph as it was read, or as passes leave it."""
     tensors = sorted(graph.tensors.items())
-    said = (graph.inputs, graph.outputs, graph.nodes, [_described(number, tensor) for number, tensor in tensors])
+    described = [_described(number, tensor) for number, tensor in tensors]
+    said = (graph.inputs, graph.outputs, graph.nodes, graph.hybrid, described)
     weights = {
         number: hashlib.sha256(tensor.data.tobytes()).hexdigest()
         for number, tensor in tensors

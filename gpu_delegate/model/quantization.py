@@ -94,8 +94,11 @@ def dequantized(values: npt.NDArray[Any], tensor: Tensor) -> FloatArray:
 def with_real_weights(graph: Graph) -> Graph:
     """The same where ops on floats have weights of bytes: these as floats, which is what kernels compute with.
 
-    TensorFlow Lite's own kernels round each input of such an op to 8 bits first, by a scale of the moment.
+    TensorFlow Lite's own kernels round each input of such an op to 8 bits first, by a scale of the moment; a graph of
+    which the same is asked stays as it is.
     """
+    if graph.hybrid == "reference":
+        return graph
     real: dict[int, Tensor] = {}
     nodes = list[Node]()
     for node in graph.nodes:

@@ -4,7 +4,7 @@ import math
 
 import tflite
 
-from ..model.graph import Activated, Attributes, Graph, Node, Shape
+from ..model.graph import Activated, AsymmetricInputs, Attributes, Graph, Node, Shape
 from ..model.operators import ACTIVATION_CODES, EncodedOperator, Operator, attributes_of
 from .convolution import convolution_macs, dense_weight_bytes
 from .record import ACTIVATED_STRUCT, ByteRules, Example, FileForm, OpRecord, OptionsStruct
@@ -20,14 +20,17 @@ def read_fully_connected(operator: Operator) -> Attributes:
     operator.check_bias(2, outputs)
     rows = (math.prod(x) // depth,)
     operator.expect((*(x[:-1] if options.KeepNumDims() else rows), outputs))
-    return Activated(operator.activation(options))
+    kind = AsymmetricInputs if options.AsymmetricQuantizeInputs() else Activated
+    return kind(operator.activation(options))
 
 
 def write_fully_connected(graph: Graph, node: Node) -> EncodedOperator:
     x, out = (graph.tensors[i].shape for i in (node.inputs[0], node.outputs[0]))
+    attributes = attributes_of(node, Activated)
     options = {
         "KeepNumDims": len(x) != 2 and out[:-1] == x[:-1],  # with two dimensions both mean the same
-        "FusedActivationFunction": ACTIVATION_CODES[attributes_of(node, Activated).activation],
+        "FusedActivationFunction": ACTIVATION_CODES[attributes.activation],
+        "AsymmetricQuantizeInputs": isinstance(attributes, AsymmetricInputs),
     }
     return EncodedOperator(node.inputs, "FullyConnectedOptions", options)
 

@@ -107,9 +107,12 @@ def merge_preceding_arithmetic(graph: Graph) -> tuple[Graph, Outcome]:
 
 
 def _is_layer(graph: Graph, node: Node) -> bool:
-    """Whether a node is a convolution that is not grouped and whose weights and bias are constants."""
+    """Whether a node is a convolution that is not grouped and whose weights and bias are constants.
+
+    Sums of steps are none: they are whole numbers, and stay so.
+    """
     parameters = [graph.tensors[i] for i in node.inputs[1:] if i != ABSENT] if node.op in _MERGED else []
-    if not parameters or not all(tensor.is_constant for tensor in parameters):
+    if not parameters or not all(tensor.is_constant for tensor in parameters) or graph.tensors[node.inputs[0]].steps:
         return False
     return node.op == "FULLY_CONNECTED" or graph.tensors[node.inputs[0]].shape[-1] == _depth(graph, node)
 

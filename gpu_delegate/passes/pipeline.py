@@ -34,6 +34,7 @@ from .extrema import share_long_extrema
 from .faults import flag_faults
 from .folding import fold_constants
 from .grouped import expand_grouped_convolution
+from .hybrid_products import hybrid_to_steps
 from .integers import check_integers
 from .lookups import express_lookups
 from .lstm import express_lstm
@@ -49,6 +50,7 @@ from .verification import verify
 
 PASSES: tuple[Pass, ...] = (
     flag_faults,
+    hybrid_to_steps,
     quantized_to_steps,
     express_lstm,
     split_to_slices,

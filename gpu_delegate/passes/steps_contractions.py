@@ -53,7 +53,7 @@ def _most_sum(node: QuantizedNode) -> int:
 
 
 def _with_integer_weights(node: QuantizedNode) -> Sequence[Node]:
-    """Floats with 8-bit weights: as real numbers. (TensorFlow Lite rounds each input to 8 bits first.)"""
+    """Floats with 8-bit weights: as real numbers. (Else hybrid_to_steps has made others of the node.)"""
     weights = node.input(1)
     if is_quantized(node.out) or not weights.is_constant or weights.data is None:
         node.refuse(f"{node.input(0).dtype} with weights of {weights.dtype}")

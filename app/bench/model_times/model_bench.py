@@ -43,7 +43,7 @@ def bench_model(options: ModelBench, console: Console) -> tuple[_Figures, int]:
     with model_file(options, console) as path:
         before = process_usage()
         start = perf_counter()
-        graph = load_signature(path, options.signature, console)
+        graph = load_signature(path, options.signature, console, options.hybrid)
         read_ms = (perf_counter() - start) * 1e3
         with _runner(graph, options, read_ms, console) as (backend, runner):
             runner.settle()
@@ -57,6 +57,7 @@ def bench_model(options: ModelBench, console: Console) -> tuple[_Figures, int]:
                 **signature_figures(graph),
                 "backend": backend,
                 "precision": options.compiling.precision,
+                "hybrid": options.hybrid,
                 "model_bytes": path.stat().st_size,
                 **runner.facts(),
                 "timed": runner.timed,
@@ -104,7 +105,7 @@ def _runner(
             try:
                 runner = stack.enter_context(gl_runner(graph, options, read_ms, console))
             except UnsupportedError as error:
-                if options.backend is not None:
+                if options.backend is not None or options.hybrid != "expanded":
                     raise
                 console.note(f"through the delegate, since the GPU does not run all of it: {error}")
                 backend = "delegate"

@@ -12,11 +12,12 @@ from typing import Any, Literal, get_args
 from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.base.wording import meant
 from texelflow.gpu_delegate.device.device import COMPILE_BUDGET_S
+from texelflow.gpu_delegate.model.graph import Hybrid
 from texelflow.gpu_delegate.plan.compile_options import COMPILE_DEFAULTS, CompileOptions
 from texelflow.gpu_delegate.reading.model_file import printable_name
 from texelflow.gpu_delegate.targets.llvm.pool import MOST_POOL_THREADS
 
-from ...verbs.precision import checked_budget, parse_memory, parse_precision
+from ...verbs.precision import checked_budget, parse_hybrid, parse_memory, parse_precision
 from ..measuring.run_rule import MOST_RUNS, RunRule
 from .model_aliases import ALIASES, MOST_SECONDS, Alias
 
@@ -46,6 +47,7 @@ class ModelBench:
     plot: Path | None = None
     force: bool = False  # the plot may be written over
     signature: str | None = None  # of the model; its first by default
+    hybrid: Hybrid = "expanded"
 
 
 _SERIALIZATION = ("serialization_dir", "model_token")  # nothing is serialized without both
@@ -60,6 +62,7 @@ _BACKENDS_OF: Mapping[str, tuple[BenchBackend, ...]] = MappingProxyType(
         "per_op": ("gl",),
         "unfused": ("gl",),
         "precision": ("gl", "delegate"),
+        "hybrid": ("gl", "cpu"),
         "memory": ("gl",),
         "planner": ("gl",),
         "compile_budget": ("gl", "delegate"),
@@ -67,7 +70,7 @@ _BACKENDS_OF: Mapping[str, tuple[BenchBackend, ...]] = MappingProxyType(
 )
 
 _NEUTRAL: Mapping[str, Any] = MappingProxyType(
-    {"per_op": False, "unfused": False, "precision": "fp32", "memory": "arena"}
+    {"per_op": False, "unfused": False, "precision": "fp32", "hybrid": "expanded", "memory": "arena"}
 )
 
 
@@ -101,6 +104,7 @@ def parse_options(own: Mapping[str, Any], aliases: Mapping[str, str]) -> ModelBe
         plot=_plot(given),
         force=given.get("force", False),
         signature=given.get("signature"),
+        hybrid=_hybrid(given, backend),
     )
 
 
@@ -184,6 +188,13 @@ def _compiling(given: Mapping[str, Any]) -> CompileOptions:
         memory=parse_memory(given.get("memory", "arena"), given.get("planner", "")),
         compile_budget_s=checked_budget(given.get("compile_budget", COMPILE_BUDGET_S)),
     )
+
+
+def _hybrid(given: Mapping[str, Any], backend: BenchBackend | None) -> Hybrid:
+    found = parse_hybrid(given.get("hybrid", "expanded"))
+    if found != "expanded" and backend == "cpu" and _cpu(given) != "native":
+        raise UsageError(f"--hybrid {found}: TensorFlow Lite has its own kernels; add --cpu native, or leave it out")
+    return found
 
 
 def _threads(given: Mapping[str, Any]) -> int | None:

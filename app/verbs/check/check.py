@@ -7,6 +7,7 @@ from pathlib import Path
 
 from texelflow.gpu_delegate.base.errors import UnsupportedError, UsageError
 from texelflow.gpu_delegate.base.wording import meant
+from texelflow.gpu_delegate.model.graph import Hybrid
 from texelflow.gpu_delegate.plan.compile_options import COMPILE_DEFAULTS, CompileOptions
 
 from ...console import Console
@@ -43,6 +44,7 @@ class CheckOptions:
     preprocessing: Preprocessing = "plain"  # of a recording: what can be compared with other programs
     force: bool = False  # a report that is there may be written over
     signature: str | None = None  # of a model; its first by default
+    hybrid: Hybrid = "expanded"  # of a model
 
 
 def run_check(target: str, options: CheckOptions, console: Console) -> int:
@@ -60,6 +62,8 @@ def run_check(target: str, options: CheckOptions, console: Console) -> int:
         raise UsageError("--runs goes with --backend delegate; leave it out or give both")
     if options.backend == "native" and options.compiling.precision != "fp32":
         raise UsageError("the CPU computes in fp32; leave --precision or --backend native out")
+    if options.backend == "delegate" and options.hybrid != "expanded":
+        raise UsageError("the delegate computes hybrid ops with products of floats; leave --hybrid or --backend out")
     if options.backend == "delegate" and not options.compiling.fuse:
         raise UsageError("--unfused compares tensor by tensor; leave it or --backend delegate out")
     figures, code = (
@@ -85,7 +89,7 @@ def _check_model(target: str, options: CheckOptions, console: Console) -> tuple[
     settle(Files((Read("the model", model_path(target)),)))
     with console.download() as progress:
         resolved = resolve(target, progress)
-    graph = load_signature(resolved.path, options.signature, console)
+    graph = load_signature(resolved.path, options.signature, console, options.hybrid)
     if not (graph.nodes and graph.outputs):
         raise UsageError(f"{graph.name}: no operator gives anything out, so there is nothing to compare")
     entry = resolved.entry
@@ -103,7 +107,7 @@ def _compare(subject: Subject, options: CheckOptions, console: Console) -> tuple
         try:
             return check_model(subject, options.tolerance, console, options.compiling)
         except UnsupportedError as error:
-            if not options.compiling.fuse:
+            if not options.compiling.fuse or options.hybrid != "expanded":
                 raise
             console.note(f"{error}; its outputs are compared through the delegate")
     return check_delegate(subject, options.tolerance, options.runs, console, options.compiling)
@@ -114,6 +118,8 @@ def _check_clip(target: str, options: CheckOptions, console: Console) -> tuple[d
         raise UsageError("--unfused is for models; a recording is checked on the program that shows it")
     if options.signature is not None:
         raise UsageError("--signature is for models; a recording has none")
+    if options.hybrid != "expanded":
+        raise UsageError("--hybrid is for models; leave it out for a recording")
     if options.backend == "delegate":
         raise UsageError("--backend delegate is for models; the network of a recording runs as it does in replay")
     reads = Read("the input itself", Path(target)), Read("the model", model_path(options.model))

@@ -37,7 +37,8 @@ from ...models.model_loading import FrameModel, PictureModel
 from ...picture.convert import Rgba
 from ...picture.picture import PictureFormat
 from ...picture.preprocess import Floats, Preprocessing
-from .check_model import Loads, Sample, Subject, TensorCheck, finite, gl_programs, native_programs
+from .check_model import Sample, Subject, TensorCheck, finite, gl_programs, native_programs
+from .hybrid_check import Loads
 
 DEFAULT_REPORT = Path("texelflow-check.png")
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ from ...media.frames import CLIP_FRAMES, clip_frames
 from ...models.metadata import read_metadata
 from ...picture.picture import rgba_format, rgba_picture
 from ...picture.preprocess import Preprocessor
+from .hybrid_check import Loads, hybrid_errors, show_hybrid
 
 _CLIP_SIZE = (640, 480)
 MOST_VALUES = 1 << 26  # of an input
@@ -73,9 +74,6 @@ def subject_of(name: str, path: Path, graph: Graph, input_range: tuple[float, fl
     if said is None and graph.inputs:
         said = real_range(graph.tensors[graph.inputs[0]])
     return Subject(name, graph, input_range or said or (0.0, 1.0))
-
-
-Loads = Callable[[bool], AbstractContextManager[ComparedProgram]]  # fused or not; may refuse a model
 
 
 @dataclass(frozen=True)
@@ -149,16 +147,16 @@ def native_programs(target: CpuTarget, graph: Graph) -> Loads:
 
 @contextmanager
 def _ways(
-    backend: str, graph: Graph, console: Console, options: CompileOptions
-) -> Iterator[tuple[Loads, Mapping[str, str]]]:
-    """How a graph is loaded, and where it runs."""
+    backend: str, console: Console, options: CompileOptions
+) -> Iterator[tuple[Callable[[Graph], Loads], Mapping[str, str]]]:
+    """How graphs are loaded, and where they run."""
     if backend == "native":
         target = native_target()
-        yield native_programs(target, graph), {"cpu": target.name}
+        yield lambda graph: native_programs(target, graph), {"cpu": target.name}
         return
     with open_context() as context:
         where = {"renderer": context.renderer, "gl_version": context.gl_version}
-        yield gl_programs(context, graph, console, options), where
+        yield lambda graph: gl_programs(context, graph, console, options), where
 
 
 def check_model(
@@ -175,9 +173,10 @@ def check_model(
     """
     limit = TOLERANCE if tolerance is None else tolerance
     unfused, precision, samples = not options.fuse, options.precision, samples_for(subject)
-    judge = Float64Judge(subject.graph, every_tensor=True) if has_truth(subject.graph) else None
-    with _ways(backend, subject.graph, console, options) as (loads, where):
-        check = TensorCheck(subject, limit, loads, judge, truth_decides=tolerance is None)
+    is_real = has_truth(subject.graph) and subject.graph.hybrid != "reference"  # which rounds inputs to steps
+    judge = Float64Judge(subject.graph, every_tensor=True) if is_real else None
+    with _ways(backend, console, options) as (loads_of, where):
+        check = TensorCheck(subject, limit, loads_of(subject.graph), judge, truth_decides=tolerance is None)
         runs = check.run(samples, fuse=options.fuse)
         worst = [max(same, key=_badness) for same in zip(*runs, strict=True)]
         measured = _furthest(runs)
@@ -188,6 +187,7 @@ def check_model(
             _show_growth(console, worst, measured)
         if first is None:
             rule = _rule(limit, precision, any(difference.step for difference in worst))
+            rule += ", and a step of one value in a hybrid operator" if subject.graph.hybrid == "reference" else ""
             by_truth = sum(not difference.max_error <= difference.limit for difference in worst)
             near = f", {by_truth} of them as near to float64 as TensorFlow Lite" if by_truth else ""
             verdict = f"all {len(worst)} tensors agree on {len(samples)} inputs, within {rule}{near}"
@@ -195,6 +195,8 @@ def check_model(
             sample = next(s for s, run in zip(samples, runs, strict=True) if _diverges(run, first.tensor))
             verdict = check.explain(first, sample)
         console.say(verdict)
+        hybrid = hybrid_errors(subject.graph, [sample.tensors for sample in samples], loads_of, options.fuse)
+        show_hybrid(hybrid, console)
     figures = {
         "model": subject.name,
         **where,
@@ -206,6 +208,7 @@ def check_model(
         **_growth_figures(worst, measured),
         "verdict": verdict,
         "passed": first is None,
+        **({"hybrid": {way: asdict(error) for way, error in hybrid.items()}} if hybrid else {}),
     }
     return figures, 0 if first is None else 1
 

@@ -14,7 +14,7 @@ from texelflow.gpu_delegate.delegate.report import op_lines
 from texelflow.gpu_delegate.delegate.selection import DelegationRates, rates_of, selection
 from texelflow.gpu_delegate.device.device import SOFTWARE, Device
 from texelflow.gpu_delegate.device.families import TUNINGS, device_like
-from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.model.graph import Graph, Hybrid
 from texelflow.gpu_delegate.plan.compile_options import COMPILE_DEFAULTS, CompileOptions
 from texelflow.gpu_delegate.plan.memory.memory_options import MemoryOptions
 from texelflow.gpu_delegate.targets.gl.context import open_context
@@ -58,6 +58,7 @@ class InspectOptions:
     cpu: str | None = None  # native: the steps of the CPU's own code instead
     plot: Path | None = None  # the picture of the memory
     signature: str | None = None  # of the model; its first by default
+    hybrid: Hybrid = "expanded"
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def run_inspect(model: str | None, options: InspectOptions, console: Console) ->
     _check_files(model, options)
     with console.download() as progress:
         path = resolve(model, progress).path
-    graph = load_signature(path, options.signature, console)
+    graph = load_signature(path, options.signature, console, options.hybrid)
     if options.ops:
         list_ops(graph, console, options.json)
         return 0

@@ -82,7 +82,7 @@ def to_planes(values_bhwc: Float32Array, shape: MapShape) -> Float32Array:
 
 
 def from_planes(data: Float32Array, shape: MapShape, storage: Storage = PHWC4) -> Float32Array:
-    """The floats of a tensor in memory -> BHWC."""
+    """The floats of a tensor in memory -> BHWC, as a copy."""
     planes = planes_of(data, shape, storage)
     if storage.is_bytes:
         texels = np.ascontiguousarray(planes).view(np.uint8).reshape(*planes.shape, 4).astype(np.float32)
@@ -90,4 +90,4 @@ def from_planes(data: Float32Array, shape: MapShape, storage: Storage = PHWC4) -
         return values.reshape(shape.batch, shape.height, shape.width, shape.channels)
     planes = planes[: shape.channels]
     values = planes.reshape(shape.channels, shape.batch, shape.height, shape.width)
-    return np.ascontiguousarray(values.transpose(1, 2, 3, 0))
+    return np.array(values.transpose(1, 2, 3, 0), order="C")

@@ -11,7 +11,7 @@ from functools import partial, reduce
 
 import numpy as np
 
-from ...code.product_forms import OfBytes, products_of_bytes
+from ...code.product_forms import OfBytes, ScaledBytes, products_of_bytes, scaled_bytes
 from ...code.vocabulary import Arithmetic
 from ...device.tile import Tile
 from ...kernels.vector_steps import EachValue, Folded, Product, vector_steps
@@ -237,17 +237,24 @@ class _Writer:
         vectors = min(CHAINS, ceil_div(outputs, self.lanes))
         width = vectors * self.lanes
         full, rest = divmod(outputs, width)
-        packed = self._constant(_packed(matrix, bias, width)[:full])
+        scaled = None if form else scaled_bytes(step.matrix)
+
+        def packed(first: int, width: int) -> Float32Array:
+            if scaled:
+                return _packed_bytes(scaled.rows_from(first), bias[first:], width)
+            return _packed(matrix[first:], bias[first:], width)
+
+        whole = packed(0, width)[:full]
+        blocks = self._constant(whole)
 
         def block(index: Register) -> None:
             offset = self._scaled(index, width)
-            place = self.f.at(packed, self._scaled(index, (inputs + 1) * width))
-            self._products(place, source, self.f.at(out, offset), inputs, width, form)
+            place = self.f.at(blocks, self._scaled(index, math.prod(whole.shape[1:])))
+            self._products(place, source, self.f.at(out, offset), inputs, width, form, scaled is not None)
 
         def last() -> None:
-            tail = self.lanes * ceil_div(rest, self.lanes)
-            place = self._constant(_packed(matrix[full * width :], bias[full * width :], tail))
-            self._products(place, source, self.f.at(out, full * width), inputs, rest, form)
+            place = self._constant(packed(full * width, self.lanes * ceil_div(rest, self.lanes)))
+            self._products(place, source, self.f.at(out, full * width), inputs, rest, form, scaled is not None)
 
         self._each_part(full, block, last if rest else None)
 
@@ -277,11 +284,19 @@ class _Writer:
         return parts
 
     def _products(
-        self, place: Register, source: Register, out: Register, inputs: int, outputs: int, form: OfBytes | None
+        self,
+        place: Register,
+        source: Register,
+        out: Register,
+        inputs: int,
+        outputs: int,
+        form: OfBytes | None,
+        expands: bool,
     ) -> None:
         """One block of outputs: its bias, then a row of weights for each input, several of them side by side.
 
-        Of bytes an input is an int of several.
+        Of bytes an input is an int of several. Weights that it `expands` are bytes, behind a bias and a scale of each
+        output.
         """
         vectors = ceil_div(outputs, self.lanes)
         width, beside = vectors * self.lanes, max(1, CHAINS // vectors)
@@ -289,19 +304,23 @@ class _Writer:
         sums = [[self.f.reserve(kind) for _ in range(vectors)] for _ in range(min(beside, inputs))]
         for number_of_row, row in enumerate(sums):
             for k, each in enumerate(row):
-                first = number_of_row == 0
+                first = number_of_row == 0 and not expands
                 start = self.f.load(kind, self.f.at(place, k * self.lanes)) if first else filled(zero, self.lanes)
                 self.f.store(start, each, 64)
 
         def add(first: Register | int, count: int) -> None:
             base = first if isinstance(first, Register) else integer(first, I64)
-            rows = self.f.at(place, self.f.binary("add nsw", self._scaled(base, width), integer(width, I64)))
+            if expands:
+                rows = self.f.at(self.f.at(place, 2 * width), self._scaled(base, width), "i8")
+            else:
+                rows = self.f.at(place, self.f.binary("add nsw", self._scaled(base, width), integer(width, I64)))
             values = self.f.at(source, base)
             for j in range(count):
                 value = self.f.splat(self.f.load(one, self.f.at(values, j)), self.lanes)
                 for k, each in enumerate(sums[j]):
                     total = self.f.load(kind, each, 64)
-                    weight = self.f.load(kind, self.f.at(rows, j * width + k * self.lanes))
+                    at = j * width + k * self.lanes
+                    weight = self._expanded(rows, at) if expands else self.f.load(kind, self.f.at(rows, at))
                     added = (
                         self._bytes.add_parts(total, value, weight, form.together)
                         if form
@@ -320,7 +339,15 @@ class _Writer:
                 total = self.f.convert("sitofp", whole, self.kind)
             else:
                 total = self._joined(parts, "add")
+            if expands:
+                shift, scale = (self.f.load(kind, self.f.at(place, j * width + k * self.lanes)) for j in (0, 1))
+                total = self.f.fma(total, scale, shift)
             self._store(out, k * self.lanes, total, min(self.lanes, outputs - k * self.lanes))
+
+    def _expanded(self, rows: Register, at: int) -> Register:
+        """Bytes as floats."""
+        stored = self.f.load(vector("i8", self.lanes), self.f.at(rows, at, "i8"))
+        return self.f.convert("sitofp", self.f.convert("sext", stored, self.ints), self.kind)
 
     # Reductions -------------------------------------------------------------------------------------------------------
 
@@ -469,3 +496,15 @@ def _packed(matrix: Float32Array, bias: Float32Array, width: int) -> Float32Arra
     blocks = ceil_div(len(rows), width)
     padded = np.pad(rows, ((0, blocks * width - len(rows)), (0, 0)))
     return np.ascontiguousarray(padded.reshape(blocks, width, -1).transpose(0, 2, 1))
+
+
+def _packed_bytes(scaled: ScaledBytes, bias: Float32Array, width: int) -> Float32Array:
+    """The same of bytes -> (blocks, floats of a block): bias, scales, then weights, four in the bits of a float."""
+    blocks = ceil_div(len(bias), width)
+    heads, whole = np.zeros((2, blocks * width), np.float32), np.zeros((blocks * width, scaled.whole.shape[1]), np.int8)
+    heads[:, : len(bias)] = bias, scaled.scales
+    whole[: len(bias)] = scaled.whole
+    rows = np.ascontiguousarray(whole.reshape(blocks, width, -1).transpose(0, 2, 1)).reshape(blocks, -1)
+    return np.concatenate(
+        [heads.reshape(2, blocks, width).transpose(1, 0, 2).reshape(blocks, -1), rows.view(np.float32)], 1
+    )

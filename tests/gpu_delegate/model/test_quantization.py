@@ -1,5 +1,7 @@
 """Real values as integers and back: errors of half a step at most, and floats around quantized networks."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,8 @@ from texelflow.app.models.spec import ModelSpec
 from texelflow.app.picture.picture import PictureFormat
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.model.graph import Quantization, Tensor
+from texelflow.gpu_delegate.model.graph_digest import graph_digest
+from texelflow.gpu_delegate.model.graph_identity import graph_identity
 from texelflow.gpu_delegate.model.quantization import dequantized, quantized, with_real_weights
 from texelflow.gpu_delegate.reading.reader import read_model
 
@@ -64,3 +68,7 @@ def test_weights_of_floats_are_floats() -> None:
     np.testing.assert_allclose(Reference(real).run(values)[0], wanted, rtol=1e-5, atol=1e-5)
     assert np.abs(Reference(graph, judges=True).run(values)[0] - wanted).max() > 1e-4
     assert with_real_weights(real) is real
+    rounded = replace(graph, hybrid="reference")
+    assert with_real_weights(rounded) is rounded, "TensorFlow Lite's kernels judge it"
+    assert graph_digest(rounded) != graph_digest(graph)
+    assert graph_identity(rounded) != graph_identity(graph)

@@ -96,7 +96,7 @@ def refuses(run: Callable[[], object]) -> bool:
 
 def by_tensorflow_lite(data: bytes, values: npt.NDArray[Any]) -> bool:
     """Whether TensorFlow Lite refuses these."""
-    interpreter = load_interpreter_module(for_bytes=values.dtype == np.int8).Interpreter(model_content=data)
+    interpreter = load_interpreter_module(newer=values.dtype == np.int8).Interpreter(model_content=data)
     interpreter.allocate_tensors()
     interpreter.set_tensor(interpreter.get_input_details()[0]["index"], values)
     return refuses(interpreter.invoke)

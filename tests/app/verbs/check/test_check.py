@@ -13,6 +13,8 @@ import pytest
 
 from tests.helpers.markers import exhaustive, one_in
 from tests.model_files.model_builder import ODD_BLOCKS, ModelBuilder, selfie_like
+from tests.quantized.networks import Net
+from tests.quantized.quantizer import hybrid_twin
 from texelflow import assets
 from texelflow.app.cli import main
 from texelflow.app.console import Console
@@ -276,6 +278,9 @@ def test_the_command_line_gives_json_and_exit_codes(
         (["selfie", "--from", "3"], "--from"),
         ([str(CLIP), "--report", "no/such/folder/x.png"], "folder"),
         ([str(CLIP), "--unfused"], "--unfused"),
+        ([str(CLIP), "--hybrid", "reference"], "--hybrid is for models"),
+        (["selfie", "--hybrid", "exact"], "--hybrid exact: one of expanded, reference is needed"),
+        (["selfie", "--hybrid", "reference", "--backend", "delegate"], "leave --hybrid or --backend out"),
         ([str(CLIP), "--preprocessing", "none"], "--preprocessing none: one of auto, plain"),
         ([str(CLIP), "--from", "9", "--to", "3"], "range"),
         ([str(CLIP), "--model", "nope"], "nope"),
@@ -370,6 +375,23 @@ def test_masks_in_numbers() -> None:
 def test_options_that_a_model_has_no_use_for(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "selfie", *options]) == 2
     assert options[0] in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("hybrid", ["expanded", "reference"])
+def test_each_way_of_hybrid_ops_is_compared_with_tensorflow_lite(
+    hybrid: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    net, model_file = Net(0), tmp_path / "hybrid.tflite"
+    x = net.conv(net.input((1, 5, 6, 8)), 7, (3, 3), activation="RELU")
+    net.output(net.connected(net.reshaped(x, 1, 5 * 6 * 7), 4))
+    model_file.write_bytes(hybrid_twin(net))
+    command = ["check", str(model_file), "--backend", "native", "--hybrid", hybrid]
+    assert main([*command, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["hybrid"]
+    assert found["reference"]["kernel"] < 1e-6 < 1e-3 < found["expanded"]["kernel"]
+    assert found["reference"]["apart"] < found["expanded"]["apart"]
+    assert main(command) == 0
+    assert "Hybrid ops" in capsys.readouterr().out
 
 
 def constant_beside(value: float, dtype: str = "float32") -> bytes:

@@ -12,7 +12,7 @@ from tests.model_files.graphs import GraphBuilder
 from texelflow.gpu_delegate.base.disk_cache import DiskCache
 from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.cpu.reference import Reference
-from texelflow.gpu_delegate.model.graph import Activated, Conv2D, DepthwiseConv2D, Graph, Padding, Reduce
+from texelflow.gpu_delegate.model.graph import Activated, Conv2D, DepthwiseConv2D, Graph, Padding, Reduce, Shape
 from texelflow.gpu_delegate.targets.llvm.compiler import native_target
 from texelflow.gpu_delegate.targets.llvm.loading import load_image
 from texelflow.gpu_delegate.targets.llvm.machine import CacheSizes
@@ -100,6 +100,14 @@ def test_a_network_ends_its_own_threads_alone(cache: DiskCache) -> None:
         network.close()
         network.run(picture(0))
     assert (own.pool.threads, pool.threads) == (1, 2)
+
+
+@pytest.mark.parametrize("shape", [(1, 8), (1, 4, 4, 1), (1, 4, 4, 3)])
+def test_outputs_are_copies(shape: Shape, cache: DiskCache) -> None:
+    g = GraphBuilder()
+    network = NativeNetwork.load(g.graph(g.node("RELU", [g.input(*shape)], shape)), 1, cache=cache)
+    (first,), _ = (network.run(np.full(shape, value, np.float32)) for value in (1, 2))
+    np.testing.assert_array_equal(first, np.ones(shape))
 
 
 def test_other_inputs_are_refused(cache: DiskCache) -> None:

@@ -12,6 +12,7 @@ import pytest
 from tests.helpers.markers import one_in
 from tests.helpers.native import native_networks
 from tests.model_files.graphs import GraphBuilder
+from texelflow.gpu_delegate.code.product_forms import scaled_bytes
 from texelflow.gpu_delegate.model.graph import Activated, Conv2D, Graph, Reduce
 from texelflow.gpu_delegate.targets.llvm.compiler import native_target
 from texelflow.gpu_delegate.targets.llvm.native_runtime import CheckedNetwork
@@ -102,3 +103,42 @@ def test_reductions(networks: dict[Any, CheckedNetwork], fold: str, size: tuple[
     slack = 1e-5 if fold == "REDUCE_PROD" else 2e-6  # each factor is rounded
     assert np.allclose(pixels[:, 0, 0], wanted, rtol=slack)
     assert np.allclose(channels.ravel(), FOLDS[fold](wanted), rtol=10 * slack)
+
+
+@pytest.mark.parametrize("scales", ["one", "each"])
+@pytest.mark.parametrize("size", [(3, 5), (64, 7), (200, 33), (67, 256)])
+def test_weights_that_were_bytes_stay_so(scales: str, size: tuple[int, int]) -> None:
+    """(outputs, inputs): whole blocks, a part of one alone, and both."""
+    rng, (outputs, inputs) = np.random.default_rng(0), size
+    whole = rng.integers(-127, 128, size)
+    whole[:, 0] = 127
+    sizes = np.asarray(rng.uniform(0.001, 0.1, (outputs, 1) if scales == "each" else (1, 1)), np.float32)
+    matrix, bias = np.asarray(whole * sizes, np.float32), rng.normal(size=outputs).astype(np.float32)
+    found = scaled_bytes(matrix)
+    assert found is not None
+    np.testing.assert_array_equal(found.whole, whole)
+    graphs = {}
+    for name, weights in (("bytes", matrix), ("floats", matrix * rng.uniform(0.9, 1, size).astype(np.float32))):
+        g = GraphBuilder()
+        x = g.input(1, inputs)
+        node = g.node("FULLY_CONNECTED", [x, g.constant(weights), g.constant(bias)], (1, outputs), Activated())
+        graphs[name] = g.graph(node)
+    networks, values = native_networks(graphs), rng.normal(size=(1, inputs)).astype(np.float32)
+    wanted = values.astype(np.float64) @ matrix.T + bias
+    np.testing.assert_allclose(networks["bytes"].run([values])[0], wanted, rtol=0, atol=3e-6 * np.abs(wanted).max())
+    if size == (67, 256):
+        assert networks["bytes"].image.weights.nbytes < 0.3 * networks["floats"].image.weights.nbytes
+
+
+def test_other_weights_are_floats() -> None:
+    rng = np.random.default_rng(0)
+    for odd in (rng.normal(size=(9, 4)), np.full((9, 4), np.nan), np.full((9, 4), np.inf)):
+        assert scaled_bytes(odd.astype(np.float32)) is None
+    assert scaled_bytes(np.full((9, 4), 2.2, np.float32)) is None
+    ones = scaled_bytes(np.tril(np.ones((9, 9), np.float32)))
+    assert ones is not None, "sums of whole numbers stay exact"
+    assert set(ones.scales.tolist()) == {1.0}
+    one_off = np.tile(np.arange(-127, 128, dtype=np.float32), (20, 1))
+    assert scaled_bytes(one_off) is not None
+    one_off[19, 3] += 0.5
+    assert scaled_bytes(one_off) is None

@@ -117,7 +117,8 @@ def _signature(found: dict[str, Any]) -> Signature:
 
 
 def _delegation(found: dict[str, Any]) -> Delegation:
-    return Delegation(**{**found, "partitions": tuple(tuple(nodes) for nodes in found["partitions"])})
+    partitions = tuple(tuple(nodes) for nodes in found["partitions"])
+    return Delegation(**{**found, "partitions": partitions, "places": tuple(found["places"])})
 
 
 def _pipe(stream: Any) -> BinaryIO:

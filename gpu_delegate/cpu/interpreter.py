@@ -89,7 +89,7 @@ class LocalInterpreter:
         module = load_interpreter_module(options.fast_bytes)
         self._delegate, self._shares = delegate, sharing is not None
         self._interpreter: Any
-        of_bytes = delegate_of_bytes(module, options.threads) if options.fast_bytes else None
+        of_bytes = delegate_of_bytes(module, options.threads) if options.fast_bytes and not delegate else None
         try:
             with _refusals_in_one_line(delegate):
                 self._interpreter = _made(module, model, options, delegate or sharing or of_bytes)

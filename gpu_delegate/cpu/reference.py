@@ -64,7 +64,7 @@ class Reference:
             bool(graph.original),
             len(graph.nodes),
             judges and has_quantized(graph),
-            not judges and delegate is None and has_quantized(graph),
+            not judges and (delegate is None or delegate.fast_bytes) and has_quantized(graph),
             None if delegate is None else delegate.plain_arguments,
         )
         self._interpreter: AnyInterpreter

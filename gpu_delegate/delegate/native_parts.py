@@ -1,0 +1,129 @@
+"""Which parts of a model run in the CPU's own code, where TensorFlow Lite runs the rest on the same CPU.
+
+The partitioner and the rule are those of partitions on the GPU (selection.py). Since both sides are one CPU here, the
+rule does not rest at estimates: each part that would pay is timed once, by itself and in TensorFlow Lite, so that no
+model takes longer for being cut. What was measured is kept on disk.
+"""
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..base.disk_cache import DiskCache
+from ..base.errors import TexelflowError
+from ..cpu.interpreter_module import load_interpreter_module
+from ..cpu.reference import Reference
+from ..cpu.runtime_trial import package_of
+from ..model.graph import Graph
+from ..model.partition import subgraph
+from ..model.quantization import has_quantized
+from ..plan.compiled_parts import CompiledParts, compile_parts
+from ..programs.weights_cache import WeightsCache
+from ..targets.llvm.compiler import native_target
+from ..targets.llvm.loading import image_key
+from ..targets.llvm.native_runtime import NativeNetwork
+from ..targets.llvm.native_tuning import cpu_device
+from ..targets.llvm.pool import WorkerPool
+from .selection import COSTS_MORE, DelegationRates, selection
+
+# Costs: a call from TensorFlow Lite to Python and back, a step, conversion to planes. Worth: of one thread of XNNPACK.
+NATIVE_RATES = DelegationRates(0.02, 0.001, 2e9, 50e9, 30e9)
+NativeParts = CompiledParts[NativeNetwork]
+_KIND = "backends"  # of entries in the cache
+_TURNS_S, _LEAST_TURNS, _MOST_TURNS = 0.4, 4, 40
+
+
+@dataclass(frozen=True)
+class PartTimes:
+    """Milliseconds of one run of a part: in native code, from arrays to arrays, and in TensorFlow Lite; 0: it fails."""
+
+    native_ms: float
+    tflite_ms: float
+
+    @property
+    def reason(self) -> str:
+        """Why it is TensorFlow Lite's; "" if it is not."""
+        if not 0 < self.tflite_ms < self.native_ms:
+            return ""
+        return f"{COSTS_MORE}{self.native_ms:.2f} ms against {self.tflite_ms:.2f} ms, measured"
+
+
+def native_parts(
+    graph: Graph,
+    pool: WorkerPool,
+    threads: int | None = None,
+    weights_cache: WeightsCache | None = None,
+    times_of: Callable[[Graph, NativeNetwork, int | None], PartTimes] | None = None,
+) -> NativeParts:
+    """The parts that pay, ready to run in a pool, beside TensorFlow Lite with so many threads. Refuses no graph.
+
+    `times_of` measures a part. Raises DeviceError without LLVM, UsageError.
+    """
+    pays_off, measure = selection(NATIVE_RATES), times_of or kept_times
+
+    def loaded(part: Graph, _: float) -> NativeNetwork:
+        return NativeNetwork.load(part, pool=pool, weights_cache=weights_cache)
+
+    def select(found: NativeParts) -> Mapping[int, str]:
+        return pays_off(found) or {
+            number: why
+            for partition, network in zip(found.partitions, found.compiled, strict=True)
+            if (why := measure(subgraph(found.graph, partition), network, threads).reason)
+            for number in partition.computed
+        }
+
+    return compile_parts(graph, cpu_device(native_target()), loaded, select=select)
+
+
+def kept_times(part: Graph, network: NativeNetwork, threads: int | None) -> PartTimes:
+    """The times that are kept, else those that are measured now."""
+    runtime = package_of(load_interpreter_module(has_quantized(part)).__name__)
+    cache, key = DiskCache(), f"part {runtime} {threads} {image_key(part, native_target(), network.pool.threads)}"
+    kept = parse_part_times(cache.get(_KIND, key) or b"")
+    if kept is None:
+        kept = measured_part(part, network, threads)
+        cache.put(_KIND, key, json.dumps(asdict(kept)).encode())
+    return kept
+
+
+def parse_part_times(data: bytes) -> PartTimes | None:
+    """What was kept; None for anything else."""
+    try:
+        found: object = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or found.keys() != {"native_ms", "tflite_ms"}:
+        return None
+    native_ms, tflite_ms = found["native_ms"], found["tflite_ms"]
+    if not all(type(ms) is float and 0 <= ms < math.inf for ms in (native_ms, tflite_ms)):
+        return None
+    return PartTimes(native_ms, tflite_ms)
+
+
+def measured_part(part: Graph, network: NativeNetwork, threads: int | None) -> PartTimes:
+    """The least of some turns of both, on zeros."""
+    inputs = [np.zeros(shape, dtype) for shape, dtype in zip(network.input_shapes, network.input_dtypes, strict=True)]
+    native_ms, tflite_ms = list[float](), list[float]()
+    try:
+        reference = Reference(part, threads)
+        end = perf_counter() + _TURNS_S
+        while len(native_ms) < _LEAST_TURNS or (len(native_ms) < _MOST_TURNS and perf_counter() < end):
+            native_ms.append(_run_ms(network, inputs))
+            reference.run(inputs)
+            tflite_ms.append(reference.invoke_ms)
+        reference.close()
+    except TexelflowError:  # of values, or of what TensorFlow Lite does not run alone
+        return PartTimes(0.0, 0.0)
+    return PartTimes(min(native_ms), min(tflite_ms))
+
+
+def _run_ms(network: NativeNetwork, inputs: Sequence[npt.NDArray[Any]]) -> float:
+    start = perf_counter()
+    network.run(inputs)
+    return (perf_counter() - start) * 1e3

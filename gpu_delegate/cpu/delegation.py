@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ..base.errors import UnsupportedError
 from ..base.wording import counted
 from ..model.reasons import CONSTANT_OF_CPU
 
@@ -80,6 +81,11 @@ class Delegation:
             return f"none {of_all}, all {elsewhere}: {self.reason}"
         line = f"{taken} {of_all} in {counted(len(self.partitions), 'partition')}"
         return line + f", the rest {elsewhere}" * (taken < self.operators)
+
+    def check_taken(self, why: object) -> None:
+        """Raise UnsupportedError where there is no partition; `why` says why the model does not run there wholly."""
+        if not self.partitions:
+            raise UnsupportedError(f"{why}; {self.line}")
 
 
 def delegation_of(delegate: AppliedDelegate, operators: int) -> Delegation:

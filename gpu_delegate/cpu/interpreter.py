@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -94,9 +94,10 @@ class LocalInterpreter:
             with _refusals_in_one_line(delegate):
                 self._interpreter = _made(module, model, options, delegate or sharing or of_bytes)
         except ModelError:
-            if of_bytes is None:
+            if of_bytes is None and not options.plain:
                 raise
-            with _refusals_in_one_line(delegate):  # what XNNPACK does not take
+            options = replace(options, plain=False, keep_all=options.keep_all or options.plain)
+            with _refusals_in_one_line(delegate):  # what XNNPACK does not take, or has no reference kernel
                 self._interpreter = _made(module, model, options, None)
         with _refusals_in_one_line(delegate):
             inputs = self._interpreter.get_input_details()

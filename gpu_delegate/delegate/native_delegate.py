@@ -35,9 +35,11 @@ _PROGRAM = f"from {__name__} import serve_native; serve_native()"
 _CONSTANTS = 1  # the number of each operator whose values readers compute; those of partitions follow
 
 
-def native_delegate(threads: int | None = None, weights_cache: WeightsCache | None = None) -> DelegateMaker:
-    """A NativePartsDelegate for a Reference, with so many threads of its own."""
-    arguments = {"threads": threads, "weights_cache": weights_cache}
+def native_delegate(
+    threads: int | None = None, weights_cache: WeightsCache | None = None, every_part: bool = False
+) -> DelegateMaker:
+    """A NativePartsDelegate for a Reference, with so many threads of its own; `every_part` is native_parts'."""
+    arguments = {"threads": threads, "weights_cache": weights_cache, "every_part": every_part}
     return DelegateMaker(arguments, lambda given: NativePartsDelegate(**given), _PROGRAM, fast_bytes=True)
 
 
@@ -76,11 +78,14 @@ class _Part:
 class NativePartsDelegate:
     """A delegate of one interpreter: see DelegateHandler and AppliedDelegate."""
 
-    def __init__(self, threads: int | None = None, weights_cache: WeightsCache | None = None) -> None:
+    def __init__(
+        self, threads: int | None = None, weights_cache: WeightsCache | None = None, every_part: bool = False
+    ) -> None:
         """Raises DeviceError without LLVM, UsageError for TEXELFLOW_CPU."""
         self._target = native_target()
         self._pool = WorkerPool(self._target, threads or default_threads())
-        self._threads, self._cache, self._struct = threads, weights_cache, NativeDelegate(self)
+        self._threads, self._cache, self._every_part = threads, weights_cache, every_part
+        self._struct = NativeDelegate(self)
         self._place = 0  # of the first graph's context: others are left alone
         self._found: NativeParts | None = None
         self._parts: tuple[_Part, ...] = ()
@@ -181,7 +186,7 @@ class NativePartsDelegate:
 
     def _plan(self, context: TfLiteContext) -> None:
         """Decide and load everything. Raises TexelflowError."""
-        found = native_parts(find_model(context).graph, self._pool, self._threads, self._cache)
+        found = native_parts(find_model(context).graph, self._pool, self._threads, self._cache, self._every_part)
         kept = kept_on_gpu(found.graph, found.partitions)
         pairs = [*zip(found.partitions, found.compiled, strict=True)]
         makers = {index: network for partition, network in pairs for index in partition.outputs}

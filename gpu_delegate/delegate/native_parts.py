@@ -35,6 +35,7 @@ from .selection import COSTS_MORE, DelegationRates, selection
 # Costs: a call from TensorFlow Lite to Python and back, a step, conversion to planes. Worth: of one thread of XNNPACK.
 NATIVE_RATES = DelegationRates(0.02, 0.001, 2e9, 50e9, 30e9)
 NativeParts = CompiledParts[NativeNetwork]
+TimesOf = Callable[[Graph, NativeNetwork, int | None], "PartTimes"]  # of a part beside so many threads
 _KIND = "backends"  # of entries in the cache
 _TURNS_S, _LEAST_TURNS, _MOST_TURNS = 0.4, 4, 40
 
@@ -59,11 +60,13 @@ def native_parts(
     pool: WorkerPool,
     threads: int | None = None,
     weights_cache: WeightsCache | None = None,
-    times_of: Callable[[Graph, NativeNetwork, int | None], PartTimes] | None = None,
+    every_part: bool = False,
+    times_of: TimesOf | None = None,
 ) -> NativeParts:
     """The parts that pay, ready to run in a pool, beside TensorFlow Lite with so many threads. Refuses no graph.
 
-    `times_of` measures a part. Raises DeviceError without LLVM, UsageError.
+    With `every_part` whatever has native code runs there. `times_of` measures a part. Raises DeviceError without LLVM,
+    UsageError.
     """
     pays_off, measure = selection(NATIVE_RATES), times_of or kept_times
 
@@ -71,6 +74,8 @@ def native_parts(
         return NativeNetwork.load(part, pool=pool, weights_cache=weights_cache)
 
     def select(found: NativeParts) -> Mapping[int, str]:
+        if every_part:
+            return {}
         return pays_off(found) or {
             number: why
             for partition, network in zip(found.partitions, found.compiled, strict=True)

@@ -80,11 +80,10 @@ def _open_native_path(
     try:
         return NativePath(model, frame, options.fit, threads, preprocessing, cache)
     except UnsupportedError as error:
-        parts = native_delegate(threads, cache)
-        path = CpuPath(model, frame, options.fit, threads, parts, preprocessing)
-        assert path.delegation, "it has a delegate"
+        path = CpuPath(model, frame, options.fit, threads, native_delegate(threads, cache), preprocessing)
+        assert path.parts, "it has a delegate"
         try:
-            path.delegation.check_taken(error)
+            path.parts.check_taken(error)
         except UnsupportedError:
             path.close()
             raise

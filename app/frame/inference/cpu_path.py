@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from texelflow.gpu_delegate.cpu.delegation import DelegateMaker, Delegation
+from texelflow.gpu_delegate.cpu.delegation import ON_GPU, DelegateMaker, Delegation
 from texelflow.gpu_delegate.cpu.reference import Reference, is_apart
 from texelflow.gpu_delegate.cpu.rewriting import rewritten
 from texelflow.gpu_delegate.model.packing import Float32Array, in_file_type
@@ -58,7 +58,13 @@ class CpuPath:
 
     @property
     def delegation(self) -> Delegation | None:
-        """What a delegate runs, on the GPU or in native code; None where there is none."""
+        """What runs on the GPU; None where nothing was meant to."""
+        found = self.parts
+        return found if found and found.places == ON_GPU else None
+
+    @property
+    def parts(self) -> Delegation | None:
+        """What its delegate runs, there or in native code; None where it has none."""
         return self._reference.delegation
 
     @property
@@ -69,7 +75,7 @@ class CpuPath:
     @property
     def renderer(self) -> str:
         """What does the work, for tables."""
-        found, on_cpu = self.delegation, "TensorFlow Lite on the CPU"
+        found, on_cpu = self.parts, "TensorFlow Lite on the CPU"
         return f"{found.renderer} and {on_cpu}, {found.line}" if found and found.partitions else on_cpu
 
     def take(self, frame: PictureFormat) -> None:

@@ -51,7 +51,7 @@ class DelegateMaker:
     arguments: Mapping[str, Any]  # of the delegate
     make: Callable[[Mapping[str, Any]], AppliedDelegate]
     program: str  # in Python: serves an interpreter with such a delegate, as interpreter_child.py serves one without
-    fast_bytes: bool = False  # whether what it leaves is TensorFlow Lite's as it would be without it
+    quick: bool = False  # whether what it leaves runs in the quickest runtime: `quick` of Reference
 
     @property
     def plain_arguments(self) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def native_delegate(
 ) -> DelegateMaker:
     """A NativePartsDelegate for a Reference, with so many threads of its own; `every_part` is native_parts'."""
     arguments = {"threads": threads, "weights_cache": weights_cache, "every_part": every_part}
-    return DelegateMaker(arguments, lambda given: NativePartsDelegate(**given), _PROGRAM, fast_bytes=True)
+    return DelegateMaker(arguments, lambda given: NativePartsDelegate(**given), _PROGRAM, quick=True)
 
 
 def serve_native() -> None:

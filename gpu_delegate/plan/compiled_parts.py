@@ -32,18 +32,20 @@ class PartProgram(Protocol):
     def work(self) -> PartWork: ...
 
 
-Part_co = TypeVar("Part_co", bound=PartProgram, covariant=True)
-Part = TypeVar("Part", bound=PartProgram)
-CompilePart = Callable[[Graph, float], Part]  # of a share of all operators; raises UnsupportedError, DeviceError
+CompiledPart_co = TypeVar("CompiledPart_co", bound=PartProgram, covariant=True)
+CompiledPart = TypeVar("CompiledPart", bound=PartProgram)
+CompilePart = Callable[
+    [Graph, float], CompiledPart
+]  # of a share of all operators; raises UnsupportedError, DeviceError
 
 
 @dataclass(frozen=True)
-class CompiledParts(Generic[Part_co]):
+class CompiledParts(Generic[CompiledPart_co]):
     """What of a graph runs on a target. Nodes are given by their positions in the graph."""
 
     graph: Graph
     partitions: tuple[Partition, ...]  # in the order in which they run
-    compiled: tuple[Part_co, ...]  # of each partition
+    compiled: tuple[CompiledPart_co, ...]  # of each partition
     reasons: Mapping[int, str]  # of the nodes that are left to TensorFlow Lite, ascending
 
     @property
@@ -58,10 +60,10 @@ AnyParts = CompiledParts[PartProgram]
 def compile_parts(
     graph: Graph,
     device: Device,
-    compile_part: CompilePart[Part],
+    compile_part: CompilePart[CompiledPart],
     fuse: bool = True,
-    select: Callable[[CompiledParts[Part]], Mapping[int, str]] = lambda found: {},
-) -> CompiledParts[Part]:
+    select: Callable[[CompiledParts[CompiledPart]], Mapping[int, str]] = lambda found: {},
+) -> CompiledParts[CompiledPart]:
     """Partition a graph as read and compile the partitions. Refuses no graph.
 
     `select` says which nodes to leave to TensorFlow Lite, and why; it is asked until it leaves no more.
@@ -69,7 +71,7 @@ def compile_parts(
     found = find_refusals(graph, device, fuse)
     most = len(graph.nodes) - len(found.reasons)
 
-    def compiled(part: Graph) -> Part:
+    def compiled(part: Graph) -> CompiledPart:
         return compile_part(part, min(1.0, len(part.nodes) / most))
 
     compiler = _Compiler(found.graph, found.constants, compiled)
@@ -79,16 +81,16 @@ def compile_parts(
     return result
 
 
-class _Compiler(Generic[Part]):
+class _Compiler(Generic[CompiledPart]):
     """Partitions again, with fewer nodes, until every partition compiles."""
 
-    def __init__(self, graph: Graph, constants: frozenset[int], compile_part: Callable[[Graph], Part]) -> None:
+    def __init__(self, graph: Graph, constants: frozenset[int], compile_part: Callable[[Graph], CompiledPart]) -> None:
         self._graph = graph
         self._constants = constants
         self._compile_part = compile_part
-        self._programs: dict[tuple[int, ...], Part] = {}
+        self._programs: dict[tuple[int, ...], CompiledPart] = {}
 
-    def compile(self, reasons: dict[int, str]) -> CompiledParts[Part]:
+    def compile(self, reasons: dict[int, str]) -> CompiledParts[CompiledPart]:
         """Each round compiles what is new, and ends with a further node refused or with everything compiled."""
         while True:
             partitions = partition_graph(self._graph, reasons, self._constants)

@@ -101,7 +101,7 @@ def with_detections(graph: Graph) -> bytes:
     Lite's that gives out the ten best."""
     boxes, scores = (graph.tensors[output] for output in graph.outputs)
     count, classes, first = boxes.shape[1], scores.shape[2], 1 + max(graph.tensors)
-    said = {"max_detections": 10, "max_classes_per_detection": 1, "num_classes": classes}
+    said: dict[str, float] = {"max_detections": 10, "max_classes_per_detection": 1, "num_classes": classes}
     said |= {"nms_score_threshold": 0.0, "nms_iou_threshold": 0.5}
     said |= dict.fromkeys(("y_scale", "x_scale", "h_scale", "w_scale"), 10.0)
     name = "TFLite_Detection_PostProcess"

@@ -88,6 +88,10 @@ class NativeNetwork:
         image, code = weights_cache.shared(graph, facts, make) if weights_cache else make()
         return cls(image, code, used, owns_pool=pool is None, weights_cache=weights_cache)
 
+    def copy(self) -> "NativeNetwork":
+        """The same code with memory of its own, in the same pool and in no WeightsCache."""
+        return NativeNetwork(self.image, self._code, self.pool)
+
     @property
     def work(self) -> PartWork:
         """Of one run."""

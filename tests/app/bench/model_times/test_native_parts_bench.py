@@ -55,4 +55,5 @@ def test_an_op_that_tensorflow_lite_lacks_is_one_line(tmp_path: Path, texelflow:
     assert said.startswith("texelflow: TensorFlow Lite cannot run this model on the CPU: ")
     assert "TheirOwnOp" in said
     checked = texelflow("check", tmp_path / "theirs.tflite", "--backend", "native")
-    assert (checked.code, checked.err.splitlines()[-1]) == (2, said)
+    assert checked.code == 2
+    assert checked.err.splitlines()[-1].startswith(said)

@@ -28,7 +28,7 @@ from .native_operators import groups_of
 from .native_parts import NativeParts, native_parts
 from .native_tensors import array_at, memory_of, reshape, shape_at, tensor_at
 from .runtime_check import check_runtimes
-from .selection import kept_on_gpu
+from .selection import kept_by_partitions
 from .structs import TfLiteContext, TfLiteDelegateParams, TfLiteTensor, integers_at
 
 _PROGRAM = f"from {__name__} import serve_native; serve_native()"
@@ -169,7 +169,7 @@ class NativePartsDelegate:
             network.take(index, source)
         network.compute()
         for index in part.writes:
-            self._array(context, index)[...] = network.read(index)
+            network.read_into(index, self._array(context, index))
 
     def fetch(self, context: TfLiteContext, handle: int, tensor: TfLiteTensor) -> None:
         raise UsageError("it has no buffer handles")
@@ -187,7 +187,7 @@ class NativePartsDelegate:
     def _plan(self, context: TfLiteContext) -> None:
         """Decide and load everything. Raises TexelflowError."""
         found = native_parts(find_model(context).graph, self._pool, self._threads, self._cache, self._every_part)
-        kept = kept_on_gpu(found.graph, found.partitions)
+        kept = kept_by_partitions(found.graph, found.partitions)
         pairs = [*zip(found.partitions, found.compiled, strict=True)]
         makers = {index: network for partition, network in pairs for index in partition.outputs}
         parts = []

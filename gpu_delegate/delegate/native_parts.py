@@ -7,7 +7,7 @@ model takes longer for being cut. What was measured is kept on disk.
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from time import perf_counter
 from typing import Any
@@ -29,12 +29,13 @@ from ..targets.llvm.loading import image_key
 from ..targets.llvm.native_runtime import NativeNetwork
 from ..targets.llvm.native_tuning import cpu_device
 from ..targets.llvm.pool import WorkerPool
-from .selection import COSTS_MORE, DelegationRates, selection
+from .selection import COSTS_MORE, DelegationRates, kept_by_partitions, selection
 
-# Costs: a call from TensorFlow Lite to Python and back, a step, conversion to planes. Worth: of one thread of XNNPACK.
-NATIVE_RATES = DelegationRates(0.02, 0.001, 2e9, 50e9, 30e9)
+# On a core of a server (AVX2). Costs: 1 to 16 partitions of one ABS of 64 bytes each between operators of TensorFlow
+# Lite; conversion to planes. Worth: as on a GPU.
+NATIVE_RATES = DelegationRates(0.06, 0.001, 4e9, 50e9, 30e9)
 NativeParts = CompiledParts[NativeNetwork]
-TimesOf = Callable[[Graph, NativeNetwork, int | None], "PartTimes"]  # of a part beside so many threads
+TimesOf = Callable[[Graph, NativeNetwork, int | None, Collection[int]], "PartTimes"]  # as kept_times
 _KIND = "backends"  # of entries in the cache
 _TURNS_S, _LEAST_TURNS, _MOST_TURNS = 1.0, 4, 100
 _WORTHWHILE = 0.95  # of what TensorFlow Lite takes: measurements are off by some hundredths
@@ -42,7 +43,7 @@ _WORTHWHILE = 0.95  # of what TensorFlow Lite takes: measurements are off by som
 
 @dataclass(frozen=True)
 class PartTimes:
-    """Milliseconds of one run of a part: in native code, from arrays to arrays, and in TensorFlow Lite; 0: it fails."""
+    """Milliseconds of one run of a part: in native code, with copies and the call, and in TensorFlow Lite; 0: it fails."""
 
     native_ms: float
     tflite_ms: float
@@ -77,25 +78,33 @@ def native_parts(
     def select(found: NativeParts) -> Mapping[int, str]:
         if every_part:
             return {}
+        kept = kept_by_partitions(found.graph, found.partitions)
         return pays_off(found) or {
             number: why
             for partition, network in zip(found.partitions, found.compiled, strict=True)
-            if (why := measure(subgraph(found.graph, partition), network, threads).reason)
+            if (why := measure(subgraph(found.graph, partition), network, threads, kept).reason)
             for number in partition.computed
         }
 
     return compile_parts(graph, cpu_device(native_target()), loaded, select=select)
 
 
-def kept_times(part: Graph, network: NativeNetwork, threads: int | None) -> PartTimes:
-    """The times that are kept, else those that are measured now."""
+def kept_times(part: Graph, network: NativeNetwork, threads: int | None, kept: Collection[int] = ()) -> PartTimes:
+    """The times that are on disk, else those that are measured now, beside TensorFlow Lite with so many threads.
+
+    Tensors that are `kept` are handed from part to part as they are.
+    """
+    shared = sorted({*part.inputs, *part.outputs}.intersection(kept))
     runtime = package_of(load_interpreter_module(for_bytes=True).__name__)
-    cache, key = DiskCache(), f"part {runtime} {threads} {image_key(part, native_target(), network.pool.threads)}"
-    kept = parse_part_times(cache.get(_KIND, key) or b"")
-    if kept is None:
-        kept = measured_part(part, network.copy(), threads)
-        cache.put(_KIND, key, json.dumps(asdict(kept)).encode())
-    return kept
+    cache, key = (
+        DiskCache(),
+        f"part {runtime} {threads} {shared} {image_key(part, native_target(), network.pool.threads)}",
+    )
+    times = parse_part_times(cache.get(_KIND, key) or b"")
+    if times is None:
+        times = measured_part(part, network.copy(), threads, shared)
+        cache.put(_KIND, key, json.dumps(asdict(times)).encode())
+    return times
 
 
 def parse_part_times(data: bytes) -> PartTimes | None:
@@ -112,24 +121,30 @@ def parse_part_times(data: bytes) -> PartTimes | None:
     return PartTimes(native_ms, tflite_ms)
 
 
-def measured_part(part: Graph, network: NativeNetwork, threads: int | None) -> PartTimes:
+def measured_part(part: Graph, network: NativeNetwork, threads: int | None, shared: Collection[int] = ()) -> PartTimes:
     """The least of some turns of both, on zeros."""
     inputs = [np.zeros(shape, dtype) for shape, dtype in zip(network.input_shapes, network.input_dtypes, strict=True)]
+    given = {tensor: values for tensor, values in zip(part.inputs, inputs, strict=True) if tensor not in shared}
+    asked = [tensor for tensor in part.outputs if tensor not in shared]
     native_ms, tflite_ms = list[float](), list[float]()
     try:
         reference = Reference(part, threads, quick=True)
         end = perf_counter() + _TURNS_S
         while len(native_ms) < _LEAST_TURNS or (len(native_ms) < _MOST_TURNS and perf_counter() < end):
-            native_ms.append(_run_ms(network, inputs))
+            native_ms.append(_run_ms(network, given, asked))
             reference.run(inputs)
             tflite_ms.append(reference.invoke_ms)
         reference.close()
     except TexelflowError:  # of values, or of what TensorFlow Lite does not run alone
         return PartTimes(0.0, 0.0)
-    return PartTimes(min(native_ms), min(tflite_ms))
+    return PartTimes(min(native_ms) + NATIVE_RATES.hand_over_ms, min(tflite_ms))
 
 
-def _run_ms(network: NativeNetwork, inputs: Sequence[npt.NDArray[Any]]) -> float:
+def _run_ms(network: NativeNetwork, given: Mapping[int, npt.NDArray[Any]], asked: Sequence[int]) -> float:
     start = perf_counter()
-    network.run(inputs)
+    for tensor, values in given.items():
+        network.write(tensor, values)
+    network.compute()
+    for tensor in asked:
+        network.read(tensor)
     return (perf_counter() - start) * 1e3

@@ -102,7 +102,7 @@ def selection(
 
 def balances(found: AnyParts) -> tuple[Balance, ...]:
     """That of each partition, with all others as they are."""
-    on_gpu = kept_on_gpu(found.graph, found.partitions)
+    on_gpu = kept_by_partitions(found.graph, found.partitions)
     return tuple(
         _balance(found.graph, partition, compiled.work, on_gpu)
         for partition, compiled in zip(found.partitions, found.compiled, strict=True)
@@ -124,7 +124,7 @@ def _balance(graph: Graph, partition: Partition, work: PartWork, on_gpu: Set[int
     )
 
 
-def kept_on_gpu(graph: Graph, partitions: Iterable[Partition]) -> set[int]:
+def kept_by_partitions(graph: Graph, partitions: Iterable[Partition]) -> set[int]:
     """The tensors that partitions make and nothing but partitions reads."""
     nodes = graph.nodes
     computed = {number for partition in partitions for number in partition.computed}

@@ -17,7 +17,7 @@ from .compiler import CompiledCode, native_target
 from .image import NativeImage, image_of
 from .loading import load_image, rounds_of, with_weights_reserved
 from .native_program import NativeProgram
-from .planes import from_planes, reserve_floats, write_planes
+from .planes import from_planes, reserve_floats, values_of, write_planes
 from .pool import WorkerPool, default_threads
 from .work import StepAddresses, WorkTable
 
@@ -143,6 +143,15 @@ class NativeNetwork:
         stored = self.image.tensors[tensor]
         values = from_planes(self.memory(tensor), stored.shape, stored.storage)
         return in_file_type(values, stored.own).reshape(stored.own.shape)
+
+    def read_into(self, tensor: int, found: npt.NDArray[Any]) -> None:
+        """The same into an array of that type and shape, in one copy where no value changes."""
+        stored = self.image.tensors[tensor]
+        if stored.storage.is_bytes or found.dtype != np.float32:
+            found[...] = self.read(tensor)
+        else:
+            values = values_of(self.memory(tensor), stored.shape, stored.storage)
+            np.copyto(found.reshape(values.shape), values)
 
     def memory(self, tensor: int) -> Float32Array:
         """The floats of a stored tensor as they lie in memory (planes.py). Raises KeyError for one that is not."""

@@ -5,6 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.generators.profiles import random_graph
+from tests.gpu_delegate.delegate.test_random_partial import QUICK
+from tests.helpers.markers import one_in
 from tests.model_files.model_builder import ModelBuilder
 from tests.model_files.partial_models import cast_and_back, segments, with_detections
 from tests.model_files.sketch import Sketch
@@ -183,3 +186,13 @@ def test_errors_are_one_line() -> None:
     assert str(lacking.value).startswith("TensorFlow Lite cannot run this model on the CPU: ")
     assert "TheirOwnOp" in str(lacking.value)
     assert "\n" not in str(lacking.value)
+
+
+@one_in(13, "seed", [seed for seed in QUICK if seed != 98])  # of which TensorFlow Lite gives a constant output as 0
+def test_random_networks(seed: int) -> None:
+    graph = read_model(random_graph(seed, "partial", 1 + seed % 4 // 3).build())
+    found, _ = in_parts(graph)
+    inputs = values_for(graph, seed)
+    for one, other in zip(found.run(inputs), Reference(graph, judges=True).run(inputs), strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-4 * max(1.0, float(np.abs(other).max(initial=0))))
+    found.close()

@@ -43,7 +43,7 @@ _WORTHWHILE = 0.95  # of what TensorFlow Lite takes: measurements are off by som
 
 @dataclass(frozen=True)
 class PartTimes:
-    """Milliseconds of one run of a part: in native code, with copies and the call, and in TensorFlow Lite; 0: it fails."""
+    """Milliseconds of one run of a part: in native code, copies included, and in TensorFlow Lite; 0: it fails."""
 
     native_ms: float
     tflite_ms: float

@@ -25,6 +25,7 @@ from texelflow.gpu_delegate.delegate.native_parts import PartTimes, kept_times, 
 from texelflow.gpu_delegate.delegate.selection import COSTS_MORE
 from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.model.partition import subgraph
+from texelflow.gpu_delegate.programs.weights_cache import WeightsCache
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.reading.writer import write_model
 from texelflow.gpu_delegate.targets.llvm.compiler import native_target
@@ -196,3 +197,14 @@ def test_random_networks(seed: int) -> None:
     for one, other in zip(found.run(inputs), Reference(graph, judges=True).run(inputs), strict=True):
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-4 * max(1.0, float(np.abs(other).max(initial=0))))
     found.close()
+
+
+def test_instances_share_a_weights_cache() -> None:
+    graph, cache = read_model(segments(five_dimensions=True)), WeightsCache()
+    first, second = (Reference(graph, 1, delegate=native_delegate(1, cache, every_part=True)) for _ in range(2))
+    with pytest.raises(UsageError, match="finalize_soft"):
+        first.run(values_for(graph))
+    cache.finalize_soft()
+    np.testing.assert_array_equal(first.run(values_for(graph)), second.run(values_for(graph)))
+    for each in (first, second):
+        each.close()

@@ -108,7 +108,10 @@ def bench_model_verb(
     force: ForceOption = False,
     cpu: Annotated[
         str | None,
-        typer.Option(metavar="native|tflite", help="On the CPU: code made for it, or TensorFlow Lite, as by default."),
+        typer.Option(
+            metavar="native|tflite",
+            help="On the CPU: code made for it, TensorFlow Lite for what has none; or that alone, as by default.",
+        ),
     ] = None,
     threads: Annotated[int | None, typer.Option(metavar="N", help="On the CPU.")] = None,
     per_op: Annotated[bool, typer.Option("--per-op", help="Time each dispatch, too.")] = False,

@@ -15,7 +15,7 @@ from types import MappingProxyType
 import numpy as np
 
 from texelflow.gpu_delegate.delegate.repacking import is_array
-from texelflow.gpu_delegate.delegate.selection import kept_on_gpu
+from texelflow.gpu_delegate.delegate.selection import kept_by_partitions
 from texelflow.gpu_delegate.model.graph import Graph, Node, Tensor
 from texelflow.gpu_delegate.model.layout import PHWC4, Storage, Storages, shape_of
 from texelflow.gpu_delegate.model.partition import Partition
@@ -74,7 +74,7 @@ def crossing_cost(
 
     What another partition has computed is handed over on the GPU. Inputs of which only the shape is read stay away.
     """
-    kept, made = kept_on_gpu(graph, partitions), {tensor for part in partitions for tensor in part.outputs}
+    kept, made = kept_by_partitions(graph, partitions), {tensor for part in partitions for tensor in part.outputs}
     costs = [RunCost(ms=len(partitions) * rates.hand_over_ms if rates else None)]
     for part in partitions:
         read = {tensor for number in part.computed for tensor in graph.nodes[number].inputs}

@@ -24,6 +24,7 @@ from .footprint import MOST_BYTES, MOST_SECONDS
 from .interpreter import CANNOT, InterpreterOptions, Signature
 
 START_SECONDS = 60
+COMPILE_SECONDS = 600  # for a delegate
 PROCESS_BYTES = 1 << 30  # address space for copies and for threads, beside what the model may need
 OPENGL_BYTES = 4 << 30  # the same for a delegate: software renderers have tensors and weights in this memory, too
 _PROGRAM = f"from {__package__}.interpreter_child import serve; serve()"
@@ -42,8 +43,9 @@ class ChildInterpreter:
         self.process_id = self._process.pid
         self._finalizer = weakref.finalize(self, _end, self._process)
         memory_bytes = MOST_BYTES + PROCESS_BYTES + (0 if options.delegate is None else OPENGL_BYTES)
+        start_s = START_SECONDS + (0 if options.delegate is None else COMPILE_SECONDS)
         message = {"options": asdict(options), "memory_bytes": memory_bytes}
-        found, _ = self._ask(message, [np.frombuffer(model, np.uint8)], START_SECONDS)
+        found, _ = self._ask(message, [np.frombuffer(model, np.uint8)], start_s)
         self.signature = _signature(found["signature"])
         self.delegation = _delegation(found["delegation"]) if found["delegation"] else None
 
@@ -117,7 +119,8 @@ def _signature(found: dict[str, Any]) -> Signature:
 
 
 def _delegation(found: dict[str, Any]) -> Delegation:
-    return Delegation(**{**found, "partitions": tuple(tuple(nodes) for nodes in found["partitions"])})
+    partitions = tuple(tuple(nodes) for nodes in found["partitions"])
+    return Delegation(**{**found, "partitions": partitions, "places": tuple(found["places"])})
 
 
 def _pipe(stream: Any) -> BinaryIO:

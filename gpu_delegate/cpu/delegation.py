@@ -5,9 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ..base.errors import UnsupportedError
 from ..base.wording import counted
 from ..model.reasons import CONSTANT_OF_CPU
 
+ON_GPU = ("on the GPU", "on the CPU")
+IN_NATIVE_CODE = ("in the CPU's own code", "in TensorFlow Lite")
 _OF_THIS_PROCESS = "weights_cache"  # the argument that another process cannot have
 
 
@@ -22,6 +25,10 @@ class _Taken(Protocol):
 
 class AppliedDelegate(Protocol):
     """A GpuDelegate, as far as an interpreter has to do with it."""
+
+    @property
+    def places(self) -> tuple[str, str]:
+        """Where its partitions run, and where the rest does, in words."""
 
     @property
     def partitions(self) -> Sequence[_Taken]: ...
@@ -44,6 +51,7 @@ class DelegateMaker:
     arguments: Mapping[str, Any]  # of the delegate
     make: Callable[[Mapping[str, Any]], AppliedDelegate]
     program: str  # in Python: serves an interpreter with such a delegate, as interpreter_child.py serves one without
+    quick: bool = False  # whether what it leaves runs in the quickest runtime: `quick` of Reference
 
     @property
     def plain_arguments(self) -> dict[str, Any]:
@@ -57,20 +65,27 @@ class Delegation:
 
     partitions: tuple[tuple[int, ...], ...]  # the operators of each, by their numbers in that model
     operators: int  # of the model
-    dispatches: int  # of one run
+    dispatches: int  # of one run, on the GPU
     macs: int  # multiply-accumulates of one run
     buffer_bytes: int  # of GL buffers
     renderer: str
     reason: str = ""  # why it has taken nothing
+    places: tuple[str, str] = ON_GPU  # of its partitions and of the rest
 
     @property
     def line(self) -> str:
         """What runs where."""
-        taken, of_all = sum(map(len, self.partitions)), f"of {counted(self.operators, 'operator')} on the GPU"
+        (here, elsewhere), taken = self.places, sum(map(len, self.partitions))
+        of_all = f"of {counted(self.operators, 'operator')} {here}"
         if not taken:
-            return f"none {of_all}, all on the CPU: {self.reason}"
+            return f"none {of_all}, all {elsewhere}: {self.reason}"
         line = f"{taken} {of_all} in {counted(len(self.partitions), 'partition')}"
-        return line + ", the rest on the CPU" * (taken < self.operators)
+        return line + f", the rest {elsewhere}" * (taken < self.operators)
+
+    def check_taken(self, why: object) -> None:
+        """Raise UnsupportedError where there is no partition; `why` says why the model does not run there wholly."""
+        if not self.partitions:
+            raise UnsupportedError(f"{why}; {self.line}")
 
 
 def delegation_of(delegate: AppliedDelegate, operators: int) -> Delegation:
@@ -89,4 +104,5 @@ def delegation_of(delegate: AppliedDelegate, operators: int) -> Delegation:
         delegate.buffer_bytes,
         delegate.renderer,
         "" if partitions else str(error) if error else common[0][0] if common else "the delegate was not asked",
+        delegate.places,
     )

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -90,14 +90,15 @@ class LocalInterpreter:
         module = load_interpreter_module(options.fast_bytes or options.newer)
         self._delegate, self._shares = delegate, sharing is not None
         self._interpreter: Any
-        of_bytes = delegate_of_bytes(module, options.threads) if options.fast_bytes else None
+        of_bytes = delegate_of_bytes(module, options.threads) if options.fast_bytes and not delegate else None
         try:
             with _refusals_in_one_line(delegate):
                 self._interpreter = _made(module, model, options, delegate or sharing or of_bytes)
         except ModelError:
-            if of_bytes is None:
+            if of_bytes is None and not options.plain:
                 raise
-            with _refusals_in_one_line(delegate):  # what XNNPACK does not take
+            options = replace(options, plain=False, keep_all=options.keep_all or options.plain)
+            with _refusals_in_one_line(delegate):  # what XNNPACK does not take, or has no reference kernel
                 self._interpreter = _made(module, model, options, None)
         with _refusals_in_one_line(delegate):
             inputs = self._interpreter.get_input_details()

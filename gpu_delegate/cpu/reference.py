@@ -40,13 +40,15 @@ class Reference:
         delegate: DelegateMaker | None = None,
         weights_cache: WeightsCache | None = None,
         judges: bool = False,
+        quick: bool = False,
     ) -> None:
         """Load a graph as the reader created it, or after rewriting.py's passes.
 
         With keep_all_tensors no delegate hides the inner tensors and tensor() returns each of them; that is slower.
         It `judges` others then, or if that is asked for: quantized models run in TensorFlow Lite's reference kernels,
         of which its others differ by some steps; hybrid ones of which the same is asked, in those of ai-edge-litert, if
-        that is there.
+        that is there. Others of these, and with `quick` all that do not judge, run in the runtime that takes the least
+        time.
         `delegate` has it run on the GPU as far as that can; `delegation` tells how far. A
         graph that goes to a process of its own has its OpenGL context there, and shares no weights. With
         `weights_cache`, XNNPACK's packed weights are those of other instances; `unshared` says why they are not.
@@ -65,7 +67,7 @@ class Reference:
             bool(graph.original),
             len(graph.nodes),
             judges and has_quantized(graph),
-            not judges and delegate is None and has_quantized(graph),
+            not judges and (quick or (delegate.quick if delegate else has_quantized(graph))),
             judges and graph.hybrid == "reference",
             None if delegate is None else delegate.plain_arguments,
         )

@@ -11,6 +11,7 @@ from types import MappingProxyType, TracebackType
 import moderngl
 
 from ..base.errors import TexelflowError, UsageError
+from ..cpu.delegation import ON_GPU
 from ..device.device import COMPILE_BUDGET_S
 from ..programs.weights_cache import WeightsCache, checked_cache
 from .application import Application
@@ -92,6 +93,11 @@ class GpuDelegate:
         check_runtimes(sys._getframe(1).f_globals.get("__name__"))
         self._is_given = True
         return self._native.address
+
+    @property
+    def places(self) -> tuple[str, str]:
+        """Where its partitions run, and where the rest does, in words."""
+        return ON_GPU
 
     @property
     def partitions(self) -> tuple[DelegatedPartition, ...]:

@@ -11,9 +11,9 @@ from ..model.graph import Graph, Shape, Tensor
 from ..reading.resizing import read_resized
 from .bound_tensors import TensorBinding
 from .engine import DelegateEngine, LoadedPartition
-from .io_binding import IoBinding, array_at
+from .io_binding import IoBinding
 from .live_constants import with_constants_of
-from .native_tensors import memory_of, reshape, shape_at, tensor_at
+from .native_tensors import array_at, memory_of, reshape, shape_at, tensor_at
 from .planning import KernelPlan
 from .structs import TfLiteContext, TfLiteTensor
 

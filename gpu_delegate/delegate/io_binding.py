@@ -5,15 +5,12 @@ read. Where shaders run on the CPU, NumPy packs pictures. Other types are few an
 Program.read. What is bound to an object of OpenGL is read from it and written to it by run(), without the CPU.
 """
 
-import ctypes
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from ..base.errors import UsageError
-from ..model.graph import Tensor
 from ..model.packing import check_values
 from ..model.quantization import BYTE_DTYPES
 from ..plan.hazards import STORAGE, TEXTURE_FETCH
@@ -21,22 +18,12 @@ from ..targets.gl import opengl
 from ..targets.gl.gl_buffers import WayOut
 from ..targets.gl.runtime import Program
 from .gl_objects import Bound, BufferLayout, GlObject, bound_object
+from .native_tensors import array_at
 from .repacking import RepackingPrograms
 from .synchronization import WaitType, wait_for_gpu
 from .tensor_binding import TensorIoBinding
 
 _REPACKED = ("float32", *BYTE_DTYPES)
-
-
-def array_at(address: int, size_bytes: int, tensor: Tensor) -> npt.NDArray[Any]:
-    """Memory as an array of a tensor's type and shape. Raises UsageError for another size, or if there is none."""
-    dtype = np.dtype(tensor.dtype)
-    wanted_bytes = int(np.prod(tensor.shape, dtype=np.int64)) * dtype.itemsize
-    if not address:
-        raise UsageError(f"{tensor.name} has no memory yet; call allocate_tensors() first")
-    if size_bytes != wanted_bytes:
-        raise UsageError(f"{tensor.name} {list(tensor.shape)} takes {wanted_bytes} bytes, not {size_bytes}")
-    return np.ctypeslib.as_array((ctypes.c_ubyte * size_bytes).from_address(address)).view(dtype).reshape(tensor.shape)
 
 
 class IoBinding:

@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..base.errors import DeviceError, UsageError
 from ..model.graph import Shape, Tensor
@@ -44,6 +45,17 @@ def memory_of(found: TfLiteTensor, tensor: Tensor) -> tuple[int, int]:
     if not found.data:
         raise UsageError(f"tensor {tensor.index} has no memory; call allocate_tensors()")
     return found.data, size_bytes
+
+
+def array_at(address: int, size_bytes: int, tensor: Tensor) -> npt.NDArray[Any]:
+    """Memory as an array of a tensor's type and shape. Raises UsageError for another size, or if there is none."""
+    dtype = np.dtype(tensor.dtype)
+    wanted_bytes = int(np.prod(tensor.shape, dtype=np.int64)) * dtype.itemsize
+    if not address:
+        raise UsageError(f"{tensor.name} has no memory yet; call allocate_tensors() first")
+    if size_bytes != wanted_bytes:
+        raise UsageError(f"{tensor.name} {list(tensor.shape)} takes {wanted_bytes} bytes, not {size_bytes}")
+    return np.ctypeslib.as_array((ctypes.c_ubyte * size_bytes).from_address(address)).view(dtype).reshape(tensor.shape)
 
 
 def reshape(context: TfLiteContext, index: int, shape: Shape) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..base.wording import counted, number_ranges
+from ..plan.compiled_parts import AnyParts
 from ..targets.glsl.compiled_partitions import CompiledPartitions
 from .selection import COSTS_MORE
 
@@ -30,7 +31,7 @@ class OpLine:
         return sum(map(len, self.left.values()))
 
 
-def op_lines(found: CompiledPartitions) -> tuple[OpLine, ...]:
+def op_lines(found: AnyParts) -> tuple[OpLine, ...]:
     """The most frequent op first. Reasons that differ in a tensor's number alone are one."""
     counts = Counter(node.op for node in found.graph.nodes)
     left: dict[str, dict[str, list[int]]] = {op: {} for op in counts}
@@ -54,7 +55,7 @@ def claim_line(found: CompiledPartitions) -> str:
     return f"{first}{total - left} operations will run on the GPU, and the remaining {left} on the CPU."
 
 
-def reason_lines(found: CompiledPartitions) -> tuple[str, ...]:
+def reason_lines(found: AnyParts) -> tuple[str, ...]:
     """A line for each op and each reason for which operations of it stay on the CPU, in a bounded number."""
     lines = [
         f"{line.op} ({number_ranges(numbers)}): {reason}"

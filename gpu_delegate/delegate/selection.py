@@ -7,19 +7,17 @@ is worth is the time that it takes: on the device itself, or on one thread of a 
 GPU does not make the work less worth handing over. Whether the CPU would be faster makes no difference: whoever adds
 the delegate has chosen the GPU. A model that runs there as a whole always pays.
 
-Whoever compiles partitions asks again after each change (compiled_partitions.py), since operators that are left to the
+Whoever compiles partitions asks again after each change (compiled_parts.py), since operators that are left to the
 CPU cut the rest anew. Each answer leaves more operators behind, so this ends.
 """
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 
 from ..base.wording import counted, sized
 from ..model.graph import ABSENT, Graph, Node
 from ..model.partition import Partition, crossing_bytes
-from ..ops.nodes import record_of
-from ..targets.glsl.compiled_graph import CompiledGraph
-from ..targets.glsl.compiled_partitions import CompiledPartitions, Select
+from ..plan.compiled_parts import AnyParts, PartWork
 
 COSTS_MORE = "its partition costs more than the work that it takes over: "  # begins the reason of what does not pay
 
@@ -86,15 +84,15 @@ def rates_of(is_software: bool) -> DelegationRates:
 
 def selection(
     rates: DelegationRates, max_delegated_partitions: int | None = None, min_nodes_per_partition: int | None = None
-) -> Select:
-    """What compile_partitions asks which operators to leave to the CPU.
+) -> Callable[[AnyParts], Mapping[int, str]]:
+    """What compile_parts asks which operators to leave to TensorFlow Lite.
 
     Without a least number of nodes, those of all partitions that do not pay; with one, those of partitions that have
     fewer, whatever they cost. After that, at most so many partitions are kept, those of most nodes, of equal ones the
     first. Nodes count as far as they are computed at run time.
     """
 
-    def select(found: CompiledPartitions) -> Mapping[int, str]:
+    def select(found: AnyParts) -> Mapping[int, str]:
         least, most = min_nodes_per_partition, max_delegated_partitions
         left = _unpaid(found, rates) if least is None else _smaller(found, least)
         return left or (_beyond(found, most) if most is not None else {})
@@ -102,36 +100,31 @@ def selection(
     return select
 
 
-def balances(found: CompiledPartitions) -> tuple[Balance, ...]:
+def balances(found: AnyParts) -> tuple[Balance, ...]:
     """That of each partition, with all others as they are."""
-    on_gpu = kept_on_gpu(found.graph, found.partitions)
+    on_gpu = kept_by_partitions(found.graph, found.partitions)
     return tuple(
-        _balance(found.graph, partition, compiled, on_gpu)
+        _balance(found.graph, partition, compiled.work, on_gpu)
         for partition, compiled in zip(found.partitions, found.compiled, strict=True)
     )
 
 
-def _balance(graph: Graph, partition: Partition, compiled: CompiledGraph, on_gpu: Set[int]) -> Balance:
+def _balance(graph: Graph, partition: Partition, work: PartWork, on_gpu: Set[int]) -> Balance:
     """Inputs of which only the shape is read are not copied."""
     read = {tensor for number in partition.computed for tensor in graph.nodes[number].inputs}
     crossing = read.intersection(partition.inputs) | {*partition.outputs}
-    once = sum(
-        record_of(node).macs(compiled.graph, node)
-        for node in {node.outputs: node for kernel in compiled.kernels for node in kernel.nodes}.values()
-    )
-    executed = sum(kernel.macs + kernel.repeated_macs for kernel in compiled.kernels)
     return Balance(
         len(partition.computed),
-        once,
+        work.macs,
         sum(_operator_bytes(graph, graph.nodes[number]) for number in partition.computed),
         crossing_bytes(graph, crossing - on_gpu),
         crossing_bytes(graph, crossing & on_gpu),
-        len(compiled.kernels),
-        executed - once,
+        work.dispatches,
+        work.repeated_macs,
     )
 
 
-def kept_on_gpu(graph: Graph, partitions: Iterable[Partition]) -> set[int]:
+def kept_by_partitions(graph: Graph, partitions: Iterable[Partition]) -> set[int]:
     """The tensors that partitions make and nothing but partitions reads."""
     nodes = graph.nodes
     computed = {number for partition in partitions for number in partition.computed}
@@ -145,7 +138,7 @@ def _operator_bytes(graph: Graph, node: Node) -> int:
     return crossing_bytes(graph, (index for index in (*node.inputs, *node.outputs) if index != ABSENT))
 
 
-def _unpaid(found: CompiledPartitions, rates: DelegationRates) -> dict[int, str]:
+def _unpaid(found: AnyParts, rates: DelegationRates) -> dict[int, str]:
     """The operators of all partitions that do not pay; of a model that is one partition none."""
     if any(len({*each.nodes, *each.constants}) == len(found.graph.nodes) for each in found.partitions):
         return {}
@@ -157,12 +150,12 @@ def _unpaid(found: CompiledPartitions, rates: DelegationRates) -> dict[int, str]
     }
 
 
-def _smaller(found: CompiledPartitions, least: int) -> dict[int, str]:
+def _smaller(found: AnyParts, least: int) -> dict[int, str]:
     """The operators of all partitions of fewer."""
     return _left([each for each in found.partitions if len(each.computed) < least], f"{least} are asked for at least")
 
 
-def _beyond(found: CompiledPartitions, most: int) -> dict[int, str]:
+def _beyond(found: AnyParts, most: int) -> dict[int, str]:
     """The operators of all partitions but the largest."""
     by_size = sorted(found.partitions, key=lambda partition: -len(partition.computed))
     allowed = f"{counted(most, 'larger partition')} {'is' if most == 1 else 'are'} allowed"

@@ -5,6 +5,7 @@ checks, its passes and the loops of its kernel. Operators that are alike are pla
 have are found in the graph as a whole: nobody looks at what TensorFlow Lite hands over.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -152,7 +153,7 @@ def _failure(alone: Graph, attempt: Attempt) -> str:
         reason, op = str(error), alone.name
         for before in (f"operator 0 ({op}): ", f"{op} (operator 0): ", f"{op}: "):
             reason = reason.removeprefix(before)
-        return reason.rpartition(" does not run on the GPU: ")[2]
+        return re.sub(r".* does not run on the [^:]+: ", "", reason)
     return ""
 
 

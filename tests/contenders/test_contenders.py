@@ -5,8 +5,17 @@ from pathlib import Path
 import numpy as np
 
 from tests.contenders.__main__ import columns, measured
+from tests.model_files.partial_models import quick_with_an_end
 from tests.quantized.networks import Net
 from tests.quantized.quantizer import quantized_twin
+
+
+def test_a_line_of_a_model_in_parts(tmp_path: Path) -> None:
+    path = tmp_path / "parts.tflite"
+    path.write_bytes(quick_with_an_end())
+    line, _ = measured(path, 1, 0.05)
+    assert line.startswith("| parts | float, 9 of 10 operators | ")
+    assert line.count("|") == 4 + len(columns())
 
 
 def test_a_line_of_a_model(tmp_path: Path) -> None:

@@ -9,9 +9,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from texelflow.gpu_delegate.base.errors import UnsupportedError
 from texelflow.gpu_delegate.cpu.delegation import Delegation
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.delegate.interpreter_delegate import gpu_delegate
+from texelflow.gpu_delegate.delegate.native_delegate import native_delegate
 from texelflow.gpu_delegate.model.graph import Graph, Shape
 from texelflow.gpu_delegate.targets.gl.context import Context, open_context
 from texelflow.gpu_delegate.targets.gl.runtime import Program
@@ -31,6 +33,7 @@ InitTimes = Mapping[str, float]  # milliseconds by step
 
 TIMED_GL = "run() to glFinish; inputs and outputs stay on the GPU"
 TIMED_NATIVE = "one call of all steps; inputs and outputs stay in the network's memory"
+TIMED_PARTS = "invoke() of TensorFlow Lite's interpreter, with parts in the CPU's own code"
 TIMED_TFLITE = "invoke() of TensorFlow Lite's interpreter"
 TIMED_DELEGATE = "invoke() of TensorFlow Lite's interpreter, copies to the GPU and back included"
 _LOW, _HIGH = -0.5, 0.5  # of inputs, as benchmark_model draws them
@@ -207,10 +210,27 @@ def tflite_runner(graph: Graph, options: ModelBench, read_ms: float) -> TfliteRu
 
 
 @contextlib.contextmanager
-def native_runner(graph: Graph, options: ModelBench, read_ms: float) -> Iterator[NativeRunner]:
-    """The graph in code of our own. Raises UnsupportedError for a model that has none, DeviceError."""
+def native_runner(
+    graph: Graph, options: ModelBench, read_ms: float, console: Console
+) -> Iterator[NativeRunner | TfliteRunner]:
+    """The graph in code of our own, in parts where that is not all of it.
+
+    Raises UnsupportedError for a model that has none that pays, ModelError, DeviceError.
+    """
     clock = _Steps(read_ms)
-    network = NativeNetwork.load(graph, options.threads)
+    try:
+        network = NativeNetwork.load(graph, options.threads)
+    except UnsupportedError as error:
+        reference = Reference(graph, options.threads, delegate=native_delegate(options.threads))
+        assert reference.delegation, "it has a delegate"
+        with contextlib.closing(reference):
+            reference.delegation.check_taken(error)
+            clock.step("interpreter")
+            console.note(f"{reference.delegation.line}: {error}")
+            inputs = random_values(reference.input_shapes, reference.input_dtypes)
+            threads, process_id = reference.threads, reference.process_id
+            yield TfliteRunner(reference, inputs, clock.times_ms, threads, TIMED_PARTS, process_id)
+        return
     with contextlib.closing(network):
         clock.step("compiling")
         dtypes = [dtype.name for dtype in network.input_dtypes]

@@ -70,7 +70,7 @@ def bench_model(options: ModelBench, console: Console) -> tuple[_Figures, int]:
                 figures["series"] = series_figures(runs)
             if isinstance(runner, GlRunner):
                 figures |= _of_the_gpu(runner, figures, options, stop)
-            elif isinstance(runner, TfliteRunner) and runner.delegation and runner.delegation.partitions:
+            elif isinstance(runner, TfliteRunner) and runner.delegation and runner.delegation.dispatches:
                 figures |= _of_the_delegate(runner.delegation, figures, stop)
     return figures, exit_code(stop.number)
 
@@ -110,7 +110,7 @@ def _runner(
                 console.note(f"through the delegate, since the GPU does not run all of it: {error}")
                 backend = "delegate"
         if options.cpu == "native":
-            runner = stack.enter_context(native_runner(graph, options, read_ms))
+            runner = stack.enter_context(native_runner(graph, options, read_ms, console))
         yield backend, runner or tflite_runner(graph, replace(options, backend=backend), read_ms)
 
 

@@ -1,13 +1,16 @@
 """Opens one of the CPU's engines, `native` or `tflite`, for a model: both make masks of frames by one interface.
 
-`native` is machine code of our own, `tflite` TensorFlow Lite, which computes every model.
+`native` is machine code of our own, for all of a model or for the parts that pay; `tflite` is TensorFlow Lite, which
+computes every model.
 """
 
 from typing import Protocol
 
 from texelflow.gpu_delegate.base import debug
-from texelflow.gpu_delegate.base.errors import DeviceError, UnsupportedError
+from texelflow.gpu_delegate.base.errors import DeviceError, ModelError, UnsupportedError
 from texelflow.gpu_delegate.cpu.delegation import Delegation
+from texelflow.gpu_delegate.delegate.interpreter_delegate import gpu_delegate
+from texelflow.gpu_delegate.delegate.native_delegate import native_delegate
 
 from ...models.model_loading import FrameModel
 from ...picture.picture import Picture, PictureFormat
@@ -57,15 +60,37 @@ def open_cpu_path(
     threads, preprocessing, cache = choice.threads or None, options.preprocessing, options.weights_cache
     if choice.engine != "tflite":
         try:
-            return NativePath(model, frame, options.fit, threads, preprocessing, cache)
-        except (UnsupportedError, DeviceError) as error:
+            return _open_native_path(model, frame, threads, options)
+        except (UnsupportedError, DeviceError, ModelError) as error:
             if choice.engine == "native":
                 raise
             debug.tell(debug.RUN, f"debug: no native code for {model.name}: {error}")
     return CpuPath(model, frame, options.fit, threads, preprocessing=preprocessing, weights_cache=cache)
 
 
+def _open_native_path(
+    model: FrameModel, frame: PictureFormat, threads: int | None, options: NetworkOptions
+) -> NativePath | CpuPath:
+    """Native code alone or, for a model that has ops without any, with TensorFlow Lite for the rest.
+
+    Raises UnsupportedError where that does not pay, ModelError where TensorFlow Lite refuses it, DeviceError,
+    UsageError.
+    """
+    preprocessing, cache = options.preprocessing, options.weights_cache
+    try:
+        return NativePath(model, frame, options.fit, threads, preprocessing, cache)
+    except UnsupportedError as error:
+        path = CpuPath(model, frame, options.fit, threads, native_delegate(threads, cache), preprocessing)
+        assert path.parts, "it has a delegate"
+        try:
+            path.parts.check_taken(error)
+        except UnsupportedError:
+            path.close()
+            raise
+        return path
+
+
 def open_parts_path(model: FrameModel, frame: PictureFormat, options: NetworkOptions) -> CpuPath:
     """TensorFlow Lite, with parts of the model on the GPU: for what that cannot run wholly. Raises as CpuPath."""
-    delegate = delegate_options(options.compiling, options.weights_cache)
+    delegate = gpu_delegate(delegate_options(options.compiling, options.weights_cache))
     return CpuPath(model, frame, options.fit, delegate=delegate, preprocessing=options.preprocessing)

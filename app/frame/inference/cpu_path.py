@@ -1,22 +1,20 @@
 """The CPU path with TensorFlow Lite: a frame in RAM to its mask or picture in RAM, with preprocessing in NumPy.
 
-The fallback where there is no GPU, and what the GPU path is checked against; no OpenGL anywhere in it, but for a
-delegate that runs parts of a network on the GPU where that cannot run the whole.
+The fallback where there is no GPU, and what the GPU path is checked against; no OpenGL anywhere in it. A delegate may
+run parts of a network on the GPU, or in the CPU's own code, where these cannot run the whole.
 """
 
 import contextlib
 import os
 import sys
 import threading
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
-from texelflow.gpu_delegate.cpu.delegation import Delegation
+from texelflow.gpu_delegate.cpu.delegation import ON_GPU, DelegateMaker, Delegation
 from texelflow.gpu_delegate.cpu.reference import Reference, is_apart
 from texelflow.gpu_delegate.cpu.rewriting import rewritten
-from texelflow.gpu_delegate.delegate.interpreter_delegate import gpu_delegate
 from texelflow.gpu_delegate.model.packing import Float32Array, in_file_type
 from texelflow.gpu_delegate.model.quantization import dequantized
 from texelflow.gpu_delegate.programs.weights_cache import WeightsCache
@@ -38,12 +36,12 @@ class CpuPath:
         frame: PictureFormat,
         fit: Fit = "stretch",
         threads: int | None = None,
-        delegate: Mapping[str, Any] | None = None,
+        delegate: DelegateMaker | None = None,
         preprocessing: Preprocessing = "plain",
         as_read: bool = False,
         weights_cache: WeightsCache | None = None,
     ) -> None:
-        """`delegate` has arguments of GpuDelegate, `weights_cache` is Reference's.
+        """`delegate` and `weights_cache` are Reference's.
 
         With `as_read`, or a delegate, no pass changes the model, as what judges others needs it.
 
@@ -55,12 +53,18 @@ class CpuPath:
         self.take(frame)
         graph = model.graph if as_read or delegate is not None else rewritten(model.graph)
         with contextlib.nullcontext() if is_apart(graph) else _silence():
-            made, judges = None if delegate is None else gpu_delegate(delegate), as_read and delegate is None
-            self._reference = Reference(graph, threads, delegate=made, weights_cache=weights_cache, judges=judges)
+            judges = as_read and delegate is None
+            self._reference = Reference(graph, threads, delegate=delegate, weights_cache=weights_cache, judges=judges)
 
     @property
     def delegation(self) -> Delegation | None:
         """What runs on the GPU; None where nothing was meant to."""
+        found = self.parts
+        return found if found and found.places == ON_GPU else None
+
+    @property
+    def parts(self) -> Delegation | None:
+        """What its delegate runs, there or in native code; None where it has none."""
         return self._reference.delegation
 
     @property
@@ -71,8 +75,8 @@ class CpuPath:
     @property
     def renderer(self) -> str:
         """What does the work, for tables."""
-        found, on_cpu = self.delegation, "TensorFlow Lite on the CPU"
-        return f"{found.renderer} and {on_cpu}, {found.line}" if found and found.dispatches else on_cpu
+        found, on_cpu = self.parts, "TensorFlow Lite on the CPU"
+        return f"{found.renderer} and {on_cpu}, {found.line}" if found and found.partitions else on_cpu
 
     def take(self, frame: PictureFormat) -> None:
         """Take pictures of another format from now on."""

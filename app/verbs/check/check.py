@@ -7,11 +7,14 @@ from pathlib import Path
 
 from texelflow.gpu_delegate.base.errors import UnsupportedError, UsageError
 from texelflow.gpu_delegate.base.wording import meant
+from texelflow.gpu_delegate.delegate.interpreter_delegate import gpu_delegate
+from texelflow.gpu_delegate.delegate.native_delegate import native_delegate
 from texelflow.gpu_delegate.model.graph import Hybrid
 from texelflow.gpu_delegate.plan.compile_options import COMPILE_DEFAULTS, CompileOptions
 
 from ...console import Console
 from ...files import Files, Read, Write, own_name, settle
+from ...frame.inference.backends import delegate_options
 from ...frame.inference.network_options import NetworkOptions
 from ...media.sources import FileSource, Position
 from ...models.catalogue import CATALOGUE, model_path, resolve
@@ -100,17 +103,21 @@ def _check_model(target: str, options: CheckOptions, console: Console) -> tuple[
 
 
 def _compare(subject: Subject, options: CheckOptions, console: Console) -> tuple[dict[str, object], int]:
-    """Tensor by tensor; what does not run wholly on the GPU through the delegate, which is for that."""
-    if options.backend == "native":
-        return check_model(subject, options.tolerance, console, options.compiling, "native")
-    if options.backend == "gl":
+    """Tensor by tensor; the outputs of what does not run wholly there, with TensorFlow Lite for the rest."""
+    maker, refused = gpu_delegate(delegate_options(options.compiling)), ""
+    if options.backend != "delegate":
         try:
-            return check_model(subject, options.tolerance, console, options.compiling)
+            return check_model(subject, options.tolerance, console, options.compiling, options.backend)
         except UnsupportedError as error:
             if not options.compiling.fuse or options.hybrid != "expanded":
                 raise
-            console.note(f"{error}; its outputs are compared through the delegate")
-    return check_delegate(subject, options.tolerance, options.runs, console, options.compiling)
+            if options.backend == "native":
+                maker, refused = native_delegate(threads=1, every_part=True), str(error)
+            how = "with TensorFlow Lite for the rest" if refused else "through the delegate"
+            console.note(f"{error}; its outputs are compared {how}")
+    return check_delegate(
+        subject, options.tolerance, options.runs, console, maker, options.compiling.precision, refused
+    )
 
 
 def _check_clip(target: str, options: CheckOptions, console: Console) -> tuple[dict[str, object], int]:

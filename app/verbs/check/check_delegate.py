@@ -1,4 +1,4 @@
-"""Compares a model's outputs through the delegate with TensorFlow Lite's on the CPU, and prints how far they are apart.
+"""Compares a model's outputs through a delegate with TensorFlow Lite's on the CPU, and prints how far they are apart.
 
 This is TensorFlow Lite's Inference Diff tool: the same inputs go through an interpreter of one thread and through one
 with the delegate. The error of an output in one run is the mean of the absolute differences of its values; avg_error,
@@ -21,17 +21,14 @@ import numpy.typing as npt
 
 from texelflow.gpu_delegate.base.errors import ModelError, UnsupportedError, UsageError
 from texelflow.gpu_delegate.cpu.compare import Distances
-from texelflow.gpu_delegate.cpu.delegation import Delegation
+from texelflow.gpu_delegate.cpu.delegation import DelegateMaker, Delegation
 from texelflow.gpu_delegate.cpu.float64_judge import Float64Judge, furthest, has_truth
 from texelflow.gpu_delegate.cpu.reference import Reference
-from texelflow.gpu_delegate.delegate.interpreter_delegate import gpu_delegate
 from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.model.layout import Precision
 from texelflow.gpu_delegate.model.quantization import dequantized, has_quantized, with_real_weights
-from texelflow.gpu_delegate.plan.compile_options import COMPILE_DEFAULTS, CompileOptions
 
 from ...console import Console, counted
-from ...frame.inference.backends import delegate_options
 from .check_model import Sample, Subject, finite, noise_for, samples_for, show_truth, truth_figures
 
 DIFF_TOLERANCES: Mapping[Precision, float] = MappingProxyType({"fp32": 1e-3, "fp16": 0.1, "fp16-arithmetic": 0.2})
@@ -121,13 +118,15 @@ def check_delegate(
     tolerance: float | None,
     runs: int | None,
     console: Console,
-    options: CompileOptions = COMPILE_DEFAULTS,
+    delegate: DelegateMaker,
+    precision: Precision,
+    refused: str = "",
 ) -> tuple[dict[str, Any], int]:
     """Compare the outputs of a model on frames of the demo clip and on noise: the figures, and the exit code.
 
-    Raises UsageError, UnsupportedError for a model that needs too much memory or time, ModelError, DeviceError.
+    `refused` says why the model is in parts, for a delegate that has to take some. Raises UsageError, UnsupportedError
+    where it does not, and for a model that needs too much memory or time, ModelError, DeviceError.
     """
-    precision = options.precision
     count, is_bytes = DIFF_RUNS if runs is None else runs, has_quantized(subject.graph)
     usual = max(DIFF_TOLERANCES[precision], TOLERANCE_OF_STEPS if is_bytes else 0.0)
     limit = usual if tolerance is None else tolerance
@@ -136,9 +135,11 @@ def check_delegate(
     graph = subject.graph
     reference, test = (
         Reference(with_real_weights(graph), threads=1, judges=True),
-        Reference(graph, threads=1, delegate=gpu_delegate(delegate_options(options))),
+        Reference(graph, threads=1, delegate=delegate),
     )
     assert test.delegation is not None
+    if refused:
+        test.delegation.check_taken(refused)
     other = Reference(graph, threads=1) if is_bytes else None
     judges = _judges(graph)
     measured: dict[int, list[Distances]] = {}

@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 
 from texelflow.gpu_delegate.base.wording import counted, number_ranges
+from texelflow.gpu_delegate.cpu.delegation import ON_GPU
 from texelflow.gpu_delegate.model.graph import Graph, Opaque, Shape
 from texelflow.gpu_delegate.model.partition import crossing_bytes
+from texelflow.gpu_delegate.plan.compiled_parts import AnyParts
 from texelflow.gpu_delegate.targets.glsl.compiled_partitions import CompiledPartitions
 
 _MOST_GROUPS = 4  # of operators, in a line
@@ -20,7 +22,7 @@ class Border:
     bytes_out: int
 
 
-def borders(found: CompiledPartitions) -> tuple[Border, ...]:
+def borders(found: AnyParts) -> tuple[Border, ...]:
     """That of each partition."""
     graph = found.graph
     return tuple(
@@ -34,17 +36,23 @@ def borders(found: CompiledPartitions) -> tuple[Border, ...]:
     )
 
 
-def summary(found: CompiledPartitions) -> str:
+def summary(found: AnyParts, places: tuple[str, str] = ON_GPU) -> str:
     """What runs where, in one line."""
     total, left = len(found.graph.nodes), len(found.reasons)
     where = f"in {counted(len(found.partitions), 'partition')}"
     if not found.partitions:
-        return f"none of {counted(total, 'operator')} runs on the GPU"
+        return f"none of {counted(total, 'operator')} runs {places[0]}"
     return (
-        f"{total - left} of {total} operators {where}, {left} left to the CPU"
+        f"{total - left} of {total} operators {where}, {left} left to {places[1].partition(' ')[2]}"
         if left
         else f"all {counted(total, 'operator')} {where}"
     )
+
+
+def left_as_json(found: AnyParts) -> list[dict[str, object]]:
+    """The operators that are left to TensorFlow Lite, and why."""
+    nodes = found.graph.nodes
+    return [{"operator": n, "op": nodes[n].op, "reason": reason} for n, reason in found.reasons.items()]
 
 
 def delegate_line(found: CompiledPartitions, delegated: CompiledPartitions) -> str:

@@ -32,7 +32,7 @@ from ...plots import check_matplotlib
 from ..chosen_signature import load_signature, signature_figures
 from ..peaks import measure_peaks
 from .advice_tables import show_advice
-from .coverage import borders, delegate_line, summary
+from .coverage import borders, delegate_line, left_as_json, summary
 from .inspect_native import inspect_native
 from .inspect_ops import list_ops
 from .inspect_tables import show_coverage, show_head, show_partitions, show_report, types_line
@@ -207,7 +207,8 @@ def _show(
     if not reports:
         return
     if found.reasons:
-        show_partitions(console, found, reports)
+        costs = [(len(report.dispatches), sum(d.mmac for d in report.dispatches)) for report in reports]
+        show_partitions(console, found, costs)
         console.show(delegate_line(found, delegated))
     largest = found.largest
     if len(reports) > 1:
@@ -232,10 +233,7 @@ def _as_json(
         "operators": {line.op: line.count for line in op_lines(found)},
         "partitions": [partition.nodes for partition in found.partitions],
         "borders": [asdict(border) for border in borders(found)],
-        "nodes_left": [
-            {"operator": number, "op": graph.nodes[number].op, "reason": reason}
-            for number, reason in found.reasons.items()
-        ],
+        "nodes_left": left_as_json(found),
         "peaks": asdict(machine.peaks) if machine.peaks else None,
         "machine": machine.line,
         "compile_budget_s": options.compiling.compile_budget_s,

@@ -7,11 +7,12 @@ from rich.table import Table
 from rich.text import Text
 
 from texelflow.gpu_delegate.base.wording import number_ranges
+from texelflow.gpu_delegate.cpu.delegation import ON_GPU
 from texelflow.gpu_delegate.delegate.report import OpLine, op_lines
 from texelflow.gpu_delegate.model.graph import Graph, Shape, Tensor
 from texelflow.gpu_delegate.model.quantization import is_quantized, quantization_of, step_size, zero_point_of
+from texelflow.gpu_delegate.plan.compiled_parts import AnyParts
 from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph
-from texelflow.gpu_delegate.targets.glsl.compiled_partitions import CompiledPartitions
 from texelflow.gpu_delegate.targets.glsl.roofline import Peaks
 
 from ...advice.data_moves import WAYS
@@ -69,34 +70,39 @@ def _type(tensor: Tensor) -> str:
     return f"{tensor.dtype} (step {step_size(tensor):.3g}, zero at {zero_point_of(tensor)})"
 
 
-def show_coverage(console: Console, found: CompiledPartitions) -> None:
+def show_coverage(console: Console, found: AnyParts, places: tuple[str, str] = ON_GPU) -> None:
     """What runs where, and why."""
-    _title(console, summary(found))
+    _title(console, summary(found, places))
     lines = op_lines(found)
     if found.reasons:
-        console.show(_ops(lines))
+        console.show(_ops(lines, places[0]))
     else:
         console.show(Columns([Text(f"{line.count:4} {line.op}") for line in lines], padding=(0, 2)))
     if names := unknown_custom_ops(found.graph):
         console.show(f"custom ops: {', '.join(names)}; TensorFlow Lite, too, needs their code to run the model")
 
 
-def show_partitions(console: Console, found: CompiledPartitions, reports: Sequence[Inspection]) -> None:
-    """The partitions and what crosses their borders, the largest ones if there are many."""
+def show_partitions(
+    console: Console, found: AnyParts, costs: Sequence[tuple[int, float]], each: str = "dispatches"
+) -> None:
+    """The partitions and what crosses their borders, the largest ones if there are many.
+
+    `costs` has dispatches, or what `each` calls them, and millions of multiply-accumulates.
+    """
     _title(console, "Partitions")
     table = plain_table(
         ("#", "right"), ("operators", "left"), ("reads", "left"), ("writes", "left"),
-        ("KiB in", "right"), ("KiB out", "right"), ("dispatches", "right"), ("MMAC", "right"),
+        ("KiB in", "right"), ("KiB out", "right"), (each, "right"), ("MMAC", "right"),
     )  # fmt: skip
-    rows = list(zip(found.partitions, borders(found), reports, strict=True))
+    rows = list(zip(found.partitions, borders(found), costs, strict=True))
     largest = sorted(range(len(rows)), key=lambda number: -len(rows[number][0].nodes))[:_MOST_PARTITIONS]
     for number in sorted(largest):
-        partition, border, report = rows[number]
+        partition, border, (dispatches, mmac) = rows[number]
         table.add_row(
             str(number), f"{len(partition.nodes)}: {number_ranges(partition.nodes)}",
             _shapes(border.inputs, _MOST_CROSSING), _shapes(border.outputs, _MOST_CROSSING),
             f"{border.bytes_in / 1024:.1f}", f"{border.bytes_out / 1024:.1f}",
-            str(len(report.dispatches)), f"{sum(d.mmac for d in report.dispatches):.2f}",
+            str(dispatches), f"{mmac:.2f}",
         )  # fmt: skip
     console.show(table)
     if len(rows) > len(largest):
@@ -113,8 +119,8 @@ def show_report(console: Console, found: Inspection, compiled: CompiledGraph, on
     _memory(console, found, compiled, on_cpu)
 
 
-def _ops(lines: Sequence[OpLine]) -> Table:
-    table = plain_table(("op", "left"), ("operators", "right"), ("on the GPU", "right"), ("why not the others", "left"))
+def _ops(lines: Sequence[OpLine], here: str) -> Table:
+    table = plain_table(("op", "left"), ("operators", "right"), (here, "right"), ("why not the others", "left"))
     for line in lines:
         why = "\n".join(f"{reason} ({number_ranges(numbers)})" for reason, numbers in line.left.items())
         runs = line.count - line.left_count

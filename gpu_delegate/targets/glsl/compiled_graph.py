@@ -16,10 +16,12 @@ from ...model.graph import Graph, Tensor
 from ...model.layout import Precision, Storages, shape_of
 from ...model.packing import Float32Array, output_floats, phwc4, vector_texels
 from ...model.rewrite import float_data
+from ...ops.nodes import record_of
 from ...passes.convolutions import separate_depth_to_space
 from ...passes.pipeline import PassReport
 from ...plan.admission import rewrite_graph
 from ...plan.compile_options import COMPILE_DEFAULTS, CompileOptions
+from ...plan.compiled_parts import PartWork
 from ...plan.hazards import Access
 from ...plan.memory.memory_options import MemoryOptions
 from ...plan.memory.memory_plan import MemoryPlan
@@ -52,6 +54,14 @@ class CompiledGraph:
     def tensor(self, number: int) -> Tensor:
         """A tensor as in the file: its own shape and type. Those that passes have made are as in `graph`."""
         return self.source.tensors.get(number) or self.graph.tensors[number]
+
+    @property
+    def work(self) -> PartWork:
+        """Of one run."""
+        nodes = {node.outputs: node for kernel in self.kernels for node in kernel.nodes}.values()
+        once = sum(record_of(node).macs(self.graph, node) for node in nodes)
+        executed = sum(kernel.macs + kernel.repeated_macs for kernel in self.kernels)
+        return PartWork(len(self.kernels), once, executed - once)
 
     @cached_property
     def without_weights(self) -> "CompiledGraph":

@@ -39,7 +39,7 @@ def load_image(
     Raises UnsupportedError for a model with unsupported ops, DeviceError without LLVM or for too much memory.
     """
     cache = DiskCache() if cache is None else cache
-    key = _key(graph, target, threads)
+    key = image_key(graph, target, threads)
     kept = cache.get(IMAGES, key)
     image = None if kept is None else parse_image(kept, partial(_kept_weights, cache))
     if image is not None:
@@ -76,7 +76,7 @@ def rounds_of(program: NativeProgram, threads: int) -> Sequence[WorkRound]:
     return strip_rounds(program.pixels, threads, program.target.caches.l2_bytes)
 
 
-def _key(graph: Graph, target: CpuTarget, threads: int) -> str:
+def image_key(graph: Graph, target: CpuTarget, threads: int) -> str:
     """All that an image depends on; the name is for people."""
     parts = (*vars(target).values(), llvm_version(), threads, graph_digest(graph), *compiling_files())
     digest = hashlib.sha256(repr(parts).encode()).hexdigest()

@@ -22,6 +22,7 @@ from ...passes.pipeline import PassReport
 from ...plan.admission import rewrite_graph
 from ...plan.body import Body
 from ...plan.compile_options import CompileOptions
+from ...plan.compiled_parts import PartWork
 from ...plan.epilogue_sums import EpilogueSum
 from ...plan.lower import lower
 from ...plan.memory.memory_options import MemoryOptions
@@ -71,6 +72,11 @@ class NativeProgram:
     def tensor(self, number: int) -> Tensor:
         """A tensor as in the file: its own shape and type. Those that passes have made are as in `graph`."""
         return self.source.tensors.get(number) or self.graph.tensors[number]
+
+    @property
+    def work(self) -> PartWork:
+        """Of one run."""
+        return PartWork(len(self.kernels), sum(kernel.macs for kernel in self.kernels))
 
     @property
     def stored(self) -> tuple[int, ...]:

@@ -12,11 +12,12 @@ from ...base.errors import UsageError
 from ...model.graph import Graph
 from ...model.layout import FLOAT_BYTES
 from ...model.packing import Float32Array, check_values, in_file_type
+from ...plan.compiled_parts import PartWork
 from .compiler import CompiledCode, native_target
 from .image import NativeImage, image_of
 from .loading import load_image, rounds_of, with_weights_reserved
 from .native_program import NativeProgram
-from .planes import from_planes, reserve_floats, write_planes
+from .planes import from_planes, reserve_floats, values_of, write_planes
 from .pool import WorkerPool, default_threads
 from .work import StepAddresses, WorkTable
 
@@ -87,6 +88,15 @@ class NativeNetwork:
         image, code = weights_cache.shared(graph, facts, make) if weights_cache else make()
         return cls(image, code, used, owns_pool=pool is None, weights_cache=weights_cache)
 
+    def copy(self) -> "NativeNetwork":
+        """The same code with memory of its own, in the same pool and in no WeightsCache."""
+        return NativeNetwork(self.image, self._code, self.pool)
+
+    @property
+    def work(self) -> PartWork:
+        """Of one run."""
+        return PartWork(len(self.image.steps), sum(step.macs for step in self.image.steps))
+
     def run(self, inputs: Sequence[npt.NDArray[Any]] | npt.NDArray[Any] | None = None) -> tuple[npt.NDArray[Any], ...]:
         """Output tensors, as copies, for one input tensor or one per input; without any, for what is in memory.
 
@@ -112,16 +122,36 @@ class NativeNetwork:
         if self._cache:
             self._cache.check_run()
 
-    def write(self, tensor: int, values: npt.NDArray[Any]) -> None:
-        """Values of a tensor: exactly its type and shape in the file, all finite. Raises UsageError for others."""
+    def write(self, tensor: int, values: npt.NDArray[Any], may_round: bool = False) -> None:
+        """Values of a tensor: exactly its type and shape in the file, all finite. Raises UsageError for others.
+
+        It does so for integers that float32 does not have, too, unless they may be rounded.
+        """
         stored = self.image.tensors[tensor]
-        write_planes(self.memory(tensor), check_values(values, stored.own), stored.shape, stored.storage)
+        write_planes(self.memory(tensor), check_values(values, stored.own, may_round), stored.shape, stored.storage)
+
+    def take(self, tensor: int, source: "NativeNetwork") -> None:
+        """An input from another network, whose output of that number it is."""
+        own, theirs = self.image.tensors[tensor], source.image.tensors[tensor]
+        if (own.shape, own.storage) == (theirs.shape, theirs.storage):
+            self.memory(tensor)[:] = source.memory(tensor)
+        else:
+            self.write(tensor, source.read(tensor), may_round=True)
 
     def read(self, tensor: int) -> npt.NDArray[Any]:
         """A stored tensor in its type and shape in the file."""
         stored = self.image.tensors[tensor]
         values = from_planes(self.memory(tensor), stored.shape, stored.storage)
         return in_file_type(values, stored.own).reshape(stored.own.shape)
+
+    def read_into(self, tensor: int, found: npt.NDArray[Any]) -> None:
+        """The same into an array of that type and shape, in one copy where no value changes."""
+        stored = self.image.tensors[tensor]
+        if stored.storage.is_bytes or found.dtype != np.float32:
+            found[...] = self.read(tensor)
+        else:
+            values = values_of(self.memory(tensor), stored.shape, stored.storage)
+            np.copyto(found.reshape(values.shape), values)
 
     def memory(self, tensor: int) -> Float32Array:
         """The floats of a stored tensor as they lie in memory (planes.py). Raises KeyError for one that is not."""

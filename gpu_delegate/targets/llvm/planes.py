@@ -88,6 +88,11 @@ def from_planes(data: Float32Array, shape: MapShape, storage: Storage = PHWC4) -
         texels = np.ascontiguousarray(planes).view(np.uint8).reshape(*planes.shape, 4).astype(np.float32)
         values = from_phwc4(texels + np.float32(storage.low), shape.channels)
         return values.reshape(shape.batch, shape.height, shape.width, shape.channels)
-    planes = planes[: shape.channels]
-    values = planes.reshape(shape.channels, shape.batch, shape.height, shape.width)
-    return np.array(values.transpose(1, 2, 3, 0), order="C")
+    return np.array(values_of(data, shape, storage), order="C")
+
+
+def values_of(data: Float32Array, shape: MapShape, storage: Storage = PHWC4) -> Float32Array:
+    """The same of a tensor without bytes, as an array that shares its memory."""
+    planes = planes_of(data, shape, storage)[: shape.channels]
+    values: Float32Array = planes.reshape(shape.channels, shape.batch, shape.height, shape.width)
+    return values.transpose(1, 2, 3, 0)

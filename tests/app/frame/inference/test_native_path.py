@@ -7,7 +7,8 @@ import pytest
 
 from tests.helpers.picture_formats import PLANAR, noise
 from tests.model_files.model_builder import ModelBuilder
-from texelflow.app.frame.inference.backends import CpuChoice
+from tests.model_files.partial_models import quick_with_an_end
+from texelflow.app.frame.inference.backends import CpuChoice, CpuEngine
 from texelflow.app.frame.inference.cpu_engine import AnyCpuPath, open_cpu_path
 from texelflow.app.frame.inference.cpu_path import CpuPath
 from texelflow.app.frame.inference.native_path import NativePath
@@ -52,6 +53,17 @@ def test_masks_are_those_of_tensorflow_lite(activation: str, classes: int) -> No
     for form in (TURNED, rgba_format((9000, 2))):  # the second one's rows are too long for the kernel
         found.take(form)
         assert_alike(found, CpuPath(model, form), noise(form))
+    found.close()
+
+
+@pytest.mark.parametrize("engine", ["native", "auto"])
+def test_a_model_with_an_op_that_has_no_native_code_runs_in_parts(engine: CpuEngine) -> None:
+    graph, form = read_model(quick_with_an_end()), rgba_format((64, 48))
+    model = SegmentationModel("parts", graph, ModelSpec((0.0, 1.0), "sigmoid", 0), (96, 96), (12, 12))
+    found = open_cpu_path(model, form, CpuChoice(engine, 1))
+    assert "code on the CPU, 1 thread and TensorFlow Lite on the CPU, 9 of 10 operators" in found.renderer
+    assert found.delegation is None, "nothing runs on the GPU"
+    np.testing.assert_allclose(found.run(noise(form)), CpuPath(model, form).run(noise(form)), rtol=0, atol=1e-4)
     found.close()
 
 

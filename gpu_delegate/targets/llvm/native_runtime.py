@@ -75,11 +75,12 @@ class NativeNetwork:
     ) -> "NativeNetwork":
         """A network for this machine, in a pool that may have others, or by so many threads of its own.
 
-        Weights and machine code are those of `weights_cache`, if there is one. Raises UnsupportedError for what it
-        cannot compute, DeviceError without LLVM, UsageError for TEXELFLOW_CPU and for what `weights_cache` refuses.
+        Without a number it has two, and measures whether its runs take less time by one (thread_choice.py). Weights and
+        machine code are those of `weights_cache`, if there is one. Raises UnsupportedError for what it cannot compute,
+        DeviceError without LLVM, UsageError for TEXELFLOW_CPU and for what `weights_cache` refuses.
         """
         target = native_target()
-        used = pool or WorkerPool(target, threads or default_threads())
+        used = pool or WorkerPool(target, threads or default_threads(), adapts=threads is None)
 
         def make() -> tuple[NativeImage, CompiledCode]:
             return load_image(graph, target, used.threads, cache)

@@ -10,6 +10,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -36,11 +37,14 @@ def default_threads(spared_cores: int = 0) -> int:
 class WorkerPool:
     """Threads for runs of WorkTables, the caller's among them; of one alone there is no other thread."""
 
-    def __init__(self, target: CpuTarget, threads: int) -> None:
-        """Start threads - 1 workers. Raises DeviceError without LLVM, ValueError for a number out of range."""
+    def __init__(self, target: CpuTarget, threads: int, adapts: bool = False) -> None:
+        """Start threads - 1 workers. One that adapts leaves a run to the caller's thread where that takes less time.
+
+        Raises DeviceError without LLVM, ValueError for a number out of range.
+        """
         if not 1 <= threads <= MOST_POOL_THREADS:
             raise ValueError(f"{threads} threads; 1 to {MOST_POOL_THREADS} are possible")
-        self.threads = threads
+        self.threads, self._adapts = threads, adapts
         self._code = compile_module(pool_code.pool_text(target), target, _outside())
         self._run_alone = self._code.function("run_alone", _ONE)
         self._run = self._code.function("run", _TWO)
@@ -59,7 +63,13 @@ class WorkerPool:
             self._run_alone(table.address)
             return
         try:
-            self._run(self._state.ctypes.data, table.address)
+            start = perf_counter()
+            if self._adapts and not table.choice.shares:
+                self._run_alone(table.address)
+            else:
+                self._run(self._state.ctypes.data, table.address)
+            if self._adapts:
+                table.choice.note(perf_counter() - start)
         finally:
             self._lock.release()
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...model.layout import FLOAT_BYTES
+from .thread_choice import ThreadChoice
 
 MOST_TASKS = (1 << 18) - 1  # the pool packs two counts and a generation into 64 bits
 
@@ -73,6 +74,7 @@ class WorkTable:
         parts = (self._calls, self._firsts, self._limits, self._following)
         self._head = np.array([*(part.ctypes.data for part in parts), len(tasks)], np.int64)
         self.tasks = len(tasks)
+        self.choice = ThreadChoice()
 
     @property
     def address(self) -> int:

@@ -10,7 +10,7 @@ from ...plan.body import Body
 from ...plan.tiling import is_pixelwise
 from .machine import CpuTarget
 from .panels import MOST_PIXELS, may_be_flat
-from .winograd import fits, patches
+from .winograd import panel_fits, patches
 
 _LEAST_LANES = 4
 _LEAST_SLICES = 2  # of sums at once: four depend on one another too often
@@ -74,7 +74,7 @@ def _patched_tile(body: Body, z_slices: int, rows: int, target: CpuTarget) -> Na
     flat = found.pixels <= MOST_PIXELS and _saves_lanes(found, rows, target.lanes)
     target = replace(target, lanes=_lanes(found.pixels if flat else found.width, target.lanes))
     rows = max(1, min(rows, found.pixels // target.lanes if flat else found.height))
-    if not fits(body, rows, target.lanes):
+    if not panel_fits(body, rows, target.lanes):
         return None
     return NativeTile(Tile(rows, z_slices, (1, 1, 1), flat=flat, loads_at_use=True), target, found)
 

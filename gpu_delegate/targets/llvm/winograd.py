@@ -74,7 +74,7 @@ def patches(body: Body) -> MapShape | None:
     return found if pays else None
 
 
-def fits(body: Body, vectors: int, lanes: int) -> bool:
+def panel_fits(body: Body, vectors: int, lanes: int) -> bool:
     """Whether the panel of so many vectors of patches is small enough."""
     node = convolved(body)
     assert node is not None

@@ -43,7 +43,7 @@ def test_each_part_of_each_step_comes_once_and_behind_those_before_it(steps: lis
 def test_rows_are_cut_before_slices_and_little_work_stays_whole() -> None:
     wide, deep, small = StepSize(64, 4, 10**7 - 1), StepSize(2, 32, 10**7), StepSize(8, 8, 140_000)
     rounds = shared_rounds([small, wide, small, small, deep], 2)
-    assert [len(tasks) for tasks in rounds] == [1, 8, 1, 8]
+    assert [len(tasks) for tasks in rounds] == [1, 4, 1, 4]
     assert {(part.z0, part.z1) for (part,) in rounds[1]} == {(0, 4)}
     assert {(part.y0, part.y1) for (part,) in rounds[3]} == {(0, 2)}
     assert [part.step for part in rounds[2][0]] == [2, 3]

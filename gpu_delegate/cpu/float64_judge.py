@@ -75,7 +75,7 @@ class Float64Judge:
 
 
 def _computed(graph: Graph) -> list[int]:
-    """What is computed from inputs: XNNPACK does not write what it has made of constants, such as weights in float16."""
+    """What is computed from inputs: XNNPACK does not write what it has made of constants, like weights in float16."""
     found = dict.fromkeys(graph.inputs)
     for node in graph.nodes:
         if any(tensor in found for tensor in node.inputs):

@@ -54,6 +54,8 @@ def native_tile(body: Body, tile: Tile, target: CpuTarget, has_bytes: bool = Fal
         if has_bytes and is_sum and (rows, z_slices) == (2, 1) and slices > 1:
             runs = ceil_div(domain.pixels, target.lanes)
             rows, z_slices = (1, 2) if runs % 2 else (2, 1)  # as many sums, in the same time, and no run twice
+        elif is_sum and rows < tile.rows and z_slices == 1 and slices > 1:
+            z_slices = tile.rows  # as many sums where a map is too small for more vectors
     elif tile.rows > 2 and has_bytes:
         rows = min(most, max(1, target.registers // _REGISTERS_OF_ROW))
         while domain.batch > 1 and domain.height % rows:  # a group has rows of one map of the batch

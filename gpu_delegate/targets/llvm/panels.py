@@ -55,7 +55,9 @@ def convolved(body: Body) -> Node | None:
     source = shapes.get(node.inputs[0])
     if not isinstance(node.attributes, Conv2D) or isinstance(node.attributes, DepthwiseConv2D):
         return None
-    if source is None or source.is_vector or groups_of_channels(graph, node) > 1 or node.inputs[0] in body.through:
+    if not graph.tensors[node.inputs[1]].is_constant or {t for n in body.nodes for t in n.inputs} & body.through.keys():
+        return None  # what is moved lies at other pixels
+    if source is None or source.is_vector or groups_of_channels(graph, node) > 1:
         return None
     added = [shape for tensor, shape in shapes.items() if tensor != node.inputs[0] and not shape.is_vector]
     return node if all(_sides(shape) == _sides(body.domain) for shape in added) else None

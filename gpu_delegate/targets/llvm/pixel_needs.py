@@ -50,7 +50,9 @@ def _pixels_of(graph: Graph, step: LlvmKernel, writers: dict[int, list[int]], vi
     rounded = (shape for tensor, shape in zip(step.outputs, outputs, strict=True) if graph.tensors[tensor].steps)
     work += _WORK_OF_A_STEP * sum(4 * shape.texels for shape in rounded)
     sources = [
-        PixelSource(writer, views.place(tensor) == (tensor, 0) and _needs_its_pixel(graph, step, tensor))
+        PixelSource(
+            writer, not step.patches and views.place(tensor) == (tensor, 0) and _needs_its_pixel(graph, step, tensor)
+        )
         for tensor in step.inputs
         for writer in writers.get(views.place(tensor)[0], ())
     ]

@@ -10,6 +10,7 @@ from statistics import median
 TRIED = 5  # runs of each way at first; as many of the way in use are remembered
 TRIED_AGAIN = 3
 RUNS, SECONDS = 200, 0.5  # with one way before the other one is tried again: both, so that trials are a fiftieth
+LONG_S = 0.02  # a first run that takes so long is followed by others like it, without a trial
 GAIN = 0.95  # of the time: what takes more than this does not take the place of the way in use
 
 
@@ -19,8 +20,8 @@ class ThreadChoice:
     def __init__(self) -> None:
         self._shares = True
         self._times = {way: deque[float](maxlen=TRIED) for way in (True, False)}
-        self._trials = [True, False] * TRIED
-        self._runs, self._seconds = 0, 0.0
+        self._trials = [False, True] * TRIED  # the last one first
+        self._runs, self._seconds, self._is_first = 0, 0.0, True
 
     @property
     def shares(self) -> bool:
@@ -30,8 +31,11 @@ class ThreadChoice:
     def note(self, seconds: float) -> None:
         """How long that run took."""
         self._times[self.shares].append(seconds)
+        is_first, self._is_first = self._is_first, False
         self._runs, self._seconds = self._runs + 1, self._seconds + seconds
-        if self._trials:
+        if is_first and seconds >= LONG_S:
+            self._trials.clear()
+        elif self._trials:
             self._trials.pop()
             if not self._trials:
                 self._decide()

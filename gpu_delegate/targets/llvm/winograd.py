@@ -63,8 +63,9 @@ def patches(body: Body) -> MapShape | None:
     if node is None or domain.batch > 1:
         return None
     conv, weights = attributes_of(node, Conv2D), graph.tensors[node.inputs[1]]
-    is_plain = weights.shape[1:3] == (3, 3) and conv.stride == conv.dilation == (1, 1)
-    if not is_plain or not weights.is_constant:
+    if weights.shape[1:3] != (3, 3) or not conv.stride == conv.dilation == (1, 1):
+        return None
+    if graph.tensors[node.inputs[0]].steps:  # whose sums are exact
         return None
     sources, targets = (shape_of(graph.tensors[t]).slices for t in (node.inputs[0], node.outputs[0]))
     found = MapShape(1, ceil_div(domain.height, SIDE), ceil_div(domain.width, SIDE), domain.channels)

@@ -26,11 +26,13 @@ HALF: dict[str, Any] = {"padding": "SAME", "stride": (2, 2), "activation": "RELU
 FC, CONV, DEPTHWISE = "FULLY_CONNECTED", "CONV_2D", "DEPTHWISE_CONV_2D"
 
 
-def one(op: str, x: Shape, weights: Shape, out: Shape, scales: int, dtype: str = "int8", **options: Any) -> bytes:
-    """One op with so many scales of its weights."""
+def one(
+    op: str, x: Shape, weights: Shape, out: Shape, scales: int, dtype: str = "int8", least: int = -127, **options: Any
+) -> bytes:
+    """One op with so many scales of its weights, whose bytes are at least so large."""
     model, rng, outputs = ModelBuilder(), np.random.default_rng(1), weights[3 if op == DEPTHWISE else 0]
     sizes = tuple(rng.uniform(0.001, 0.03, scales).astype(np.float32).tolist())
-    data = rng.integers(-127, 128, weights).astype(np.int8).view(dtype).tobytes()
+    data = rng.integers(least, 128, weights).astype(np.int8).view(dtype).tobytes()
     axis = 3 if op == DEPTHWISE else 0
     given = model.tensor(weights, dtype, data, scales=sizes, zero_points=(0,) * scales, dimension=axis)
     inputs = [model.input(x), given, model.constant(rng.normal(size=outputs))]
@@ -51,6 +53,7 @@ MODELS: Mapping[str, bytes] = MappingProxyType(
         "conv, one scale for one output": one(CONV, (1, 7, 9, 5), (1, 3, 3, 5), (1, 7, 9, 1), 1, **SAME),
         "conv, dilated": one(CONV, (1, 7, 9, 5), (6, 3, 3, 5), (1, 3, 5, 6), 6, dilation=(2, 2), **VALID),
         "conv, deep": one(CONV, (1, 3, 3, 200), (4, 3, 3, 200), (1, 3, 3, 4), 4, **SAME),
+        "conv, large sums": one(CONV, (1, 6, 6, 100), (32, 3, 3, 100), (1, 6, 6, 32), 32, least=40, **SAME),
         "conv, groups": one(CONV, (1, 5, 6, 8), (12, 3, 3, 4), (1, 5, 6, 12), 12, **SAME),
         "depthwise": one(DEPTHWISE, (2, 7, 9, 5), (1, 3, 3, 5), (2, 7, 9, 5), 5, **SAME),
         "depthwise, multiplier": one(DEPTHWISE, (2, 7, 9, 5), (1, 3, 3, 10), (2, 4, 5, 10), 10, **HALF),

@@ -74,6 +74,15 @@ def check(graph: Graph, kind: str, largest: float = 0.0) -> None:
         assert np.abs(found.astype(np.float64) - wanted).max() <= largest * np.abs(wanted).max()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_convolution_between_floats(kind: str) -> None:
+    """Its input is stored as floats, as all inputs are; sums are exact, of no more products than the op says."""
+    net = Net(3)
+    net.output(net.conv(net.image(16, 15, 16), 32, (3, 3)))
+    samples = [[np.random.default_rng(0).uniform(0, 1, (1, 16, 15, 16)).astype(np.float32)]]
+    check(read_model(quantized_twin(net, samples)), kind)
+
+
 @pytest.mark.parametrize("kind", ["avx2", "avx512", "neon"])
 @pytest.mark.parametrize("height", [3, 6, 9])
 def test_windows_over_the_maps_of_a_batch(kind: str, height: int) -> None:

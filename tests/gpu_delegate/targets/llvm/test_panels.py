@@ -1,6 +1,6 @@
 """Convolutions by panels and by Winograd's products: right at odd sizes, with vectors of 4, 8 and 16 lanes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -10,7 +10,7 @@ import pytest
 from tests.helpers.engine import worst
 from tests.helpers.markers import one_in
 from tests.helpers.native import native_networks
-from tests.model_files.sketch import GraphCase
+from tests.model_files.sketch import GraphCase, Sketch
 from texelflow.gpu_delegate.cases.op_case import CaseArray
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.model.graph import Graph
@@ -24,6 +24,25 @@ from texelflow.gpu_delegate.targets.llvm.native_runtime import CheckedNetwork
 from texelflow.gpu_delegate.targets.llvm.native_tuning import cpu_device
 from texelflow.gpu_delegate.targets.llvm.panels import MOST_BYTES, packs
 from texelflow.gpu_delegate.targets.llvm.winograd import patches
+
+
+def plus(
+    model: Sketch, image: tuple[int, int, int], window: tuple[int, int], moved: Callable[[Sketch, int], int]
+) -> int:
+    """A convolution, and 32 channels at other pixels added."""
+    height, width, _ = image
+    return model.binary(
+        "ADD", model.conv(model.image(*image), 32, window), moved(model, model.image(height, width, 32))
+    )
+
+
+def turned(model: Sketch, x: int) -> int:
+    return model.op("TRANSPOSE", [x, model.constant((0, 2, 1, 3), "int32")], model.shape(x))
+
+
+def reversed_rows(model: Sketch, x: int) -> int:
+    return model.op("REVERSE_V2", [x, model.constant((2,), "int32")], model.shape(x))
+
 
 DIRECT = (  # in the order of memory, or by rows
     GraphCase("CONV_2D", "17x17x20 1x7", lambda m: m.conv(m.image(17, 17, 20), 35, (1, 7))),
@@ -45,7 +64,12 @@ PATCHED = (
     GraphCase("CONV_2D", "7x15x40 relu", lambda m: m.conv(m.image(7, 15, 40), 36, (3, 3), activation="RELU")),
     GraphCase("CONV_2D", "9x9x24 + x", lambda m: m.binary("ADD", *[(x := m.image(9, 9, 32)), m.conv(x, 32, (3, 3))])),
 )
-CASES = {case.name: case for case in (*DIRECT, *PATCHED)}
+MOVED = (  # added values lie at other pixels: neither panels nor patches
+    GraphCase("CONV_2D", "16x16x16 + turned", lambda m: plus(m, (16, 16, 16), (3, 3), turned)),
+    GraphCase("CONV_2D", "17x17x8 5x5 + turned", lambda m: plus(m, (17, 17, 8), (5, 5), turned)),
+    GraphCase("CONV_2D", "17x17x16 + reversed", lambda m: plus(m, (17, 17, 16), (3, 3), reversed_rows)),
+)
+CASES = {case.name: case for case in (*DIRECT, *PATCHED, *MOVED)}
 
 
 @cache
@@ -76,7 +100,7 @@ def body_of(graph: Graph) -> Body:
 @pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.name)
 def test_what_is_chosen(case: GraphCase) -> None:
     body = body_of(case.graph())
-    assert packs(body)
+    assert packs(body) == (case not in MOVED)
     assert (patches(body) is not None) == (case in PATCHED)
 
 
@@ -97,6 +121,17 @@ def test_panels_are_not_larger_than_the_stack_allows() -> None:
     x = np.random.default_rng(0).uniform(-1, 1, (1, 6, 6, 1024)).astype(np.float32)
     found, wanted = networks_of(graph).run([x]), Reference(graph).run([x])
     assert worst(found, wanted) <= 1e-4 * float(np.abs(wanted[0]).max())
+
+
+def test_weights_that_are_computed_stay_out_of_panels() -> None:
+    """Those of the same sides as the map, too."""
+    sides, window = (32, 3, 3, 8), {"padding": "SAME", "stride": (1, 1)}
+    graph = GraphCase(
+        "CONV_2D", "computed", lambda m: m.op("CONV_2D", [m.input(sides), m.input(sides)], (32, 3, 3, 32), **window)
+    ).graph()
+    rng = np.random.default_rng(0)
+    values = [rng.uniform(-1, 1, (32, 3, 3, 8)).astype(np.float32) for _ in range(2)]
+    assert worst(networks_of(graph).run(values), Reference(graph).run(values)) <= 1e-4
 
 
 def networks_of(graph: Graph) -> CheckedNetwork:

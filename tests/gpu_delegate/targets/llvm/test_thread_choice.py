@@ -5,7 +5,7 @@ import pytest
 
 from tests.model_files.sketch import GraphCase
 from texelflow.gpu_delegate.targets.llvm.native_runtime import NativeNetwork
-from texelflow.gpu_delegate.targets.llvm.thread_choice import RUNS, SECONDS, TRIED, TRIED_AGAIN, ThreadChoice
+from texelflow.gpu_delegate.targets.llvm.thread_choice import LONG_S, RUNS, SECONDS, TRIED, TRIED_AGAIN, ThreadChoice
 
 
 def used(choice: ThreadChoice, shared_s: float, alone_s: float, runs: int) -> list[bool]:
@@ -17,7 +17,9 @@ def used(choice: ThreadChoice, shared_s: float, alone_s: float, runs: int) -> li
     return found
 
 
-@pytest.mark.parametrize(("shared_s", "alone_s", "shares"), [(1.0, 1.6, True), (1.0, 0.8, False), (1.0, 0.97, True)])
+@pytest.mark.parametrize(
+    ("shared_s", "alone_s", "shares"), [(1e-3, 1.6e-3, True), (1e-3, 0.8e-3, False), (1e-3, 0.97e-3, True)]
+)
 def test_what_takes_less_time_is_used(shared_s: float, alone_s: float, shares: bool) -> None:
     choice = ThreadChoice()
     assert sorted(used(choice, shared_s, alone_s, 2 * TRIED)) == [False] * TRIED + [True] * TRIED
@@ -32,6 +34,11 @@ def test_a_machine_that_becomes_busy_and_quiet_again() -> None:
     assert not choice.shares
     used(choice, quick, 2 * quick, 4 * RUNS)
     assert choice.shares
+
+
+def test_a_long_run_is_shared_at_once() -> None:
+    choice = ThreadChoice()
+    assert all(used(choice, LONG_S, LONG_S / 2, 2 * TRIED))
 
 
 def test_both_ways_compute_the_same_bits() -> None:

@@ -6,7 +6,8 @@
 the kernel's own, 64-byte aligned. Row groups y0 to y1 - 1 of the map are computed, slice blocks z0 to z1 - 1 of the
 output, and all columns: what calls with other groups and blocks write is never written with other values.
 
-A function is a loop over blocks of slices, over groups of rows and over blocks of as many columns as there are lanes.
+A function is a loop over blocks of slices, over groups of rows and over blocks of as many columns as there are lanes;
+of sums the first one is the innermost, and what it reads may be packed first (panels.py, winograd.py).
 Where a map is no multiple of them, the last group or block begins earlier, and computes some values again. In
 small maps it has vectors of half as many lanes, where these are enough.
 """

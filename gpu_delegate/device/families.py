@@ -59,8 +59,8 @@ TUNINGS: Mapping[str, Tuning] = MappingProxyType(
         # weights (latency of selfie 246 k with, 110 k without, though with fewer dispatches).
         "amd": replace(_BLOCKS, wave_threads=64, least_threads=32768, window_slices=4, split_k=1),
         # A dispatch costs a large card more than the weights of gates that its work-groups read again. Its cache of
-        # constants gives different threads different weights one after the other: from storage the gates of selfie
-        # take half of the time (docs/hardware.md).
+        # constants gives different threads different weights one after the other: from storage selfie takes three
+        # quarters of the time (docs/hardware.md).
         "nvidia": replace(
             _BLOCKS, varied_weights_fetch="storage", least_threads=65536, split_k=16, prologue_loads=600_000
         ),

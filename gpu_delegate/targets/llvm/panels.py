@@ -23,14 +23,15 @@ from ...code.vocabulary import (
     blocks_in,
 )
 from ...model.graph import Conv2D, DepthwiseConv2D, Node
-from ...model.layout import FLOAT_BYTES, MapShape, shape_of
+from ...model.layout import FLOAT_BYTES, shape_of
 from ...ops.nodes import groups_of_channels, is_contraction, is_elementwise, is_pixelwise_contraction
 from ...plan.body import Body
+from ...plan.tiling import domain_sides
 
 PANEL = "panel"  # its memory
 LANE = Name("lane", "int")  # of a vector in it
 MOST_BYTES = 192 << 10  # of the stack, and of the second cache
-LEAST_SLICES = 8  # of the output that read a panel: packing takes about as long as one of them
+LEAST_SLICES = 8  # of the output that read a panel, so that packing is a small part of the work: not measured
 MOST_PIXELS = 40 * 40  # of maps whose windows have tables of where they are inside
 LONG_SUM = 96  # slices of an input from which on planes lie too far apart for the first cache
 
@@ -60,7 +61,7 @@ def convolved(body: Body) -> Node | None:
     if source is None or source.is_vector or groups_of_channels(graph, node) > 1:
         return None
     added = [shape for tensor, shape in shapes.items() if tensor != node.inputs[0] and not shape.is_vector]
-    return node if all(_sides(shape) == _sides(body.domain) for shape in added) else None
+    return node if all(domain_sides(shape) == domain_sides(body.domain) for shape in added) else None
 
 
 def packs(body: Body) -> bool:
@@ -116,7 +117,3 @@ def _positions(statements: Sequence[Statement]) -> Iterator[Statement]:
 
 def _adds(loop: ForEach) -> bool:
     return any(isinstance(each, AddTo) for each in loop.body)
-
-
-def _sides(shape: MapShape) -> tuple[int, int, int]:
-    return shape.batch, shape.height, shape.width

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from ...model.graph import Graph, Node
 from ...model.layout import FLOAT_BYTES, MapShape, shape_of
 from ...ops.nodes import computed_weights, is_elementwise, is_pixelwise_contraction, is_scatter
+from ...plan.tiling import domain_sides
 from ...plan.views import Views
 from .cutting import StepSize
 from .native_kernel import LlvmKernel
@@ -39,7 +40,7 @@ def local_tensors(graph: Graph, steps: Sequence[LlvmKernel], views: Views, found
         for number in section
         for tensor in steps[number].outputs
         if tensor not in shared and all(reader in section for reader in readers.get(tensor, ()))
-        if _sides(shape_of(graph.tensors[tensor])) == _sides(_domain(graph, steps[number]))
+        if domain_sides(shape_of(graph.tensors[tensor])) == domain_sides(_domain(graph, steps[number]))
     )
 
 
@@ -74,9 +75,9 @@ def _domain(graph: Graph, step: LlvmKernel) -> MapShape:
 
 def _needs_its_pixel(graph: Graph, step: LlvmKernel, tensor: int) -> bool:
     """Whether a step needs of a tensor the pixel that it computes, and no other."""
-    sides = _sides(_domain(graph, step))
+    sides = domain_sides(_domain(graph, step))
     readers = [node for node in step.nodes if tensor in node.inputs]
-    same = _sides(shape_of(graph.tensors[tensor])) == sides
+    same = domain_sides(shape_of(graph.tensors[tensor])) == sides
     return same and bool(readers) and all(_is_of_pixels(graph, node, tensor) for node in readers)
 
 
@@ -84,7 +85,3 @@ def _is_of_pixels(graph: Graph, node: Node, tensor: int) -> bool:
     if tensor in computed_weights(node):
         return False
     return is_elementwise(node) or is_scatter(node) or is_pixelwise_contraction(graph, node)
-
-
-def _sides(shape: MapShape) -> tuple[int, int, int]:
-    return shape.batch, shape.height, shape.width

@@ -79,7 +79,9 @@ def show_coverage(console: Console, found: AnyParts, places: tuple[str, str] = O
     else:
         console.show(Columns([Text(f"{line.count:4} {line.op}") for line in lines], padding=(0, 2)))
     if names := unknown_custom_ops(found.graph):
-        console.show(f"custom ops: {', '.join(names)}; TensorFlow Lite, too, needs their code to run the model")
+        console.show(
+            f"custom ops: {', '.join(names)}; TensorFlow Lite, too, runs the model only where it has their code"
+        )
 
 
 def show_partitions(

@@ -44,9 +44,7 @@ from .plane_emitter import PlaneEmitter
 SIDE = 2  # pixels of a patch
 _READ = SIDE + 2  # pixels of a side of what it is made of
 _LEAST_SOURCES = 4  # slices of the input: with fewer, sums are short beside transforms; estimated, as the next two
-_LEAST_GAIN = (
-    1.25  # counted multiply-adds of the direct sums for one of these, and of transforms
-)
+_LEAST_GAIN = 1.25  # counted multiply-adds of the direct sums for one of these, and of transforms
 _TRANSFORM = 160  # multiply-adds that loading and transforming 4x4 values are counted as
 _WEIGHTS = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])  # G
 _OUTPUTS = ((1, 1, 1, 0), (0, 1, -1, -1))  # the transpose of A

@@ -18,6 +18,8 @@ from .indices import Place, Validity
 from .product_forms import Products
 from .vocabulary import ZEROS, Name, Operand, SourceIndex, Statement, Value
 
+Pack = Callable[[Graph, Node], Float32Array]  # a node's weights as kernels read them
+
 
 class KernelWriter(Protocol):
     """One kernel while it is written. Lists of values have one for each of the thread's pixels, `rows`."""
@@ -105,8 +107,11 @@ class KernelWriter(Protocol):
         """Slice `at` of a node that moves data, at the thread's pixel `row`."""
         ...
 
-    def weights(self, node: Node, what: str, pack: Callable[[], Float32Array]) -> Weights:
-        """Weights of a node, an array of vec4s (..., 4), by a name among those of the node; they are packed once."""
+    def weights(self, node: Node, what: str, pack: Pack) -> Weights:
+        """Weights of a node, an array of vec4s (..., 4), by a name among those of the node; they are packed once.
+
+        Code may depend on their shape, not on their values: the same packs those of other nodes with this code.
+        """
         ...
 
     def products(self, node: Node) -> Products:

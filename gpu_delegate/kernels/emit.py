@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from ..code.expressions import Slice, Weights
 from ..code.indices import Index, Place, Validity
+from ..code.kernel_writer import Pack
 from ..code.product_forms import FLOAT_PRODUCTS, Products
 from ..code.thread_pixels import index_in_smaller, index_of_pixel, place_of_pixel
 from ..code.vocabulary import (
@@ -51,7 +52,7 @@ from ..code.vocabulary import (
 from ..device.tile import Tile
 from ..model.graph import Node, Size2
 from ..model.layout import MapShape, Storages, ceil_div, shape_of
-from ..model.packing import Blob, Float32Array
+from ..model.packing import Blob, Float32Array, vector_texels
 from ..model.rewrite import float_data
 from ..ops.nodes import constants_of, elementwise_value, has_weights, is_elementwise, needs_mask, record_of
 from ..plan.body import Accumulate, Body, Hold, Phase, Root
@@ -106,6 +107,8 @@ class Emitter:
         self._varying: set[str] = set()  # positions in the loop over a window, which are others for each tap
         self._held_names: dict[int, str] = {}
         self._weights: dict[tuple[int, str], Weights] = {}
+        self.pieces: list[tuple[int, Callable[[Body, int], Float32Array]]] = []  # of the blob, for a WeightsRecipe
+        self.is_for_all = True  # whether the code is that of all bodies with this key, whatever their weights
         self._pixels: dict[int, Operand] = {}
         self._inputs = inputs
         self.outputs = {tensor: f"out{k}" for k, tensor in enumerate(body.outputs)}
@@ -222,7 +225,7 @@ class Emitter:
         if tensor in self.vectors:
             return [Shared(self.vectors[tensor], at)] * len(self.rows)
         if self.graph.tensors[tensor].is_constant and shape.is_vector:
-            base = self.blob.vector(float_data(self.graph.tensors[tensor]))
+            base = self._constant(tensor)
             return [self.once("c", Weight(Element(base, (at,))))] * len(self.rows)
         if (node := self.body.through.get(tensor)) is not None:
             return self.declare([moved(self, node, self.place(shape, row), at) for row in self.rows], "v")
@@ -243,7 +246,7 @@ class Emitter:
             return Shared(self.vectors[tensor], at.code)
         address = at.times(self.slice_stride(tensor)).plus(pixel)
         if data.is_constant and shape.is_vector:
-            return Weight(address.plus(self.blob.vector(float_data(data))).code)
+            return Weight(address.plus(self._constant(tensor)).code)
         return LoadFrom(self._inputs[tensor], address.code)
 
     def texel_at(self, tensor: int, at: Slice, place: Place) -> Value:
@@ -269,7 +272,7 @@ class Emitter:
     def _elementwise(self, node: Node, at: Slice) -> Sequence[Value]:
         channels = self.shape(node.outputs[0]).channels
         operands = [self.operand(i, at, channels) for i in node.inputs]
-        weights = self.weights(node, "constants", lambda: constants_of(node))
+        weights = self.weights(node, "constants", lambda _, each: constants_of(each))
         constants = [self.once("c", weights.texel(k)) for k in range(len(weights.values))]
         values = [elementwise_value(node, row, constants) for row in zip(*operands, strict=True)]
         return [self.masked(value, channels, at) for value in values] if needs_mask(node) else values
@@ -534,15 +537,27 @@ class Emitter:
         """How sums of products with a node's weights are computed."""
         return FLOAT_PRODUCTS
 
-    def weights(self, node: Node, what: str, pack: Callable[[], Float32Array]) -> Weights:
+    def weights(self, node: Node, what: str, pack: Pack) -> Weights:
         """Weights of a node, packed once."""
         key = node.outputs[0], what
         if (found := self._weights.get(key)) is None:
-            found = self._weights[key] = self._added(node, what, pack())
+            found = self._weights[key] = self._added(node, what, pack)
         return found
 
-    def _added(self, node: Node, what: str, values: Float32Array) -> Weights:
+    def _added(self, node: Node, what: str, pack: Pack) -> Weights:
         """Weights of a node: literals if the tile has them and a thread has all slices, else texels of the blob."""
         if self.tile.has_literals and not self._is_loop(record_of(node).taps(self.graph, node)):
-            return Weights(values, None)
+            self.is_for_all = False
+            return Weights(pack(self.graph, node), None)
+        return self._packed(node, pack)
+
+    def _packed(self, node: Node, pack: Pack) -> Weights:
+        """Weights of a node in the blob."""
+        values = pack(self.graph, node)
+        self.pieces.append((node.outputs[0], lambda body, out: pack(body.graph, body.producers[out])))
         return Weights(values, self.blob.add(values))
+
+    def _constant(self, tensor: int) -> int:
+        """The position of a constant vector in the blob."""
+        self.pieces.append((tensor, lambda body, constant: vector_texels(float_data(body.graph.tensors[constant]))))
+        return self.blob.vector(float_data(self.graph.tensors[tensor]))

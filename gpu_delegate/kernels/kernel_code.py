@@ -18,6 +18,7 @@ from .emit import Emitter
 from .epilogue_reduction import GroupSums
 from .thread_places import threads_begin
 from .vector_emitter import VectorEmitter
+from .weights_recipe import Pieces
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class KernelCode:
     shared: Mapping[str, int]  # arrays of vec4s in shared memory, and how many each has
     blob: Blob
     grid: tuple[int, int, int]  # in work-groups
+    pieces: Pieces | None = None  # of the blob, if others with the same key of their body have the same code
 
 
 def pixel_code(
@@ -64,6 +66,7 @@ def pixel_code(
         shared={**vectors.shared, **emitter.shared, **sums.shared},
         blob=blob,
         grid=grid_of(body, tile),
+        pieces=emitter.pieces if emitter.is_for_all and not prologue.nodes and not left else None,
     )
 
 

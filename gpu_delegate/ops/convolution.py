@@ -2,13 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 import tflite
 
 from ..code.expressions import Slice
-from ..code.kernel_writer import KernelWriter
+from ..code.kernel_writer import KernelWriter, Pack
 from ..code.product_forms import Products
 from ..code.vocabulary import X0, Z0, AddTo, Declare, Name, Value
 from ..code.window_taps import TapIndex, axis_at, strided_axis_at, taps_of
@@ -121,15 +120,15 @@ def channel_groups(graph: Graph, node: Node) -> int:
 
 def convolution_macs(graph: Graph, node: Node) -> int:
     """A multiply-accumulate for each weight and each pixel of the output."""
-    return _weights(graph, node) * shape_of(graph.tensors[node.outputs[0]]).pixels
+    return _weight_count(graph, node) * shape_of(graph.tensors[node.outputs[0]]).pixels
 
 
 def _transposed_macs(graph: Graph, node: Node) -> int:
     """A multiply-accumulate for each weight and each pixel of the input."""
-    return _weights(graph, node) * shape_of(graph.tensors[node.inputs[0]]).pixels
+    return _weight_count(graph, node) * shape_of(graph.tensors[node.inputs[0]]).pixels
 
 
-def _weights(graph: Graph, node: Node) -> int:
+def _weight_count(graph: Graph, node: Node) -> int:
     return math.prod(graph.tensors[node.inputs[1]].shape)
 
 
@@ -161,7 +160,7 @@ def _text_taps(graph: Graph, node: Node) -> int:
 def start(writer: KernelWriter, node: Node) -> None:
     """Declare the accumulators of a convolution and set them to its bias."""
     out, products = node.outputs[0], writer.products(node)
-    bias = writer.weights(node, "bias", partial(products_bias, writer, node))
+    bias = writer.weights(node, "bias", products_bias(products))
     for index in writer.held_slices(out):
         first = writer.held(out, 0, index)
         writer.add(Declare(first, products.start(bias.texel(writer.output_slice(index)))))
@@ -179,7 +178,7 @@ def accumulate(writer: KernelWriter, node: Node, at: Slice, source: Slice | None
     products = writer.products(node)
     lanes = min(4, weights.shape[3] - 4 * at.index) if at.index is not None else 4
     texels = range(products.texels_of_block(lanes))
-    blocks = writer.weights(node, "weights", lambda: products.blocks(convolution_blocks(float_data(weights))))
+    blocks = writer.weights(node, "weights", lambda *of: products.blocks(convolution_blocks(constant_weights(*of))))
     registers = [
         (writer.output_slice(index), [writer.held(out, row, index) for row in writer.rows])
         for index in writer.held_slices(out)
@@ -203,10 +202,8 @@ def gather(writer: KernelWriter, node: Node, at: Slice) -> Sequence[Value]:
     """One output slice of a 1x1 convolution over held input."""
     weights = writer.graph.tensors[node.inputs[1]]
     products = writer.products(node)
-    bias = writer.weights(node, "bias", partial(products_bias, writer, node))
-    blocks = writer.weights(
-        node, "weights", lambda: products.blocks(convolution_blocks(float_data(weights))[:, 0].transpose(1, 0, 2, 3))
-    )
+    bias = writer.weights(node, "bias", products_bias(products))
+    blocks = writer.weights(node, "gathered", lambda *of: products.blocks(_gathered_blocks(constant_weights(*of))))
     first = writer.declare([products.start(bias.texel(at))], "b")[0]
     sums = writer.declare([first for _ in writer.rows], "b")
     for index in range(blocks.values.shape[1]):  # (N, S, 4 in, 4 out)
@@ -216,15 +213,24 @@ def gather(writer: KernelWriter, node: Node, at: Slice) -> Sequence[Value]:
     return sums
 
 
-def products_bias(writer: KernelWriter, node: Node) -> Float32Array:
+def _gathered_blocks(weights_ohwi: Float32Array) -> Float32Array:
+    """OHWI of one tap -> (N, S, 4 in, 4 out)."""
+    return convolution_blocks(weights_ohwi)[:, 0].transpose(1, 0, 2, 3)
+
+
+def products_bias(products: Products) -> Pack:
     """The bias of a convolution, or of a depthwise one, as its sums of products begin."""
-    return writer.products(node).bias(bias_of(writer.graph, node), lambda: weight_rows(writer.graph, node))
+    return lambda graph, node: products.bias(bias_of(graph, node), lambda: weight_rows(graph, node))
+
+
+def constant_weights(graph: Graph, node: Node) -> Float32Array:
+    """Those of a convolution, as they are in the file: OHWI or 1HWC. Raises UnsupportedError as float_data."""
+    return float_data(graph.tensors[node.inputs[1]])
 
 
 def weight_rows(graph: Graph, node: Node) -> Float32Array:
     """The constant weights of a convolution, or of a depthwise one, as (outputs, products) of a sum each."""
-    axis = 3 if isinstance(node.attributes, DepthwiseConv2D) else 0
-    values = np.moveaxis(float_data(graph.tensors[node.inputs[1]]), axis, 0)
+    values = np.moveaxis(constant_weights(graph, node), 3 if isinstance(node.attributes, DepthwiseConv2D) else 0, 0)
     return values.reshape(len(values), -1)
 
 

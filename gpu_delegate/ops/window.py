@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from ..code.expressions import Slice
 from ..code.indices import Index
@@ -29,8 +28,8 @@ from ..model.graph import Attributes, DepthwiseConv2D, Graph, Node, Padding, Poo
 from ..model.layout import aligned_channels
 from ..model.operators import EncodedOperator, Operator, attributes_of
 from ..model.packing import depthwise_taps
-from ..model.rewrite import float_data
 from .convolution import (
+    constant_weights,
     convolution_macs,
     convolves,
     products_bias,
@@ -123,10 +122,9 @@ def written_pool_taps(graph: Graph, node: Node) -> int:
 
 def depthwise(writer: KernelWriter, node: Node, at: Slice) -> Sequence[Value]:
     """One slice of a depthwise convolution: bias + sum over taps of x * w, lane by lane."""
-    weights = writer.graph.tensors[node.inputs[1]]
     products = writer.products(node)
-    taps = writer.weights(node, "taps", lambda: products.taps(depthwise_taps(float_data(weights))))
-    bias = writer.weights(node, "bias", partial(products_bias, writer, node))
+    taps = writer.weights(node, "taps", lambda *of: products.taps(depthwise_taps(constant_weights(*of))))
+    bias = writer.weights(node, "bias", products_bias(products))
     several = writer.tile.rows > 1  # then the thread's pixels share their weights
     start = products.start(bias.texel(at))
     first = writer.declare([start], "b")[0] if several else start

@@ -15,7 +15,6 @@ import copy
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import accumulate, chain
 from types import MappingProxyType
 
@@ -40,6 +39,7 @@ from ..ops.nodes import (
     reads_window,
     record_of,
 )
+from .body_keys import BodyKey, BodyKeys
 from .bounds import weight_bytes
 from .moves import knows_lanes
 
@@ -112,17 +112,25 @@ class Body:
     split: bool  # output slices may be distributed over the grid's z
     producers: Mapping[int, Node]  # of the tensors that its nodes produce
     through: Mapping[int, Node]  # tensors that it reads as the nodes that make them by moving data say
+    maps: tuple[Node, ...]  # the nodes behind tensors that are read through them, each once
+    key: BodyKey  # of all bodies that are like it
 
-    @cached_property
-    def maps(self) -> tuple[Node, ...]:
-        """The nodes behind tensors that are read through them, each once."""
-        waiting, found = [tensor for node in self.nodes for tensor in node.inputs], dict[int, Node]()
-        while waiting:
-            tensor = waiting.pop()
-            if tensor in self.through and tensor not in found:
-                found[tensor] = self.through[tensor]
-                waiting += found[tensor].inputs
-        return tuple(found.values())
+    @property
+    def tensors(self) -> tuple[int, ...]:
+        """Of its nodes, in the order of first use: at the same place in bodies with the same key."""
+        nodes = (*self.nodes, *self.maps)
+        return tuple(dict.fromkeys(tensor for node in nodes for tensor in (*node.inputs, *node.outputs)))
+
+
+def maps_of(nodes: Sequence[Node], through: Mapping[int, Node]) -> tuple[Node, ...]:
+    """The nodes behind tensors that are read through them, each once."""
+    waiting, found = [tensor for node in nodes for tensor in node.inputs], dict[int, Node]()
+    while waiting:
+        tensor = waiting.pop()
+        if tensor in through and tensor not in found:
+            found[tensor] = through[tensor]
+            waiting += found[tensor].inputs
+    return tuple(found.values())
 
 
 def too_many_bindings(
@@ -175,10 +183,19 @@ class Loops:
     """
 
     def __init__(
-        self, graph: Graph, device: Device, nodes: Sequence[Node], through: Mapping[int, Node] = NOTHING
+        self,
+        graph: Graph,
+        device: Device,
+        nodes: Sequence[Node],
+        through: Mapping[int, Node] = NOTHING,
+        keys: BodyKeys | None = None,
     ) -> None:
-        """`through` has the tensors that are not in memory: what reads them reads through the maps of their nodes."""
+        """`through` has the tensors that are not in memory: what reads them reads through the maps of their nodes.
+
+        Bodies are compared by their keys where they have them from the same `keys`.
+        """
         self.graph = graph
+        self._keys = keys or BodyKeys(graph)
         self._through = through
         self.device = device
         self._nodes: tuple[Node, ...] = ()
@@ -368,6 +385,16 @@ class Loops:
 
     def _finish(self, outputs: tuple[int, ...]) -> Body:
         """The whole plan, if the device can have it."""
+        maps, inputs = maps_of(self._nodes, self._through), tuple(self._inputs)
+        key = self._keys.key(self._nodes, maps, inputs, outputs)
+        split = self._keys.once("is split", key, lambda: self._checked(outputs))
+        return Body(
+            self.graph, self._nodes, self._domain, tuple(self._phases), frozenset(self._held), inputs, outputs, split,
+            self._producers, self._through, maps, key,
+        )  # fmt: skip
+
+    def _checked(self, outputs: tuple[int, ...]) -> bool:
+        """Whether output slices can be split. Raises Decline where the device cannot have the whole plan."""
         self._check_repeats()
         limits, tuning = self.device.limits, self.device.tuning
         live, split = self._most_live_slices(), self._can_split()
@@ -380,10 +407,7 @@ class Loops:
             raise Decline("too many outputs")
         if reason := too_many_bindings(self.graph, self._nodes, tuple(self._inputs), len(outputs), limits):
             raise Decline(reason)
-        return Body(
-            self.graph, self._nodes, self._domain, tuple(self._phases), frozenset(self._held),
-            tuple(self._inputs), outputs, split, self._producers, self._through,
-        )  # fmt: skip
+        return split
 
     def _check_groups(self, split: bool) -> None:
         """Each thread has output slices of one group of channels, and of no other value."""

@@ -6,12 +6,12 @@ no more than apart (gpu_delegate/plan/static_model.py). Where it does not join, 
 inspect`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
+from typing import TypeVar
 
 from ..base.errors import UnsupportedError
-from ..device.device import Device
+from ..device.device import Device, Tuning
 from ..model.graph import Graph, Node
 from ..model.layout import Precision, Storages
 from ..ops.nodes import (
@@ -24,6 +24,7 @@ from ..ops.nodes import (
     place_in_file,
 )
 from .body import NOTHING, Body, Decline, Loops
+from .body_keys import BodyKeys
 from .precedence import Precedence
 from .reads import read_through
 from .static_model import dispatch_cost, whole_cost
@@ -31,6 +32,8 @@ from .storages import plan_storages
 from .tiling import has_threads_enough, is_too_long, takes_too_many_turns, usual_tile
 from .vector_nodes import is_vector_node
 from .views import Views
+
+A = TypeVar("A")
 
 
 @dataclass(frozen=True)
@@ -100,10 +103,10 @@ class _Grouper:
                 self.readers.setdefault(tensor, []).append(number)
         self.precedence = Precedence(self.needs)
         self.group_of: dict[int, _Group] = {}
-        self.through = read_through(graph, views) if fuse else NOTHING
+        self.keys = BodyKeys(graph)
+        self.through = read_through(graph, self.keys, views) if fuse else NOTHING
         self.vectors: dict[int, Node] = {}
         self.declined: list[str] = []
-        self.costs = WeakKeyDictionary[_Group, float]()
 
     def place(self, number: int) -> None:
         """Put a node into the first group that may take it, else into one of its own; vector nodes are in none."""
@@ -122,7 +125,7 @@ class _Grouper:
             except Decline as reason:
                 self.declined.append(f"{node.op} -> {self.graph.tensors[node.outputs[0]].name}: {reason}")
         try:
-            self._set(self._planned(Loops(self.graph, self.device, [node], self.through), frozenset({number})))
+            self._set(self._planned(self._loops([node]), frozenset({number})))
         except Decline as reason:
             name, where = self.graph.tensors[node.outputs[0]].name, "CPU's own code" if self.device.in_planes else "GPU"
             raise UnsupportedError(
@@ -167,17 +170,17 @@ class _Grouper:
         if len(groups) == 1:
             loops = groups[0].loops.with_node(self.nodes[number])
         else:
-            loops = Loops(self.graph, self.device, [self.nodes[member] for member in sorted(members)], self.through)
+            loops = self._loops([self.nodes[member] for member in sorted(members)])
         group = self._planned(loops, members)
         body = group.body
-        if is_too_long(body, self.device.tuning):
+        if self._told(is_too_long, body):
             raise Decline("its source would be too long")
         if not self.device.tuning.joins_sums and sum(map(_sums, body.nodes)) > 1:
             raise Decline("it would have two windows or contractions")
         if self._is_reduction(body):
             return group
         whole = not body.split or sum(is_contraction(node) for node in body.nodes) > 1
-        if whole and not has_threads_enough(body, self.device.tuning):
+        if whole and not self._told(has_threads_enough, body):
             raise Decline(f"{body.domain.pixels} pixels are too few to occupy the device")
         if self._costs_more(group, groups, number):
             raise Decline("together they would cost more than apart")
@@ -188,15 +191,18 @@ class _Grouper:
         whole, parts = self._cost(group), sum(map(self._cost, groups))
         if whole <= parts + dispatch_cost(self.device.tuning):
             return False
-        alone = Loops(self.graph, self.device, [self.nodes[number]], self.through)
-        return whole > parts + self._cost(self._planned(alone, frozenset({number})))
+        alone = self._planned(self._loops([self.nodes[number]]), frozenset({number}))
+        return whole > parts + self._cost(alone)
 
     def _cost(self, group: _Group) -> float:
-        """Counted once: a group that grows is asked for before and after each node."""
-        if group not in self.costs:
-            tuning = self.device.tuning
-            self.costs[group] = whole_cost(group.body, usual_tile(group.body, tuning), tuning)
-        return self.costs[group]
+        return self._told(_usual_cost, group.body)
+
+    def _told(self, question: Callable[[Body, Tuning], A], body: Body) -> A:
+        """An answer that bodies of the same key share: layers are repeated, and groups grow node by node."""
+        return self.keys.once(question, body.key, lambda: question(body, self.device.tuning))
+
+    def _loops(self, nodes: Sequence[Node]) -> Loops:
+        return Loops(self.graph, self.device, nodes, self.through, self.keys)
 
     def _is_reduction(self, body: Body) -> bool:
         """Whether a body reduces channels and does nothing else that could occupy more threads on its own."""
@@ -212,7 +218,7 @@ class _Grouper:
             if out in self.outputs or any(reader not in members for reader in self.readers.get(out, ()))
         }
         body = loops.body(stored)
-        if takes_too_many_turns(body, self.device.tuning):
+        if self._told(takes_too_many_turns, body):
             raise Decline(f"the loops of a thread would take more than {self.device.tuning.loop_turns:,} turns")
         return _Group(members, loops, body)
 
@@ -244,6 +250,11 @@ class _Grouper:
         members = frozenset({number}) if group is None else group.members
         done |= members
         return (need for member in sorted(members) for need in self.needs[member]), group
+
+
+def _usual_cost(body: Body, tuning: Tuning) -> float:
+    """Of a kernel with its usual tile."""
+    return whole_cost(body, usual_tile(body, tuning), tuning)
 
 
 def _sums(node: Node) -> bool:

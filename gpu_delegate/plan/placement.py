@@ -16,7 +16,7 @@ from .hazards import STORAGE, TEXTURE_FETCH, UNIFORM, Access, barriers_of_levels
 from .in_place import NOTHING_IN_PLACE
 from .memory.memory_bounds import lower_bound_bytes
 from .memory.memory_options import MemoryOptions
-from .memory.memory_plan import BufferPlace, MemoryPlan, Planner
+from .memory.memory_plan import BufferPlace, MemoryPlan, Planner, remembering
 from .memory.own_tensors import with_own
 from .memory.records import UsageRecord
 from .ordering import accesses_by_owner, least_order
@@ -127,7 +127,10 @@ def placed_in_order(
 
     Raises DeviceError where tensors take too much.
     """
-    kernels, views, in_place, planner = lowered.kernels, lowered.views, NOTHING_IN_PLACE, memory.strategy.plan
+    kernels, views, in_place = lowered.kernels, lowered.views, NOTHING_IN_PLACE
+    planner = remembering(
+        memory.strategy.plan
+    )  # what is asked for to choose outputs in place is mostly the plan itself
     records = usage_records(lowered.graph, kernels, lowered.storages, views, always=outer_lifetime(memory))
     if levels:
         records = _through_levels(records, levels)

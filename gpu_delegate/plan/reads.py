@@ -2,11 +2,14 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 from types import MappingProxyType
 
 from ..model.graph import Graph, Node
 from ..ops.convolution import SLICES_AT_ONCE
 from ..ops.nodes import computed_weights, has_role, is_contraction, record_of
+from .body import maps_of
+from .body_keys import BodyKeys
 from .moves import length_of_read, movement_of
 from .vector_nodes import is_vector_node
 from .views import NONE, Views
@@ -17,7 +20,7 @@ MOST_MAPS = 8  # one behind the other: planning and emitting recurse through the
 MOST_TEXT = 16000  # characters that they may add to a reader, which has a read of its own for each pixel of a window
 
 
-def read_through(graph: Graph, views: Views = NONE) -> Mapping[int, Node]:
+def read_through(graph: Graph, keys: BodyKeys, views: Views = NONE) -> Mapping[int, Node]:
     """Outputs of nodes that move data from one place, by number, where pixel kernels alone read them.
 
     A slice of channels that comes from one place is one read at another position, so the map is put into the reads of a
@@ -35,7 +38,8 @@ def read_through(graph: Graph, views: Views = NONE) -> Mapping[int, Node]:
         readers, count = consumers.get(out, []), 1 + maps[node.inputs[0]]
         if count <= MOST_MAPS and _can_be_read(graph, node, readers, views):
             reads = max((_reads(graph, reader, out) for reader in readers), default=0)
-            if length_of_read(graph, node, found) * reads <= MOST_TEXT:
+            key = keys.key([node], maps_of([node], found), node.inputs, node.outputs)
+            if reads * keys.once(length_of_read, key, partial(length_of_read, graph, node, found)) <= MOST_TEXT:
                 found[out], maps[out] = node, count
     return MappingProxyType(found)
 

@@ -7,8 +7,8 @@ does not change the time, which are weights, names and numbers of tensors, and w
 import hashlib
 
 from ..model.graph import Graph, Node
-from ..model.layout import Precision, Storages
-from .body import Body, tensor_of
+from ..model.layout import Precision
+from .body import Body
 
 _DIGITS = 12
 
@@ -30,25 +30,6 @@ def graph_signature(graph: Graph, precision: Precision) -> str:
     lines = [_line(node, seen) for node in graph.nodes]
     text = repr((lines, [_tensor(graph, tensor) for tensor in seen], precision))
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
-
-
-def code_key(body: Body, storages: Storages) -> str:
-    """All of a body that its code depends on where it reads no constants: numbers of tensors are in order of first use.
-
-    Equal keys are equal code under one tile.
-    """
-    seen: dict[int, int] = {}
-    lines = [[_line(node, seen) for node in nodes] for nodes in (body.nodes, body.maps)]
-    phases = list[object]()
-    for phase in body.phases:
-        roots = [(type(root).__name__, seen[tensor_of(root)]) for root in phase.roots]
-        sets = (sorted(seen[tensor] for tensor in each) for each in (phase.evaluates, phase.touches))
-        phases.append((phase.slices, phase.unrolled, roots, *sets))
-    known = ((tensor, body.graph.tensors.get(tensor)) for tensor in seen)
-    tensors = [(*_tensor(body.graph, number), each and each.steps, storages.get(number)) for number, each in known]
-    ends = [[seen[tensor] for tensor in side] for side in (body.inputs, body.outputs)]
-    held = sorted(seen[tensor] for tensor in body.held)
-    return repr((lines, phases, tensors, ends, held, body.domain, body.split))
 
 
 def _line(node: Node, seen: dict[int, int]) -> tuple[object, ...]:

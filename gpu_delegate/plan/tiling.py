@@ -19,10 +19,8 @@ from ..device.work_group_shapes import (
     power_of_two_to,
     turned_group,
 )
-from ..model.graph import ABSENT
 from ..model.layout import MapShape, ceil_div, shape_of
 from ..ops.nodes import (
-    arithmetic_of,
     computed_weights,
     groups_of_channels,
     has_role,
@@ -36,6 +34,7 @@ from ..ops.nodes import (
 )
 from ..ops.sliding import is_long, written_taps
 from .body import Accumulate, Body, thread_slices
+from .body_keys import BodyKey
 from .source_size import VECTOR_NODE, source_size
 from .split_k import can_share_pixels, folds_of, most_shared_slices, possible_fold_parts, texels_of_pixel
 from .static_model import loop_turns
@@ -55,6 +54,8 @@ def choose_tiles(
     vector_nodes: int = 0,
 ) -> list[Tile]:
     """A tile for each body: those of the tuning, or with as much shorter sources as it takes for the budget.
+
+    Bodies with the same key have the same source, and the same tile if weights are no literals.
 
     Tiles that were `chosen` by measurement, by the number of the body, go before those of the tuning. Bodies with the
     least work get shorter sources first: what that costs is paid for each run. Where no sources are short enough, the
@@ -88,17 +89,9 @@ def _same_sources(bodies: Sequence[Body], tiles: Sequence[Tile]) -> list[list[in
     """Bodies by number in groups that need to be compiled but once; first those that have the least work."""
     groups: dict[object, list[int]] = {}
     for number, (body, tile) in enumerate(zip(bodies, tiles, strict=True)):
-        groups.setdefault(number if tile.baked else (tile, _words(body), body.domain), []).append(number)
+        groups.setdefault(number if tile.baked else (tile, body.key), []).append(number)
     work = [sum(record_of(node).macs(body.graph, node) for node in body.nodes) for body in bodies]
     return sorted(groups.values(), key=lambda group: sum(work[number] for number in group))
-
-
-def _words(body: Body) -> object:
-    """What of a body, its numbers apart, becomes text: ops with their attributes, and the shapes of their tensors."""
-    nodes = (*body.maps, *body.nodes)
-    shapes = tuple(body.graph.tensors[i].shape for node in nodes for i in (*node.inputs, *node.outputs) if i != ABSENT)
-    values = (arithmetic_of(node) if is_elementwise(node) else node.attributes for node in nodes)
-    return tuple(node.op for node in nodes), tuple(values), shapes
 
 
 def _operations(bodies: Sequence[Body], tiles: Sequence[Tile], group: Sequence[int]) -> int:
@@ -162,12 +155,15 @@ def _tiles(bodies: Sequence[Body], tuning: Tuning) -> list[Tile]:
     budget = tuning.bake_weights
     *_, least = _tunings(tuning)
     tiles: dict[int, Tile] = {}
+    in_memory: dict[BodyKey, Tile] = {}
     for number in sorted(range(len(bodies)), key=lambda k: -bodies[k].domain.pixels):
         body = bodies[number]
         tile = _fitting(body, True, tuning) if _wants_literals(body, budget, tuning) else None
         if tile:
             budget -= weight_count(body)
-        tiles[number] = tile or _fitting(body, False, tuning) or choose_tile(body, False, least)
+        elif body.key not in in_memory:
+            in_memory[body.key] = _fitting(body, False, tuning) or choose_tile(body, False, least)
+        tiles[number] = tile or in_memory[body.key]
     return [tiles[number] for number in range(len(bodies))]
 
 

@@ -48,6 +48,19 @@ class MemoryPlan:
 Planner = Callable[[Sequence[UsageRecord], int], MemoryPlan]  # records, and the alignment of all places in bytes
 
 
+def remembering(planner: Planner) -> Planner:
+    """The same, which plans equal records once."""
+    known: dict[tuple[tuple[UsageRecord, ...], int], MemoryPlan] = {}
+
+    def plan(records: Sequence[UsageRecord], alignment_bytes: int) -> MemoryPlan:
+        asked = tuple(records), alignment_bytes
+        if asked not in known:
+            known[asked] = planner(records, alignment_bytes)
+        return known[asked]
+
+    return plan
+
+
 def in_one_arena(offsets: Mapping[int, int], total_bytes: int) -> MemoryPlan:
     """The plan of tensors at these offsets in one buffer."""
     return MemoryPlan({tensor: BufferPlace(0, offset) for tensor, offset in offsets.items()}, (total_bytes,))

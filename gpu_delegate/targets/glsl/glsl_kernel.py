@@ -1,13 +1,14 @@
 """Makes complete GLSL kernels from planned bodies and vector nodes, with grid, bindings and weights."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from ...device.device import Device
 from ...device.limits import Limits
 from ...device.tile import Tile
 from ...kernels.kernel_code import KernelCode, pixel_code, vector_code
+from ...kernels.weights_recipe import Pieces, WeightsRecipe
 from ...model.graph import Graph, Node
 from ...model.layout import PHWC4, PHWC4_HALVES, Fetch, Storage, Storages, ceil_div, shape_of
 from ...model.packing import Float32Array
@@ -91,6 +92,7 @@ class GlslKernels:
     limits: Limits
     storages: Storages
     vector_tile: Tile  # of kernels of vector nodes alone
+    known: dict[Hashable, tuple[Kernel, WeightsRecipe]] = field(default_factory=dict)  # one of all alike
 
     def pixel(
         self, body: Body, prologue: VectorWork, tile: Tile, left: Sequence[EpilogueSum], signature: str
@@ -99,18 +101,26 @@ class GlslKernels:
 
         Where the tile's text would be too long, that of the shortest tile. Raises UnsupportedError if that is, too.
         """
-        kernel = pixel_kernel(body, prologue, tile, self.limits, self.storages, left)
+        same = body.key, tile, tuple(map(self.storages.get, body.tensors))
+        is_alone = not prologue.nodes and not left
+        if is_alone and same in self.known:
+            first, recipe = self.known[same]
+            return replace(_with_tensors_of(body, first), weights=recipe.weights(body), signature=signature)
+        kernel, pieces = pixel_kernel(body, prologue, tile, self.limits, self.storages, left)
         if not is_short(kernel.source) and not left:
             tile = _shortest(body, tile, keeps_slices=bool(prologue.nodes))
-            kernel = pixel_kernel(body, prologue, tile, self.limits, self.storages, left)
+            kernel, pieces = pixel_kernel(body, prologue, tile, self.limits, self.storages, left)
         check_source(kernel.name, kernel.source)
         blocks = len(kernel.outputs) + [*kernel.fetches, kernel.weights_fetch].count("storage")
         pairs = in_place_pairs(body, tile, frozenset(input_names((), prologue)), self.storages)
         fits = not left and blocks < self.limits.storage_bindings
-        return replace(
+        kernel = replace(
             kernel, signature=signature, tile=tile, in_place=pairs[:1] if fits else (),
             operations=source_size(body, tile).operations + VECTOR_NODE * len(prologue.nodes),
         )  # fmt: skip
+        if is_alone and pieces is not None:
+            self.known[same] = kernel, WeightsRecipe.of(body, pieces, kernel.weights)
+        return kernel
 
     def vectors(self, work: VectorWork, outputs: Sequence[int]) -> Sequence[Kernel]:
         """The one kernel of vector nodes, or where its text would be too long, one for each of them.
@@ -130,6 +140,14 @@ class GlslKernels:
         return replace(kernel, operations=KERNEL + VECTOR_NODE * len(work.nodes))
 
 
+def _with_tensors_of(body: Body, kernel: Kernel) -> Kernel:
+    """The kernel of a body with the same key, for another one."""
+    before = (*kernel.inputs, *kernel.outputs)
+    now = dict(zip(before, (*body.inputs, *body.outputs), strict=True))
+    in_place = tuple((now[output], now[tensor]) for output, tensor in kernel.in_place)
+    return replace(kernel, nodes=body.nodes, inputs=body.inputs, outputs=body.outputs, in_place=in_place)
+
+
 def _shortest(body: Body, tile: Tile, keeps_slices: bool) -> Tile:
     """A tile whose text is the shortest; a prologue has been made for the slices that a thread computes."""
     if tile.parts > 1 or tile.across:
@@ -145,8 +163,11 @@ def pixel_kernel(
     limits: Limits,
     storages: Storages,
     left: Sequence[EpilogueSum] = (),
-) -> Kernel:
-    """GLSL for a body under a tile, with vector nodes computed first by every work-group, and sums left at the end."""
+) -> tuple[Kernel, Pieces | None]:
+    """GLSL for a body under a tile, with vector nodes computed first by every work-group, and sums left at the end.
+
+    And how its weights are packed, if that is how those of others are with the same body's key.
+    """
     graph, domain = body.graph, body.domain
     code = pixel_code(body, prologue, tile, left, storages, bool(limits.half_arithmetic))
     slices = shape_of(graph.tensors[body.outputs[0]]).slices
@@ -163,9 +184,10 @@ def pixel_kernel(
     kernel = _printed(code, prologue, tile, limits, storages, targets, defines)
     busy = width * ceil_div(height, tile.down) * tile.blocks(slices) * tile.parts
     again = repetition_of(body, tile, prologue, storages, kernel.weights_storage)
-    return replace(
+    kernel = replace(
         kernel, idle_threads=kernel.threads - busy, repeated_macs=again.macs, repeated_bytes=again.read_bytes
     )
+    return kernel, code.pieces
 
 
 def reduction_kernel(

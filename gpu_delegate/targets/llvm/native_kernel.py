@@ -12,20 +12,20 @@ Where a map is no multiple of them, the last group or block begins earlier, and 
 small maps it has vectors of half as many lanes, where these are enough.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from ...code.vocabulary import Statement
 from ...device.tile import Tile
+from ...kernels.weights_recipe import WeightsRecipe
 from ...model.graph import Node
 from ...model.layout import MapShape, Storages, ceil_div, plane_floats, shape_of
 from ...model.packing import Blob, Float32Array
 from ...ops.nodes import is_contraction, record_of
 from ...plan.body import Body
-from ...plan.signature import code_key
 from ...plan.tiling import is_pixelwise
 from .index_analysis import Outline, run_of
 from .ir import FLOAT, I64, POINTER, Function, Module, Register, integer
@@ -43,8 +43,6 @@ PARAMETERS = (
     ("ptr noalias readonly", "weights"),
     *(("i32", name) for name in ("y0", "y1", "z0", "z1")),
 )
-# By all that decides their text, and by code_key where they read no weights: names, and tables
-KnownFunctions = dict[str, tuple[str, Float32Array]]
 LEAST_INSIDE = 0.25  # of all blocks, for code of their own without conditions
 MOST_BLOCKS = 4  # of columns, where a narrower last one gains enough for code of its own
 MOST_GROUPS = 32  # of pixels
@@ -72,18 +70,28 @@ class LlvmKernel:
     patches: int = 0  # of which groups have some, where they have no pixels in that order
 
 
+@dataclass(frozen=True)
+class KnownKernels:
+    """The kernels of a program so far."""
+
+    functions: dict[str, tuple[str, Float32Array]] = field(default_factory=dict)  # names, tables; by what decides both
+    kernels: dict[Hashable, tuple[LlvmKernel, WeightsRecipe]] = field(default_factory=dict)  # one of all alike
+
+
 def pixel_function(
-    module: Module, body: Body, tile: Tile, target: CpuTarget, storages: Storages, known: KnownFunctions
+    module: Module, body: Body, tile: Tile, target: CpuTarget, storages: Storages, known: KnownKernels
 ) -> LlvmKernel:
-    """Add the function of a body under a tile to a module, if none that it has does the same.
+    """The kernel of a body under a tile; its function is added to a module, if none that it has does the same.
 
     Raises UnsupportedError for what has no code on the CPU.
     """
+    same = body.key, tile, tuple(map(storages.get, body.tensors))
+    if same in known.kernels:
+        first, recipe = known.kernels[same]
+        weights = recipe.weights(body)
+        return replace(first, nodes=body.nodes, inputs=body.inputs, outputs=body.outputs, weights=weights)
     has_bytes = any(storages[tensor].is_bytes for tensor in (*body.inputs, *body.outputs))
     tile, target, patched = native_tile(body, tile, target, has_bytes)
-    same = repr((code_key(body, storages), tile, target.lanes))
-    if same in known:  # of a body that reads no weights
-        return _kernel(body, Grid.of(body, tile, target.lanes, patched), tile, *known[same])
     blob, grid = Blob(), Grid.of(body, tile, target.lanes, patched)
     if patched:
         emitter: PlaneEmitter = WinogradEmitter(body, tile, target, blob, storages, patched)
@@ -92,22 +100,15 @@ def pixel_function(
     emitter.emit()
     statements = (*emitter.preamble, *emitter.statements)
     start = 4 * len(blob.data())
-    key = repr((statements, grid, target.lanes, _memories(body, storages), _plain(body, storages), start))
-    if key not in known:  # printing takes longer than all that is before
+    text = repr((statements, grid, target.lanes, _memories(body, storages), _plain(body, storages), start))
+    if text not in known.functions:  # printing takes longer than all that is before
         name = module.new_name("k")
         writer = _Writer(module.function(name, PARAMETERS), target, grid, body, storages, start)
         writer.write(statements, emitter.panel_floats)
-        known[key] = module.shared(name), writer.tables.data
-    symbol, tables = known[key]
+        known.functions[text] = module.shared(name), writer.tables.data
+    symbol, tables = known.functions[text]
     weights = np.concatenate([blob.data().ravel(), tables])
-    if not start:
-        known[same] = known[key]
-    return _kernel(body, grid, tile, symbol, weights)
-
-
-def _kernel(body: Body, grid: "Grid", tile: Tile, symbol: str, weights: Float32Array) -> LlvmKernel:
-    """The kernel of a body whose function is in the module."""
-    return LlvmKernel(
+    kernel = LlvmKernel(
         name="+".join(record_of(node).kernel_name for node in body.nodes),
         symbol=symbol,
         nodes=body.nodes,
@@ -122,6 +123,9 @@ def _kernel(body: Body, grid: "Grid", tile: Tile, symbol: str, weights: Float32A
         group_pixels=grid.step or tile.down * (grid.width if grid.patches else body.domain.width),
         patches=grid.patches,
     )
+    if emitter.is_for_all:
+        known.kernels[same] = kernel, WeightsRecipe.of(body, emitter.pieces, weights)
+    return kernel
 
 
 @dataclass(frozen=True)

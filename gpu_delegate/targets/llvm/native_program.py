@@ -34,7 +34,7 @@ from ...plan.views import Views
 from .depth_to_space_kernel import depth_to_space_function, is_depth_to_space
 from .ir import Module
 from .machine import CpuTarget
-from .native_kernel import KnownFunctions, LlvmKernel, pixel_function
+from .native_kernel import KnownKernels, LlvmKernel, pixel_function
 from .native_tuning import cpu_device
 from .pixel_needs import local_tensors, pixels_of_steps
 from .planes import tensor_floats, to_planes
@@ -147,7 +147,7 @@ class _NativeKernels:
     target: CpuTarget
     storages: Storages
     before: int  # bytes of what the module had already
-    known: KnownFunctions = field(default_factory=dict)
+    known: KnownKernels = field(default_factory=KnownKernels)
 
     def pixel(
         self, body: Body, prologue: VectorWork, tile: Tile, left: Sequence[EpilogueSum], signature: str

@@ -3,16 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ...code.expressions import Slice, Weights
+from ...code.kernel_writer import Pack
 from ...code.product_forms import FLOAT_PRODUCTS, Products, products_of_bytes
 from ...code.vocabulary import X0, Bits, Element, Name, Operand, Requantized, Value, Weight
 from ...device.tile import Tile
 from ...kernels.emit import Emitter
 from ...kernels.epilogue_reduction import GroupSums
-from ...model.graph import Node, Size2
+from ...model.graph import Graph, Node, Size2
 from ...model.layout import Storages, ceil_div, plane_floats, shape_of
 from ...model.packing import Blob, Float32Array, bias_of, vector_texels
 from ...ops.convolution import weight_rows
@@ -75,6 +78,7 @@ class PlaneEmitter(Emitter):
         if found is None or not weights.is_constant:
             return FLOAT_PRODUCTS
         rows, bias = weight_rows(self.graph, node), bias_of(self.graph, node)
+        self.is_for_all = False  # other weights may need other products
         return products_of_bytes(found.low, rows, bias, together, is_signed=is_arm)
 
     def _elementwise(self, node: Node, at: Slice) -> Sequence[Value]:
@@ -82,9 +86,10 @@ class PlaneEmitter(Emitter):
         rounding = channel_rounding(self.graph, node)
         if rounding is None:
             return super()._elementwise(node, at)
+        self.is_for_all = False  # others may have no shifts
         multipliers, shifts, limits = rounding
         multiplier, half, shift = [
-            Bits(self.weights(node, what, partial(vector_texels, values.view(np.float32))).texel(at))
+            Bits(self.weights(node, what, partial(_texels_of, values)).texel(at))
             for what, values in (
                 ("multipliers", multipliers),
                 ("halves", np.left_shift(1, np.maximum(shifts - 1, 0)) * (shifts > 0)),
@@ -115,15 +120,23 @@ class PlaneEmitter(Emitter):
         pixel, width = X0 + row * self.lanes, self.domain.width
         return self.position("q", pixel / width), 0, self.position("q", pixel % width)
 
-    def _added(self, node: Node, what: str, values: Float32Array) -> Weights:
+    def _added(self, node: Node, what: str, pack: Pack) -> Weights:
         """Those of a convolution lie block by block, each in the order in which it is read."""
-        if what != "weights" or not self.splits or values.ndim != 5 or node.outputs[0] not in self.body.held:
-            return super()._added(node, what, values)
+        if what != "weights" or not self.splits or node.outputs[0] not in self.body.held:
+            return super()._added(node, what, pack)
         starts = block_starts(shape_of(self.graph.tensors[self.body.outputs[0]]).slices, self.tile.z_slices)
-        base = self.blob.add(np.stack([values[:, :, start : start + self.tile.z_slices] for start in starts]))
-        sources, taps, _, *rest = values.shape
-        layout = np.empty((sources, taps, self.tile.z_slices, *rest), np.float32)
-        return BlockWeights(layout, base)
+        found = self._packed(node, partial(_in_blocks, pack, starts, self.tile.z_slices))
+        return BlockWeights(found.values[0], found.base)
+
+
+def _in_blocks(pack: Pack, starts: Sequence[int], together: int, graph: Graph, node: Node) -> Float32Array:
+    """(input slices, taps, output slices, 4, 4) -> blocks of so many output slices, from each start on."""
+    values = pack(graph, node)
+    return np.stack([values[:, :, start : start + together] for start in starts])
+
+
+def _texels_of(values: npt.NDArray[Any], _graph: Graph, _node: Node) -> Float32Array:
+    return vector_texels(values.view(np.float32))
 
 
 def block_starts(slices: int, together: int) -> Sequence[int]:

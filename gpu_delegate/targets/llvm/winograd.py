@@ -5,8 +5,6 @@
 all output slices; weights are transformed before. A lane is a patch.
 """
 
-from functools import partial
-
 import numpy as np
 
 from ...code.expressions import Slice
@@ -35,7 +33,7 @@ from ...model.graph import Conv2D, Node
 from ...model.layout import FLOAT_BYTES, LINE_FLOATS, MapShape, Storages, ceil_div, shape_of
 from ...model.operators import attributes_of
 from ...model.packing import Blob, Float32Array, convolution_blocks
-from ...model.rewrite import float_data
+from ...ops.convolution import constant_weights
 from ...plan.body import Body
 from .machine import CpuTarget
 from .panels import LANE, LEAST_SLICES, MOST_BYTES, PANEL, convolved
@@ -171,8 +169,7 @@ class WinogradEmitter(PlaneEmitter):
     def _finish(self, node: Node) -> None:
         """Sum up each product over all input slices, and add it to the pixels that it counts for."""
         sources, out = self.shape(node.inputs[0]).slices, node.outputs[0]
-        weights = float_data(self.graph.tensors[node.inputs[1]])
-        blocks = self.weights(node, "weights", partial(_transformed_weights, weights))
+        blocks = self.weights(node, "weights", lambda *of: _transformed_weights(constant_weights(*of)))
         held = self.held_slices(out)
         for product in range(_READ**2):
             sums = {(v, k): self.declare([ZEROS], "m")[0] for v in self._vectors for k in held}

@@ -14,6 +14,7 @@ from texelflow.gpu_delegate.device.device import HARDWARE, SOFTWARE, Device
 from texelflow.gpu_delegate.ops.nodes import has_role, is_contraction
 from texelflow.gpu_delegate.ops.reduce import is_spatial_mean
 from texelflow.gpu_delegate.plan.body import MOST_NODES
+from texelflow.gpu_delegate.plan.body_keys import BodyKeys
 from texelflow.gpu_delegate.plan.compile_options import CompileOptions
 from texelflow.gpu_delegate.plan.reads import read_through
 from texelflow.gpu_delegate.plan.vector_nodes import is_vector_node
@@ -32,7 +33,7 @@ def check_kernels(compiled: CompiledGraph) -> None:
     stored = {*graph.inputs, *compiled.constants}
     made_in = Counter(id(node) for kernel in compiled.kernels for node in kernel.nodes)
     vectors = {out for node in graph.nodes if is_vector_node(graph, node) for out in node.outputs}
-    through, views = read_through(graph, compiled.views), compiled.views.nodes
+    through, views = read_through(graph, BodyKeys(graph), compiled.views), compiled.views.nodes
     for node in graph.nodes:
         repeats = made_in[id(node)]
         if repeats == 0 and node.outputs[0] in {*views, *through}:

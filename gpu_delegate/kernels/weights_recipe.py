@@ -1,0 +1,34 @@
+"""Says how a kernel's weights were packed, so that those of another body with the same code are packed alike."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..model.packing import Float32Array
+from ..plan.body import Body
+
+# Of a blob, in order: a constant of a body, or what one of its nodes gives, and how that, or its weights, is packed
+Pieces = Sequence[tuple[int, Callable[[Body, int], Float32Array]]]
+
+
+@dataclass(frozen=True)
+class WeightsRecipe:
+    """The pieces of a kernel's weights, in order, and what stands behind them whatever the body's constants."""
+
+    pieces: Pieces  # by the place of each tensor among Body.tensors
+    rest: Float32Array
+
+    @staticmethod
+    def of(body: Body, pieces: Pieces, weights: Float32Array) -> "WeightsRecipe":
+        """Of the body whose kernel has these weights, which begin with these pieces."""
+        places = {tensor: place for place, tensor in enumerate(body.tensors)}
+        made = WeightsRecipe([(places[tensor], pack) for tensor, pack in pieces], weights[:0])
+        return replace(made, rest=weights[len(made.weights(body)) :].copy())
+
+    def weights(self, body: Body) -> Float32Array:
+        """Of a body with the same key."""
+        tensors = body.tensors
+        shape = -1, *self.rest.shape[1:]
+        packed = [np.asarray(pack(body, tensors[place]), np.float32).reshape(shape) for place, pack in self.pieces]
+        return np.concatenate([*packed, self.rest])

@@ -3,9 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from ..model.packing import Float32Array
+from ..model.packing import Float32Array, joined_floats
 from ..plan.body import Body
 
 # Of a blob, in order: a constant of a body, or what one of its nodes gives, and how that, or its weights, is packed
@@ -29,6 +27,5 @@ class WeightsRecipe:
     def weights(self, body: Body) -> Float32Array:
         """Of a body with the same key."""
         tensors = body.tensors
-        shape = -1, *self.rest.shape[1:]
-        packed = [np.asarray(pack(body, tensors[place]), np.float32).reshape(shape) for place, pack in self.pieces]
-        return np.concatenate([*packed, self.rest])
+        pieces = [pack(body, tensors[place]) for place, pack in self.pieces]
+        return joined_floats([*pieces, self.rest]).reshape(-1, *self.rest.shape[1:])

@@ -1,5 +1,6 @@
 """Packs weights, biases and maps into the order in which kernels read them, and unpacks maps again."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -82,7 +83,9 @@ def output_floats(tensor: Tensor) -> Float32Array:
 
 
 def pad_lanes(data: Float32Array, axis: int) -> Float32Array:
-    """Append zeros along an axis up to a multiple of four."""
+    """Append zeros along an axis up to a multiple of four; the same array where it is one."""
+    if data.shape[axis] % 4 == 0:
+        return data
     shape = [size + -size % 4 if k == axis else size for k, size in enumerate(data.shape)]
     padded = np.zeros(shape, data.dtype)
     padded[tuple(map(slice, data.shape))] = data
@@ -90,11 +93,11 @@ def pad_lanes(data: Float32Array, axis: int) -> Float32Array:
 
 
 def convolution_blocks(weights_ohwi: Float32Array) -> Float32Array:
-    """OHWI -> (S, T, N, 4 in, 4 out): a block per input slice, tap and output slice."""
+    """OHWI -> (S, T, N, 4 in, 4 out): a block per input slice, tap and output slice, as a view if it can be one."""
     padded = pad_lanes(pad_lanes(weights_ohwi, 0), 3)
     out_channels, height, width, in_channels = padded.shape
     split = padded.reshape(out_channels // 4, 4, height * width, in_channels // 4, 4)
-    return np.ascontiguousarray(split.transpose(3, 2, 0, 4, 1))
+    return split.transpose(3, 2, 0, 4, 1)
 
 
 def depthwise_taps(weights_1hwc: Float32Array) -> Float32Array:
@@ -165,14 +168,14 @@ class Blob:
     """All weights of one kernel, appended piece by piece; positions are in texels."""
 
     def __init__(self) -> None:
-        self._pieces: list[Float32Array] = []
+        self.pieces: list[Float32Array] = []
         self._texels = 0
 
     def add(self, values: Float32Array) -> int:
         """Append values (..., 4); the first texel's position."""
         start = self._texels
-        self._pieces.append(np.ascontiguousarray(values, np.float32).reshape(-1, 4))
-        self._texels += len(self._pieces[-1])
+        self.pieces.append(values)
+        self._texels += values.size // 4
         return start
 
     def vector(self, values: Float32Array) -> int:
@@ -181,4 +184,17 @@ class Blob:
 
     def data(self) -> Float32Array:
         """Everything that was appended, as texels (N, 4)."""
-        return np.concatenate(self._pieces) if self._pieces else np.zeros((0, 4), np.float32)
+        return joined_floats(self.pieces).reshape(-1, 4)
+
+    def __len__(self) -> int:
+        """Of texels."""
+        return self._texels
+
+
+def joined_floats(pieces: Sequence[Float32Array]) -> Float32Array:
+    """All values one behind the other (N,), each copied but once: most pieces are views of a file, in other orders."""
+    joined, start = np.empty(sum(piece.size for piece in pieces), np.float32), 0
+    for piece in pieces:
+        joined[start : start + piece.size].reshape(piece.shape)[...] = piece
+        start += piece.size
+    return joined

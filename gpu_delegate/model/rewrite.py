@@ -14,14 +14,17 @@ END_OF_INTEGERS = 1 << 24  # float32 has all integers below it
 
 
 def float_data(tensor: Tensor) -> npt.NDArray[np.float32]:
-    """A constant's values as float32. Raises UnsupportedError for computed ones, and too large integers."""
+    """A constant's values as float32, which may be the constant itself.
+
+    Raises UnsupportedError for computed ones, and for too large integers.
+    """
     if tensor.data is None:
         raise UnsupportedError(f"{tensor.name}: weights that the model computes; on the GPU they must be constant")
     if not fits_float32(tensor.data):
         raise UnsupportedError(
             f"{tensor.name}: integers beyond {END_OF_INTEGERS - 1}, which the GPU computes inexactly"
         )
-    return tensor.data.astype(np.float32)
+    return tensor.data.astype(np.float32, copy=False)
 
 
 def fits_float32(values: npt.NDArray[np.generic]) -> bool:

@@ -6,15 +6,14 @@ are allocas, which LLVM's mem2reg turns into registers; loops and branches are b
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 I1, I8, I32, I64, FLOAT, POINTER, VOID = "i1", "i8", "i32", "i64", "float", "ptr", "void"
 
 
-@dataclass(frozen=True)
-class Register:
+class Register(NamedTuple):
     """A value of LLVM: what it is called, or a constant, and its type."""
 
     text: str
@@ -91,6 +90,9 @@ class Module:
         """A function that is defined elsewhere, or in this module; the same one may be declared again."""
         self._declared[name] = f"declare {result} @{name}({', '.join(types)})"
 
+    def has_declared(self, name: str) -> bool:
+        return name in self._declared
+
     @property
     def text(self) -> str:
         """All of it."""
@@ -150,7 +152,8 @@ class Function:
 
     def call(self, name: str, result: str, *arguments: Register) -> Register:
         """A call of an intrinsic or an outside function, which it declares."""
-        self._module.declare(name, result, [argument.type for argument in arguments])
+        if not self._module.has_declared(name):
+            self._module.declare(name, result, [argument.type for argument in arguments])
         text = f"call {result} @{name}({', '.join(argument.operand for argument in arguments)})"
         if result == VOID:
             self.do(text)
@@ -159,7 +162,11 @@ class Function:
 
     def fma(self, left: Register, right: Register, addend: Register) -> Register:
         """left * right + addend, rounded once."""
-        return self.call(f"llvm.fma.{suffix(left.type)}", left.type, left, right, addend)
+        kind = left.type
+        name = f"llvm.fma.{suffix(kind)}"
+        if not self._module.has_declared(name):
+            self._module.declare(name, kind, [kind] * 3)
+        return self.give(f"call {kind} @{name}({kind} {left.text}, {kind} {right.text}, {kind} {addend.text})", kind)
 
     def hidden(self, value: Register) -> Register:
         """The same value, of which LLVM does not know that it is: what is computed from it stays where it is."""

@@ -27,7 +27,7 @@ def elementwise_vectors(
     """
     reader = _Reader(math_of(function, operands, numbers), (*operands, *value.numbers))
     found = reader.part(value.arithmetic)
-    assert not isinstance(found, tuple), "numbers of attributes are operands of functions"
+    assert isinstance(found, float | Register), "numbers of attributes are operands of functions"
     return reader.math.of(found)
 
 
@@ -65,8 +65,8 @@ class _Reader:
 
     def _numbers(self, left: Operand, right: Operand) -> tuple[Number, Number]:
         first, second = self.part(left), self.part(right)
-        assert not isinstance(first, tuple), "numbers of attributes are operands of functions"
-        assert not isinstance(second, tuple), "numbers of attributes are operands of functions"
+        assert isinstance(first, float | Register), "numbers of attributes are operands of functions"
+        assert isinstance(second, float | Register), "numbers of attributes are operands of functions"
         return first, second
 
 

@@ -23,7 +23,7 @@ from ...device.tile import Tile
 from ...kernels.weights_recipe import WeightsRecipe
 from ...model.graph import Node
 from ...model.layout import MapShape, Storages, ceil_div, plane_floats, shape_of
-from ...model.packing import Blob, Float32Array
+from ...model.packing import Blob, Float32Array, joined_floats
 from ...ops.nodes import is_contraction, record_of
 from ...plan.body import Body
 from ...plan.tiling import is_pixelwise
@@ -99,15 +99,17 @@ def pixel_function(
         emitter = PlaneEmitter(body, tile, target, blob, storages)
     emitter.emit()
     statements = (*emitter.preamble, *emitter.statements)
-    start = 4 * len(blob.data())
-    text = repr((statements, grid, target.lanes, _memories(body, storages), _plain(body, storages), start))
-    if text not in known.functions:  # printing takes longer than all that is before
+    start = 4 * len(blob)
+    # Printing takes longer than all that is before. Where other bodies may have the same code it is known by its key.
+    parts = statements, grid, _memories(body, storages), _plain(body, storages), start
+    text = "" if emitter.is_for_all else repr(parts)
+    if not text or text not in known.functions:
         name = module.new_name("k")
         writer = _Writer(module.function(name, PARAMETERS), target, grid, body, storages, start)
         writer.write(statements, emitter.panel_floats)
         known.functions[text] = module.shared(name), writer.tables.data
     symbol, tables = known.functions[text]
-    weights = np.concatenate([blob.data().ravel(), tables])
+    weights = joined_floats([*blob.pieces, tables])
     kernel = LlvmKernel(
         name="+".join(record_of(node).kernel_name for node in body.nodes),
         symbol=symbol,

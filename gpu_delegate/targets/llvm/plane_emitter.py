@@ -132,6 +132,9 @@ class PlaneEmitter(Emitter):
 def _in_blocks(pack: Pack, starts: Sequence[int], together: int, graph: Graph, node: Node) -> Float32Array:
     """(input slices, taps, output slices, 4, 4) -> blocks of so many output slices, from each start on."""
     values = pack(graph, node)
+    if values.shape[2] == len(starts) * together:
+        sources, taps, _, *rest = values.shape
+        return np.moveaxis(values.reshape(sources, taps, len(starts), together, *rest), 2, 0)
     return np.stack([values[:, :, start : start + together] for start in starts])
 
 

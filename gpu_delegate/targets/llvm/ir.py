@@ -168,6 +168,10 @@ class Function:
             self._module.declare(name, kind, [kind] * 3)
         return self.give(f"call {kind} @{name}({kind} {left.text}, {kind} {right.text}, {kind} {addend.text})", kind)
 
+    def opaque(self, value: Register) -> Register:
+        """The same value, of which LLVM does not know how it was computed."""
+        return self.give(f'call {value.type} asm "", "=r,0"({value.operand})', value.type)
+
     def hidden(self, value: Register) -> Register:
         """The same value, of which LLVM does not know that it is: what is computed from it stays where it is."""
         return self.give(f'call {value.type} asm sideeffect "", "=r,0"({value.operand})', value.type)

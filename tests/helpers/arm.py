@@ -51,7 +51,7 @@ def run_on_arm(
     ran = subprocess.run([EMULATOR, str(folder / "networks")], input=told, capture_output=True, check=True)
     memory, found = np.frombuffer(ran.stdout, np.float32), dict[str, list[Values]]()
     for name, program in programs.items():
-        image = image_of(program, b"", ())
+        image = image_of(program, (), ())
         arena, memory = memory[: image.arena_floats], memory[image.arena_floats :]
         found[name] = [_read(arena, image.tensors[number]) for number in image.outputs]
     return found
@@ -59,7 +59,7 @@ def run_on_arm(
 
 def _job(program: NativeProgram, inputs: Sequence[Values], symbols: Sequence[str]) -> bytes:
     """What the driver reads of one network."""
-    image = image_of(program, b"", ())
+    image = image_of(program, (), ())
     arena = np.zeros(image.arena_floats, np.float32)
     for number, values in zip(image.inputs, inputs, strict=True):
         stored = image.tensors[number]

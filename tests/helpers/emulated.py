@@ -23,7 +23,7 @@ def emulated_network(graph: Graph, target: CpuTarget) -> CheckedNetwork:
     program = compile_native(graph, target, module=module)
     here = native_target()
     names = sorted({kernel.symbol for kernel in program.kernels})
-    code = CompiledCode(object_code(emulated(module.text), here), names, {}, here)
+    code = CompiledCode([object_code(emulated(module.text), here)], names, {}, here)
     return CheckedNetwork(program, code, WorkerPool(here, 1))
 
 

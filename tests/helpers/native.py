@@ -27,4 +27,4 @@ def native_networks(
 def code_of(module: Module, programs: Iterable[NativeProgram], target: CpuTarget) -> CompiledCode:
     """What the functions of some programs are, compiled anew."""
     names = sorted({kernel.symbol for program in programs for kernel in program.kernels})
-    return CompiledCode(object_code(module.text, target), names, {}, target)
+    return CompiledCode([object_code(module.text, target)], names, {}, target)

@@ -10,6 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from ...base.disk_cache import DiskCache
@@ -26,16 +27,20 @@ _LEVEL = 1  # of code generation: 2 adds a scheduler that gains nothing here, an
 class CompiledCode:
     """Functions in executable memory, which stay there until this object is closed or forgotten."""
 
-    def __init__(self, code: bytes, names: Sequence[str], symbols: Mapping[str, int], target: CpuTarget) -> None:
-        """Load object code and find functions; `symbols` has addresses of outside functions. Raises DeviceError."""
+    def __init__(
+        self, objects: Sequence[bytes], names: Sequence[str], symbols: Mapping[str, int], target: CpuTarget
+    ) -> None:
+        """Load object files and find functions; `symbols` has addresses of outside functions. Raises DeviceError."""
         llvm = _llvm()
-        self.object_code = code
+        self.objects = tuple(objects)
         try:
             # Windows' objects are ELF here, which its JITLink does not know
             self._linker = llvm.create_lljit_compiler(
                 _machine(target, True), use_jit_link=sys.platform != "win32", suppress_errors=True
             )
-            library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+            library = llvm.JITLibraryBuilder().add_current_process()
+            for each in objects:
+                library.add_object_img(each)
             for name, address in symbols.items():
                 library.import_symbol(name, address)
             for name in names:
@@ -98,13 +103,36 @@ def compile_module(
     kept = cache.get(OBJECTS, key)
     if kept is not None:
         try:
-            return CompiledCode(kept, names, symbols or {}, target)
+            return CompiledCode([kept], names, symbols or {}, target)
         except DeviceError:  # whole, but of no use: it is replaced
             pass
     code = object_code(text, target)
-    loaded = CompiledCode(code, names, symbols or {}, target)
+    loaded = CompiledCode([code], names, symbols or {}, target)
     cache.put(OBJECTS, key, code)
     return loaded
+
+
+class Compilation:
+    """Makes object code of texts, each a module, in a thread beside what writes them: LLVM needs no lock of Python."""
+
+    def __init__(self, target: CpuTarget) -> None:
+        self._target = target
+        self._thread = ThreadPoolExecutor(1, "LLVM")
+        self._objects: list[Future[bytes]] = []
+
+    def __enter__(self) -> "Compilation":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.shutdown(cancel_futures=True)
+
+    def add(self, text: str) -> None:
+        """One more text, whose functions no other one has."""
+        self._objects.append(self._thread.submit(object_code, text, self._target))
+
+    def objects(self) -> list[bytes]:
+        """Object files of all texts, in order. Raises DeviceError as object_code does."""
+        return [each.result() for each in self._objects]
 
 
 def object_code(text: str, target: CpuTarget) -> bytes:

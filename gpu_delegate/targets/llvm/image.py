@@ -11,6 +11,7 @@ import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -72,7 +73,7 @@ class NativeImage:
     rounds: tuple[WorkRound, ...]  # their order
     arena_floats: int
     weights: Float32Array  # of all steps, and constant maps
-    code: bytes  # an object file
+    objects: tuple[bytes, ...]  # files of machine code
     constants: Mapping[int, int]  # outputs that are such: where they lie among the weights
 
     @cached_property
@@ -88,14 +89,15 @@ class NativeImage:
             "tensors": [_described(number, tensor) for number, tensor in self.tensors.items()],
             "steps": [list(vars(step).values()) for step in self.steps],
             "rounds": [[[list(vars(part).values()) for part in task] for task in tasks] for tasks in self.rounds],
-            "weights": self.weights_digest, "code": len(self.code), "constants": list(self.constants.items()),
+            "weights": self.weights_digest, "objects": [len(each) for each in self.objects],
+            "constants": list(self.constants.items()),
         }  # fmt: skip
         head = json.dumps(described).encode()
-        return len(head).to_bytes(_HEAD_BYTES, "little") + head + self.code
+        return len(head).to_bytes(_HEAD_BYTES, "little") + head + b"".join(self.objects)
 
 
 def image_of(
-    program: NativeProgram, code: bytes, rounds: Sequence[WorkRound], tensors: Collection[int] = ()
+    program: NativeProgram, objects: Sequence[bytes], rounds: Sequence[WorkRound], tensors: Collection[int] = ()
 ) -> NativeImage:
     """What running a compiled model takes; callers may read and write inputs and outputs, and further tensors."""
     graph = program.graph
@@ -111,7 +113,7 @@ def image_of(
         tuple(rounds),
         arena_floats,
         program.weights,
-        code,
+        tuple(objects),
         {number: program.constants[number] for number in graph.outputs if number in program.constants},
     )
 
@@ -152,7 +154,8 @@ def _described(number: int, tensor: StoredTensor) -> list[Any]:
 
 
 def _parsed(described: dict[str, Any], code: bytes, weights_of: WeightsOf) -> NativeImage:
-    if len(code) != described["code"]:
+    ends = [*accumulate(_counts(described["objects"]), initial=0)]
+    if ends[-1] != len(code):
         raise ValueError("another length")
     tensors = {}
     for number, name, own, dtype, meaning, shape, lanes, place in described["tensors"]:
@@ -184,7 +187,7 @@ def _parsed(described: dict[str, Any], code: bytes, weights_of: WeightsOf) -> Na
         rounds,
         _count(described["arena_floats"]),
         weights,
-        code,
+        tuple(code[start:end] for start, end in pairwise(ends)),
         {_count(tensor): _count(place) for tensor, place in described["constants"]},
     )
 

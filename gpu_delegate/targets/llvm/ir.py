@@ -63,6 +63,7 @@ class Module:
         self._functions: list[Function] = []
         self._declared: dict[str, str] = {}
         self._named = 0
+        self._told, self._told_bytes = 0, 0  # functions, and bytes of them, that further_text() has given
         self._shared: dict[str, str] = {}
         self.shared_bytes = 0  # of the text of all functions that stand for others
 
@@ -96,9 +97,22 @@ class Module:
     @property
     def text(self) -> str:
         """All of it."""
-        defined = {function.name for function in self._functions}
+        return self._text_of(self._functions)
+
+    @property
+    def further_bytes(self) -> int:
+        """Of functions that stand for others, since further_text() was asked for."""
+        return self.shared_bytes - self._told_bytes
+
+    def further_text(self) -> str:
+        """The functions since the last time, as a module of their own."""
+        first, self._told, self._told_bytes = self._told, len(self._functions), self.shared_bytes
+        return self._text_of(self._functions[first:])
+
+    def _text_of(self, functions: "Sequence[Function]") -> str:
+        defined = {function.name for function in functions}
         outside = [line for name, line in self._declared.items() if name not in defined]
-        return "\n".join([*outside, *(function.text for function in self._functions), ""])
+        return "\n".join([*outside, *(function.text for function in functions), ""])
 
 
 class Function:

@@ -18,7 +18,7 @@ from ...base.errors import DeviceError
 from ...model.graph import Graph
 from ...model.graph_digest import graph_digest
 from ...model.packing import Float32Array
-from .compiler import CompiledCode, llvm_version, object_code
+from .compiler import Compilation, CompiledCode, llvm_version
 from .image import NativeImage, image_of, parse_image
 from .machine import CpuTarget
 from .native_program import NativeProgram, compile_native
@@ -47,8 +47,9 @@ def load_image(
             return image, load_code(image, target)
         except DeviceError:  # whole, but of no use: it is replaced
             pass
-    program = compile_native(graph, target)
-    image = image_of(program, object_code(program.text, target), rounds_of(program, threads))
+    with Compilation(target) as compilation:
+        program = compile_native(graph, target, written=compilation.add)
+        image = image_of(program, compilation.objects(), rounds_of(program, threads))
     loaded = load_code(image, target)
     if image.weights.nbytes <= cache.most_bytes // _SHARE:
         weights = WEIGHTS, image.weights_digest, with_margins(image.weights)
@@ -67,8 +68,8 @@ def with_weights_reserved(image: NativeImage) -> NativeImage:
 
 
 def load_code(image: NativeImage, target: CpuTarget) -> CompiledCode:
-    """The functions of an image. Raises DeviceError for an object file that is none."""
-    return CompiledCode(image.code, sorted({step.symbol for step in image.steps}), {}, target)
+    """The functions of an image. Raises DeviceError for object files that are none."""
+    return CompiledCode(image.objects, sorted({step.symbol for step in image.steps}), {}, target)
 
 
 def rounds_of(program: NativeProgram, threads: int) -> Sequence[WorkRound]:

@@ -4,7 +4,7 @@ Passes, fusion, views, tiles and the plan of memory are those of the GPU path (l
 (native_tuning.py), in the order of values in memory (planes.py), and in the code.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -45,6 +45,7 @@ _PASSES = (whole_map_to_vector,)  # after those of all targets
 # LLVM takes about a second for a megabyte of text, and for long functions of many conditions up to five
 MOST_FUNCTION_BYTES = 5_000_000
 MOST_MODEL_BYTES = 16_000_000
+TOLD_BYTES = 80_000  # of functions together: LLVM takes some 50 ms for them
 
 
 @dataclass(frozen=True)
@@ -91,9 +92,11 @@ def compile_native(
     keep_all: bool = False,
     module: Module | None = None,
     uses_views: bool = True,
+    written: Callable[[str], None] | None = None,
 ) -> NativeProgram:
     """Decide everything about a model; `fuse` and `keep_all` are CompileOptions', `uses_views` MemoryOptions'.
-    Functions go into a module if given.
+
+    Functions go into a module if given. `written` is told their texts while further ones are made, some in a module.
 
     Raises UnsupportedError for a model with unsupported ops, too many weights or too much code, DeviceError for too
     much memory.
@@ -103,9 +106,11 @@ def compile_native(
     before = module.shared_bytes
 
     def makes(device: Device, storages: Storages) -> _NativeKernels:
-        return _NativeKernels(module, target, storages, before)
+        return _NativeKernels(module, target, storages, before, written)
 
     lowered = lower(makes, graph, cpu_device(target), CompileOptions(fuse).with_memory(uses_views=uses_views))
+    if written and module.further_bytes:
+        written(module.further_text())
     graph, kernels = lowered.graph, lowered.kernels
     records = usage_records(graph, kernels, lowered.storages, lowered.views, _size_bytes)
     pixels = pixels_of_steps(graph, kernels, lowered.views)
@@ -147,6 +152,7 @@ class _NativeKernels:
     target: CpuTarget
     storages: Storages
     before: int  # bytes of what the module had already
+    written: Callable[[str], None] | None
     known: KnownKernels = field(default_factory=KnownKernels)
 
     def pixel(
@@ -187,6 +193,8 @@ class _NativeKernels:
             if found > most:
                 sizes = f"{found / 1e6:.1f} MB of code as text, at most {most / 1e6:.1f} are allowed"
                 raise UnsupportedError(f"{what} takes {sizes}: compiling it for the CPU would take too long")
+        if self.written and self.module.further_bytes >= TOLD_BYTES:
+            self.written(self.module.further_text())
 
 
 def _size_bytes(storage: Storage, shape: MapShape) -> int:

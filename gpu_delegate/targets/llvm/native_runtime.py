@@ -189,7 +189,7 @@ class CheckedNetwork(NativeNetwork):
         self.compiled = compiled
         pool = pool or WorkerPool(compiled.target, 1)
         rounds = rounds_of(compiled, pool.threads)
-        image = image_of(compiled, code.object_code, rounds, compiled.plan.offsets)
+        image = image_of(compiled, code.objects, rounds, compiled.plan.offsets)
         super().__init__(with_weights_reserved(image), code, pool)
 
     def run_step(self, number: int) -> None:

@@ -170,7 +170,7 @@ def test_saved_constants_of_other_sizes_are_refused() -> None:
     for texels in wrong_texels:
         wrong = replace(compiled, constants=dict.fromkeys(compiled.constants, texels))
         assert restore_graph(save_graph(wrong), graph) is None
-    image = image_of(program, b"code", ())
+    image = image_of(program, [b"co", b"de"], ())
     assert parse_image(image.to_bytes(), lambda _: image.weights) is not None
     for constants in ({99: 0}, dict.fromkeys(image.constants, image.weights.size - 1)):
         assert parse_image(replace(image, constants=constants).to_bytes(), lambda _: image.weights) is None

@@ -86,7 +86,7 @@ def test_object_code_that_is_of_no_use_is_made_anew(kept: bytes | None, target: 
         cache.put(entry.kind, entry.key, kept)
     again = compile_module(calls("abs"), target, cache=cache)
     assert again.function("f", BINARY)(-4) == 5
-    assert cache.get(entry.kind, entry.key) == again.object_code == made.object_code
+    assert [cache.get(entry.kind, entry.key)] == [*again.objects] == [*made.objects]
 
 
 def test_kept_object_code_is_loaded_and_counts_for_its_target_alone(target: CpuTarget, cache: DiskCache) -> None:

@@ -39,7 +39,7 @@ def code() -> CompiledCode:
                 f.store(elementwise_vectors(f, value, operands), f.at(out, at))
             f.give_back()
     names = [f"{op}_{lanes}" for op in RANGES for lanes in (4, 8, 16)]
-    return CompiledCode(object_code(module.text, target), names, {}, target)
+    return CompiledCode([object_code(module.text, target)], names, {}, target)
 
 
 def run(code: CompiledCode, name: str, *operands: Sequence[float]) -> Any:

@@ -10,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.model_files.graphs import GraphBuilder
+from tests.model_files.sketch import Sketch
 from texelflow.gpu_delegate.base.disk_cache import CacheEntry, DiskCache
 from texelflow.gpu_delegate.model.graph import Activated, Graph, Reduce
-from texelflow.gpu_delegate.targets.llvm import loading
+from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.targets.llvm import loading, native_program
 from texelflow.gpu_delegate.targets.llvm.compiler import native_target
 from texelflow.gpu_delegate.targets.llvm.image import NativeImage, parse_image
 from texelflow.gpu_delegate.targets.llvm.loading import load_image
@@ -63,6 +65,21 @@ def test_a_kept_model_starts_without_being_compiled(cache: DiskCache, monkeypatc
     np.testing.assert_allclose(found.ravel(), 2 * X.mean((0, 1, 2)), rtol=1e-5, atol=1e-6)
     first.close()
     second.close()
+
+
+def test_functions_are_compiled_while_others_are_written(cache: DiskCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    sketch = Sketch(5)
+    x = sketch.depthwise(sketch.conv(sketch.image(5, 7, 3), 8, (3, 3)))
+    sketch.output(sketch.connected(sketch.mean(x, keep_dims=False), 9))
+    graph = read_model(sketch.build())
+    together = NativeNetwork.load(graph, 1, cache=DiskCache(cache.folder))
+    monkeypatch.setattr(native_program, "TOLD_BYTES", 1)
+    apart = [NativeNetwork.load(graph, 1, cache=cache) for _ in range(2)]  # the second is a kept one
+    symbols = {step.symbol for step in apart[0].image.steps}
+    for network, files in ((together, 1), *((each, len(symbols)) for each in apart)):
+        assert len(network.image.objects) == files
+        np.testing.assert_array_equal(network.run(X)[0], together.run(X)[0])
+    assert apart[0].image.objects == apart[1].image.objects
 
 
 def test_another_model_machine_or_number_of_threads_has_its_own(cache: DiskCache, target: CpuTarget) -> None:

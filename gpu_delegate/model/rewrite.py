@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -67,7 +68,11 @@ class Rewriter:
         self._next = max(graph.dropped_below, 1 + max(graph.tensors, default=-1))
         self._applied = 0
         self._declined: list[str] = []
-        self._position = {id(node): number for number, node in enumerate(graph.nodes)}
+
+    @cached_property
+    def _position(self) -> dict[int, int]:
+        """Of each node; most passes replace none."""
+        return {id(node): number for number, node in enumerate(self._graph.nodes)}
 
     def decline(self, reason: str) -> None:
         """Record why the pass was declined at some node."""

@@ -34,10 +34,11 @@ def _convolved(node: QuantizedNode) -> Sequence[Node]:
     sums = node.add(node.node.op, *inputs, attributes=replace(attributes, activation="NONE"))
     scales = quantization_of(weights).scales
     is_connected = node.node.op == "FULLY_CONNECTED"
-    products = [scale * node.scale(x) for scale in scales]
+    of_input, of_output = node.scale(x), node.scale(node.out)
+    products = [scale * of_input for scale in scales]
     if x.dtype == "uint8" and not is_connected:  # of which TensorFlow Lite has one, in float32
         products = [in_float32(product) for product in products]
-    multipliers = [product / node.scale(node.out) for product in products]
+    multipliers = [product / of_output for product in products]
     return node.requantize(sums, multipliers, _most_sum(node), node.limits(attributes.activation), is_connected)
 
 
@@ -45,8 +46,8 @@ def _most_sum(node: QuantizedNode) -> int:
     """The largest magnitude that a sum of products, with its bias, can have."""
     weights, rules = node.input(1), OPS[node.node.op].byte_rules
     assert weights.data is not None, "they are constant"
-    steps = np.abs(weights.data.astype(np.int64) - quantization_of(weights).zero_points[0])
-    most = steps.sum(tuple(k for k in range(steps.ndim) if k != rules.weights)) * node.most(0)
+    steps = np.abs(weights.data.astype(np.int32) - quantization_of(weights).zero_points[0])
+    most = steps.sum(tuple(k for k in range(steps.ndim) if k != rules.weights), dtype=np.int64) * node.most(0)
     inputs = node.node.inputs
     bias = node.input(2).data if len(inputs) > 2 and inputs[2] != ABSENT else None
     return int((most + (0 if bias is None else np.abs(bias.astype(np.int64).ravel()))).max())

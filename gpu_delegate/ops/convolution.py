@@ -178,7 +178,7 @@ def accumulate(writer: KernelWriter, node: Node, at: Slice, source: Slice | None
     products = writer.products(node)
     lanes = min(4, weights.shape[3] - 4 * at.index) if at.index is not None else 4
     texels = range(products.texels_of_block(lanes))
-    blocks = writer.weights(node, "weights", lambda *of: products.blocks(convolution_blocks(constant_weights(*of))))
+    blocks = writer.weights(node, "weights", packed_blocks(products))
     registers = [
         (writer.output_slice(index), [writer.held(out, row, index) for row in writer.rows])
         for index in writer.held_slices(out)
@@ -211,6 +211,11 @@ def gather(writer: KernelWriter, node: Node, at: Slice) -> Sequence[Value]:
         texels = range(products.texels_of_block(min(4, weights.shape[3] - 4 * index)))
         _multiply(writer, products, sums, values, [blocks.texel(at, index, k) for k in texels])
     return sums
+
+
+def packed_blocks(products: Products) -> Pack:
+    """The matrices of a convolution: (input slices, taps, output slices, texels of a block, 4)."""
+    return lambda *of: products.blocks(convolution_blocks(constant_weights(*of)))
 
 
 def _gathered_blocks(weights_ohwi: Float32Array) -> Float32Array:

@@ -369,6 +369,12 @@ class Lanes:
             pointer = self.once(("at", base.text, known.text), lambda: self.f.opaque(self.f.at(base, known)))
         return self.f.at(pointer, constant) if constant else pointer
 
+    def place(self, memory: PlaneMemory, at: IntValue) -> Register:
+        """The address of a texel that all lanes share."""
+        assert isinstance(at, Affine)
+        assert not at.step
+        return self.address(memory.pointer, self._product(at.register, memory.scale), memory.scale * at.constant)
+
     def quad(self, memory: PlaneMemory, at: Affine) -> Register:
         """Four floats that lie one behind the other, which all lanes share."""
         register, constant = self._product(at.register, memory.scale), memory.scale * at.constant

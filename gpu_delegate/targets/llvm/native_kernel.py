@@ -35,6 +35,7 @@ from .machine import CpuTarget
 from .panels import LANE, PANEL, packed, packs
 from .plane_emitter import PlaneEmitter
 from .print_llvm import LanePrinter, by_channels
+from .quads import QUAD_PIXELS, QuadEmitter
 from .tiles import native_tile
 from .winograd import WinogradEmitter
 
@@ -91,7 +92,7 @@ def pixel_function(
         weights = recipe.weights(body)
         return replace(first, nodes=body.nodes, inputs=body.inputs, outputs=body.outputs, weights=weights)
     has_bytes = any(storages[tensor].is_bytes for tensor in (*body.inputs, *body.outputs))
-    tile, target, patched = native_tile(body, tile, target, has_bytes)
+    tile, target, patched, ends_in_quads = native_tile(body, tile, target, has_bytes)
     blob, grid = Blob(), Grid.of(body, tile, target.lanes, patched)
     if patched:
         emitter: PlaneEmitter = WinogradEmitter(body, tile, target, blob, storages, patched)
@@ -105,7 +106,8 @@ def pixel_function(
     text = "" if emitter.is_for_all else repr(parts)
     if not text or text not in known.functions:
         name = module.new_name("k")
-        writer = _Writer(module.function(name, PARAMETERS), target, grid, body, storages, start)
+        quads = QuadEmitter(body, tile.z_slices, target, storages) if ends_in_quads else None
+        writer = _Writer(module.function(name, PARAMETERS), target, grid, body, storages, start, quads)
         writer.write(statements, emitter.panel_floats)
         known.functions[text] = module.shared(name), writer.tables.data
     symbol, tables = known.functions[text]
@@ -192,16 +194,25 @@ class _Writer:
     """Writes one function: its loops, and within them the code of blocks."""
 
     def __init__(
-        self, function: Function, target: CpuTarget, grid: Grid, body: Body, storages: Storages, weights: int
+        self,
+        function: Function,
+        target: CpuTarget,
+        grid: Grid,
+        body: Body,
+        storages: Storages,
+        weights: int,
+        quads: QuadEmitter | None,
     ) -> None:
+        """`quads` builds the code of the last pixels, where these are computed four at a time."""
         self.f = function
         self.grid = grid
         self.lanes = Lanes(function, target)
         self._is_sum, self._is_pixelwise = any(map(is_contraction, body.nodes)), is_pixelwise(body)
         self._packs = packs(body)
-        has_narrow = grid.has_narrow_end(target.lanes, self._is_sum)
+        has_narrow = not quads and grid.has_narrow_end(target.lanes, self._is_sum)
         self._narrow = Lanes(function, replace(target, lanes=target.lanes // 2)) if has_narrow else None
         self.tables = Tables(weights)
+        self._quads = quads
         self._tensors, self._weights, *self._limits = function.parameters
         self._target = target
         self._memories, self._lows = dict[str, PlaneMemory](), dict[int, Register]()
@@ -225,6 +236,9 @@ class _Writer:
         self._panel = self.f.reserve(FLOAT, packing.floats or panel_floats) if packing else None
         y0, y1, z0, z1 = (self.f.convert("sext", limit, I64) for limit in self._limits)
         self._inner_blocks = (z0, z1) if self._is_sum else None
+        if self._quads:
+            self._quads.emit()
+            self._quad_panel = self.f.reserve(FLOAT, self._quads.panel_floats)
         with self._block_loop(None if self._is_sum else (z0, z1)) as ints:
             if by_channels(statements) and not self._plain and not self._has_bytes:
                 with self.f.loop(integer(0, I64), integer(4, I64)) as channel:
@@ -266,7 +280,7 @@ class _Writer:
         return replace(self._context, memories=memories, channel=channel)
 
     def _groups(self, y0: Register, y1: Register, ints: Mapping[str, IntValue]) -> None:
-        if not self._narrow or not self.grid.step:
+        if not self.grid.step or not (self._narrow or self._quads):
             with self.f.loop(y0, y1) as group:
                 self._rows(group, ints)
             return
@@ -274,13 +288,38 @@ class _Writer:
         with self.f.loop(y0, self.f.call("llvm.smin.i64", I64, y1, last)) as group:
             self._rows(group, ints)
         with self.f.loop(self.f.call("llvm.smax.i64", I64, y0, last), y1):
-            self._end(self._narrow, {**ints, "y0": Affine(None, 0)})
+            if self._narrow:
+                self._end(self._narrow, {**ints, "y0": Affine(None, 0)})
+            elif self._quads:
+                self._end_in_quads(self._quads, {**ints, "y0": Affine(None, 0)})
 
     def _end(self, lanes: Lanes, ints: Mapping[str, IntValue]) -> None:
         """The last columns, in narrower vectors."""
         first, last = self.grid.width - lanes.count, self.grid.width - 1
         region = Region((0 if self.grid.step else first, last), slice(None))  # pixels in a row are all the same
         self._print(region, Affine(None, first), ints, lanes)
+
+    def _end_in_quads(self, quads: QuadEmitter, ints: Mapping[str, IntValue]) -> None:
+        """The last pixels of a flat tile."""
+        grid, statements = self.grid, (*quads.preamble, *quads.statements)
+        packing = packed(statements, QUAD_PIXELS)
+        assert packing is not None, "it writes its panel itself"
+        lanes = Lanes(self.f, replace(self._target, lanes=QUAD_PIXELS))
+        memories = {**self._context.memories, PANEL: PlaneMemory(self._quad_panel, 1, QUAD_PIXELS)}
+        outline = Outline.of(statements, min(grid.width, 3), grid.first_rows)  # pixels in a row are all the same
+        context, region = (
+            replace(self._context, memories=memories, outline=outline),
+            Region((0, grid.width - 1), slice(None)),
+        )
+        first = grid.width // grid.step * grid.step
+        count = ceil_div(grid.width - first, QUAD_PIXELS)
+        with self.f.loop(integer(0, I64), integer(count, I64)) as number, lanes.block():
+            place = self.f.binary("mul nsw", number, integer(QUAD_PIXELS, I64))
+            place = self.f.binary("add nsw", place, integer(first, I64))
+            x = Affine(self.f.call("llvm.smin.i64", I64, place, integer(grid.width - QUAD_PIXELS, I64)), 0)
+            LanePrinter(lanes, context, region, x, {**ints, LANE.name: _LANE}, None).print(packing.pack)
+            with self._block_loop(self._inner_blocks) as more, lanes.block():
+                LanePrinter(lanes, context, region, x, {**ints, **more, LANE.name: _LANE}, None).print(packing.use)
 
     def _start(self, number: Register, together: int, whole: int) -> Affine:
         """Where a block begins: the last one ends with the whole."""

@@ -44,13 +44,16 @@ from ...code.vocabulary import (
     type_of,
     values_in,
 )
+from ...kernels.emit import SLICE
 from ...model.layout import BYTE_VALUES
 from .bytes_code import ByteCode, word_of
 from .ir import I1, Register
 from .kernel_context import KernelContext, Region
 from .lanes import Affine, ByteLane, FloatValue, IntValue, Lanes, Limited, PlaneMemory
 from .native_elementwise import FLOAT_CONDITIONS, elementwise_vectors
+from .panels import PANEL
 from .print_positions import PositionPrinter, Texels
+from .quads import QuadSum, quad_sum
 from .steps_code import numbers_of_sum
 from .vector_math import OwnNumbers
 
@@ -456,6 +459,15 @@ class LanePrinter(PositionPrinter):
     def _load(self, value: LoadFrom) -> Texels:
         return self.lanes.load(self.context.memories[value.source], self._int(value.at), self._together)
 
+    def _quad_sum(self, value: QuadSum) -> Texels:
+        def places(index: Register) -> tuple[Register, Register]:
+            self._ints[SLICE.name] = Affine(index, 0)
+            panel = self.lanes.place(self.context.memories[PANEL], self._int(value.panel))
+            return panel, self.lanes.place(self._weights, self._int(value.weights))
+
+        with self.lanes.block(), self._own_values():
+            return quad_sum(self.f, value, places)
+
     def _weight(self, value: Weight) -> Texels:
         return self.lanes.load(self._weights, self._int(value.at), self._together)
 
@@ -517,5 +529,6 @@ _WORDS: Mapping[type, Callable[[LanePrinter, Any], Texels]] = MappingProxyType(
         Tap: LanePrinter._tap,
         LoadFrom: LanePrinter._load,
         Weight: LanePrinter._weight,
+        QuadSum: LanePrinter._quad_sum,
     }
 )

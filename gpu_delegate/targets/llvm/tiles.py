@@ -10,6 +10,7 @@ from ...plan.body import Body
 from ...plan.tiling import is_pixelwise
 from .machine import CpuTarget
 from .panels import MOST_PIXELS, may_be_flat
+from .quads import saved_by_quads
 from .winograd import panel_fits, patches
 
 _LEAST_LANES = 4
@@ -27,6 +28,7 @@ class NativeTile(NamedTuple):
     tile: Tile
     target: CpuTarget
     patches: MapShape | None = None  # that it computes instead of pixels (winograd.py)
+    ends_in_quads: bool = False  # whether its last pixels are computed four at a time (quads.py)
 
 
 def native_tile(body: Body, tile: Tile, target: CpuTarget, has_bytes: bool = False) -> NativeTile:
@@ -47,10 +49,12 @@ def native_tile(body: Body, tile: Tile, target: CpuTarget, has_bytes: bool = Fal
     most = domain.pixels // target.lanes if flat else domain.rows
     is_sum = any(map(is_contraction, body.nodes)) and (flat or domain.batch == 1)  # rows are of one map of a batch
     least = _LEAST_SLICES // (z_slices or slices) if is_sum else 1
-    rows = max(1, min(max(tile.rows, least), most))
+    rows, ends_in_quads = max(1, min(max(tile.rows, least), most)), False
     if flat:
         choices = range(rows, max(0, min(rows, least) - 1), -1)  # fewer sums would wait for one another
-        rows = min(choices, key=lambda k: ceil_div(domain.pixels, k * target.lanes) * k)
+        saved = {k: 0 if has_bytes or not is_sum else saved_by_quads(body, k, target) for k in choices}
+        rows = min(choices, key=lambda k: ceil_div(domain.pixels, k * target.lanes) * k * target.lanes - saved[k])
+        ends_in_quads = saved[rows] > 0
         if has_bytes and is_sum and (rows, z_slices) == (2, 1) and slices > 1:
             runs = ceil_div(domain.pixels, target.lanes)
             rows, z_slices = (1, 2) if runs % 2 else (2, 1)  # as many sums, in the same time, and no run twice
@@ -65,7 +69,7 @@ def native_tile(body: Body, tile: Tile, target: CpuTarget, has_bytes: bool = Fal
     elif tile.rows > 2 and domain.batch == 1:
         nearest = sorted(range(3, min(_MOST_ROWS, most) + 1), key=lambda k: abs(k - tile.rows))
         rows = min(nearest, key=lambda k: ceil_div(domain.rows, k) * k, default=rows)
-    return NativeTile(Tile(rows, z_slices, (1, 1, 1), flat=flat, loads_at_use=True), target)
+    return NativeTile(Tile(rows, z_slices, (1, 1, 1), flat=flat, loads_at_use=True), target, None, ends_in_quads)
 
 
 def _patched_tile(body: Body, z_slices: int, rows: int, target: CpuTarget) -> NativeTile | None:

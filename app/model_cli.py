@@ -49,7 +49,7 @@ def check_verb(
     tolerance: Annotated[
         float | None,
         typer.Option(
-            help="Allowed error; by default 1e-3 for masks (fp16: 0.2), 1e-4 of the magnitude for tensors, "
+            help="Allowed error; by default 1e-3 for masks (fp16: 0.2, bf16: 0.7), 1e-4 of the magnitude for tensors, "
             "1e-3 of the range or magnitude for outputs (fp16: 0.1)."
         ),
     ] = None,

@@ -82,7 +82,8 @@ class Segmenter:
         preprocessing: "auto" averages the pixels under each one of the model's input, and lightens dark frames; "plain"
         is what other programs do: pixels are sampled, and stay as dark as they are.
         precision: "fp16" halves what lies between the steps of a model on the GPU; with
-        "fp16-arithmetic" the GPU computes with halves, too.
+        "fp16-arithmetic" the GPU computes with halves, too. With backend="cpu" and "bf16" native code rounds what
+        products are of to bfloat16, where the CPU has AVX512-BF16; elsewhere that is a DeviceError.
         cpu: what runs the model on the CPU: "native" is machine code made for it, by llvmlite, "tflite" TensorFlow
         Lite; "auto" takes the first where it can. threads: of the CPU, 0 for as many as make sense.
         weights_cache: shares weights and code with other instances, and what OpenGL has to do is done on one thread for

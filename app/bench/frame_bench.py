@@ -13,6 +13,7 @@ import numpy as np
 
 from texelflow.gpu_delegate.base.errors import MediaError, UsageError
 from texelflow.gpu_delegate.base.wording import meant
+from texelflow.gpu_delegate.model.layout import stores_halves
 from texelflow.gpu_delegate.plan.compile_options import COMPILE_DEFAULTS, CompileOptions
 from texelflow.gpu_delegate.plan.memory.memory_options import ARENA
 from texelflow.gpu_delegate.targets.gl.context import open_context
@@ -20,7 +21,7 @@ from texelflow.gpu_delegate.targets.gl.context import open_context
 from ..console import Console
 from ..files import Files, Read, Write, settle
 from ..frame.backend_choice.frame_job import CpuFrameJob, FrameJob, frame_job
-from ..frame.inference.backends import CpuChoice
+from ..frame.inference.backends import CpuChoice, check_bf16
 from ..frame.inference.cpu_choice import chosen_cpu_path
 from ..frame.inference.cpu_path import CpuPath
 from ..frame.inference.network_options import NetworkOptions
@@ -100,8 +101,9 @@ def _frames(options: FrameBench) -> Sequence[Rgba]:
     """Checks the options, and gives the frames."""
     if options.backend not in (known := ("gl", "cpu")):
         raise UsageError(f"--backend {options.backend}: gl or cpu is needed here{meant(options.backend, known)}")
-    if options.compiling.precision != "fp32" and options.backend == "cpu":
+    if stores_halves(options.compiling.precision) and options.backend == "cpu":
         raise UsageError(f"--precision {options.compiling.precision} is for the GPU: leave it or --backend cpu out")
+    check_bf16(options.compiling.precision, options.backend == "cpu", "add --backend cpu")
     if options.compiling.memory != ARENA and options.backend == "cpu":
         raise UsageError("--memory and --planner are for the GPU: leave them or --backend cpu out")
     if options.frames is not None and options.size is not None:
@@ -128,15 +130,16 @@ def _job(
 ) -> Iterator[tuple[Callable[[], FrameJob], Callable[[], None]]]:
     """What makes the job, called when the context is open and the clock runs; and what readies it for long runs."""
     if options.backend == "cpu":
-        yield partial(_cpu_job, model, size, options.cpu or CpuChoice()), lambda: None
+        yield partial(_cpu_job, model, size, options), lambda: None
         return
     with open_context() as context, console.compilation() as progress:
         frame, network = rgba_format(size), NetworkOptions(options.compiling)
         yield lambda: frame_job(context, model, frame, network, progress), context.calls.settle
 
 
-def _cpu_job(model: FrameModel, size: ImageSize, choice: CpuChoice) -> CpuFrameJob:
-    path, instead = chosen_cpu_path(model, rgba_format(size), choice)
+def _cpu_job(model: FrameModel, size: ImageSize, options: FrameBench) -> CpuFrameJob:
+    network = NetworkOptions(options.compiling)
+    path, instead = chosen_cpu_path(model, rgba_format(size), options.cpu or CpuChoice(), network)
     return CpuFrameJob(path, instead)
 
 

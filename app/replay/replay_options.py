@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from texelflow.gpu_delegate.base.errors import UsageError
+from texelflow.gpu_delegate.model.layout import stores_halves
 
 from ..files import Files, Read, Write
 from ..frame.looks.moving_background import check_background
@@ -54,7 +55,7 @@ class ReplayOptions:
 def check_options(options: ReplayOptions, settings: Settings) -> None:
     """Raise UsageError for what does not go together, MediaError for a background that is no good."""
     keeps_all = writes_any(settings)
-    if settings.backend == "cpu" and settings.precision != "fp32":
+    if settings.backend == "cpu" and stores_halves(settings.precision):
         raise UsageError(f"--precision {settings.precision} is for the GPU: leave it or --backend cpu out")
     asked_memory(settings)
     if not options.window:

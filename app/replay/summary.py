@@ -77,7 +77,8 @@ def _warnings(options: ReplayOptions, settings: Settings, source: RecordedSource
     if canvas and canvas.message:
         lines.append(canvas.message)
     if parts.stages.current.segmenter.precision != settings.precision:
-        lines.append(f"--precision {settings.precision} is for the GPU: the CPU computed in fp32")
+        why = "is not for quantized models" if settings.precision == "bf16" else "is for the GPU"
+        lines.append(f"--precision {settings.precision} {why}: the CPU computed in fp32")
     is_mask = parts.stages.current.segmenter.picture is None
     if settings.masks and settings.refine and is_mask and canvas is None:
         lines.append("masks are the network's own: refinement needs OpenGL; --no-refine if that is what you want")

@@ -189,8 +189,8 @@ class Settings:
     )  # fmt: skip
     precision: "Precision" = _model(
         "fp32",
-        "Of what the GPU keeps between kernels; fp16-arithmetic: of products, too.",
-        choices=("fp32", "fp16", "fp16-arithmetic"),
+        "Of what the GPU stores; fp16-arithmetic: of products, too; bf16: of the CPU's.",
+        choices=("fp32", "fp16", "fp16-arithmetic", "bf16"),
         changes=_once,
     )
     compile_budget: float = _model(

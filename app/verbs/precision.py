@@ -8,7 +8,7 @@ from typing import TypeVar, get_args
 from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.base.wording import meant
 from texelflow.gpu_delegate.model.graph import Hybrid
-from texelflow.gpu_delegate.model.layout import Precision
+from texelflow.gpu_delegate.model.layout import PRECISIONS, Precision
 from texelflow.gpu_delegate.plan.memory.memory_options import MemoryOptions
 
 from ..frame.inference.backends import CpuChoice
@@ -21,9 +21,8 @@ _Name = TypeVar("_Name", bound=str)
 
 
 def parse_precision(text: str) -> Precision:
-    """fp32, fp16 or fp16-arithmetic. Raises UsageError for anything else."""
-    known: tuple[Precision, ...] = get_args(Precision)
-    return _one_of("--precision", text, known)
+    """fp32, fp16, fp16-arithmetic or bf16. Raises UsageError for anything else."""
+    return _one_of("--precision", text, PRECISIONS)
 
 
 def parse_hybrid(text: str) -> Hybrid:

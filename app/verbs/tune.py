@@ -25,6 +25,7 @@ from texelflow.gpu_delegate.tuning.tuner import Tuner
 from texelflow.gpu_delegate.tuning.whole_network import WholeComparison, compare_whole
 
 from ..console import Console, Report, counted
+from ..frame.inference.backends import check_bf16
 from ..media.sources import parse_position
 from ..models.catalogue import resolve
 from ..signals import exit_code, stop_flag
@@ -63,6 +64,7 @@ def run_tune(model: str, options: TuneOptions, console: Console) -> int:
 
     Raises as models.resolve and load_model; UnsupportedError where nothing runs on the GPU, DeviceError without OpenGL.
     """
+    check_bf16(options.precision, False, "what is tuned are kernels of the GPU, leave it out")
     with console.download() as progress:
         path = resolve(model, progress).path
     graph = load_signature(path, options.signature, console)

@@ -1,4 +1,4 @@
-"""How sums of products with constant weights are computed: as floats, or, of bytes, as ints.
+"""How sums of products with constant weights are computed: as floats, in pairs of bfloat16, or, of bytes, as ints.
 
 Weights that were bytes in a file may stay so in memory, and become floats when they are read (`scaled_bytes`).
 
@@ -15,9 +15,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ..model.layout import BYTE_VALUES
+from ..model.layout import BYTE_VALUES, ceil_div
 from ..model.packing import Float32Array
-from .vocabulary import Bits, ByteProducts, Lane, Value, combined
+from .vocabulary import Bits, ByteProducts, Lane, PairProducts, Value, combined
 
 Together = Literal[1, 2, 4]  # weights in an int
 END_OF_INTS = 1 << 31
@@ -48,8 +48,8 @@ class Products:
         """How many texels of a block count where so many input channels do."""
         return lanes
 
-    def of_block(self, value: Value, texels: Sequence[Value]) -> Value:
-        """A slice times a block."""
+    def of_block(self, value: Value, texels: Sequence[Value], lanes: int = _LANES) -> Value:
+        """A slice times the texels of a block, of which so many input channels count."""
         return combined("add", [Lane(value, lane) * texel for lane, texel in enumerate(texels)])
 
     def of_lanes(self, value: Value, texel: Value) -> Value:
@@ -58,6 +58,50 @@ class Products:
 
 
 FLOAT_PRODUCTS = Products()
+
+
+class InPairs(Products):
+    """Products of floats rounded to bfloat16, of two channels at a time, whose sums stay float32."""
+
+    def blocks(self, blocks: Float32Array) -> Float32Array:
+        return in_pairs(blocks)
+
+    def rows(self, matrix: Float32Array) -> Float32Array:
+        """Weights (outputs, inputs) as (outputs, ints of two inputs)."""
+        return in_pairs(matrix.T).T
+
+    def texels_of_block(self, lanes: int) -> int:
+        return ceil_div(lanes, 2)
+
+    def of_block(self, value: Value, texels: Sequence[Value], lanes: int = _LANES) -> Value:
+        return PairProducts(value, tuple(texels), lanes)
+
+
+PAIR_PRODUCTS = InPairs()
+
+
+def gains_in_pairs(channels: int, slices: int) -> bool:
+    """Whether products in pairs take fewer instructions, sums of so many slices at once.
+
+    One for two products of a vector, and for each pair of channels two more, which round and join it.
+    """
+    pairs = ceil_div(channels, 2)
+    return _LANES * slices * pairs + 2 * pairs < _LANES * slices * channels
+
+
+def in_pairs(values: Float32Array) -> Float32Array:
+    """Values (..., inputs, outputs), rounded to bfloat16, as the bits of (..., two inputs in an int, outputs)."""
+    halves = rounded_bits(np.pad(values, [(0, 0)] * (values.ndim - 2) + [(0, values.shape[-2] % 2), (0, 0)]))
+    words = np.bitwise_or(halves[..., ::2, :], np.left_shift(halves[..., 1::2, :], 16, dtype=np.uint32))
+    return np.ascontiguousarray(words, np.uint32).view(np.float32)
+
+
+def rounded_bits(values: Float32Array) -> npt.NDArray[np.uint32]:
+    """The upper halves of floats, rounded as the CPU rounds them: to the nearest or even, and to 0 below 2^-126."""
+    bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
+    nearest = np.where(np.isnan(values), bits | 1 << 22, bits.astype(np.uint64) + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    found: npt.NDArray[np.uint32] = np.where(np.abs(values) < np.finfo(np.float32).tiny, 0, nearest).astype(np.uint32)
+    return found
 
 
 @dataclass(frozen=True)
@@ -100,7 +144,7 @@ class OfBytes(Products):
     def texels_of_block(self, lanes: int) -> int:
         return _LANES // self.together
 
-    def of_block(self, value: Value, texels: Sequence[Value]) -> Value:
+    def of_block(self, value: Value, texels: Sequence[Value], lanes: int = _LANES) -> Value:
         return ByteProducts(value, tuple(texels), self.together, self.low)
 
     def of_lanes(self, value: Value, texel: Value) -> Value:

@@ -299,6 +299,16 @@ class ByteProducts(Value):
 
 
 @dataclass(frozen=True)
+class PairProducts(Value):
+    """Sums of products of a slice's first channels, two in a word, all of them rounded to bfloat16."""
+
+    value: Operand
+    words: tuple[Value, ...]  # texels of ints: the weights of two channels for each of four sums
+    channels: int
+    type = "vec4"
+
+
+@dataclass(frozen=True)
 class Requantized(Value):
     """REQUANTIZE with each channel's multiplier and shift to the right as ints."""
 

@@ -28,6 +28,7 @@ from .reference import Reference
 TOLERANCE = 1e-4
 _SLOPES = MappingProxyType({"GELU": 1.13, "HARD_SWISH": 1.5})  # at most, of activations that are steeper than 1
 HALF_ERROR = 2.0**-10  # for each time that values are stored as halves: 2^-11 is rounded, and later ops amplify it
+BF16_ERROR = 2.0**-6  # of bfloat16: 2^-9 is rounded, of terms that may be larger than their sum
 
 
 class ComparedKernel(Protocol):
@@ -158,10 +159,10 @@ def compare(
 
     The program was compiled with keep_all=True and the reference keeps all tensors; both are of one
     model, or of models with the same tensors. A tensor may differ by tolerance * max(1, its magnitude); where halves
-    are stored, also by HALF_ERROR for each time that values on the path to it were rounded, times the largest magnitude
-    of the tensor and its inputs. Outputs that no operator computes, constants and inputs, may not differ at all, and
-    come last. Tensors that passes created have no counterpart and are left out, and so are those that an LSTM reads.
-    Raises UsageError for inputs of other shapes.
+    are stored, also by HALF_ERROR for each time that values on the path to it were rounded, with products in bfloat16
+    by BF16_ERROR, times the largest magnitude of the tensor and its inputs. Outputs that no operator computes,
+    constants and inputs, may not differ at all, and come last. Tensors that passes created have no counterpart and are
+    left out, and so are those that an LSTM reads. Raises UsageError for inputs of other shapes.
     """
     graph = program.compiled.source
     reference.run(inputs)
@@ -200,7 +201,9 @@ def compare(
                 max_error=float(apart.max(initial=0)),
                 mean_error=float(apart.mean(dtype=np.float64)),
                 magnitude=magnitude,
-                limit=slack + tolerance * max(1.0, magnitude) + HALF_ERROR * rounded[tensor] * scale,
+                limit=slack
+                + tolerance * max(1.0, magnitude)
+                + rounding_error(program.compiled.precision) * rounded[tensor] * scale,
                 step=step_size(graph.tensors[tensor]) if is_quantized(graph.tensors[tensor]) else 0.0,
             )
         )
@@ -276,12 +279,18 @@ def _stored_by(compiled: ComparedPlan) -> dict[int, str]:
     return views | {out: kernel.name for kernel in compiled.kernels for out in kernel.outputs}
 
 
+def rounding_error(precision: Precision) -> float:
+    """What one rounding of a value is counted as, as a share of it."""
+    return BF16_ERROR if precision == "bf16" else HALF_ERROR
+
+
 def times_rounded(compiled: ComparedPlan) -> Mapping[int, int]:
     """How often values were rounded to halves on the longest path to each tensor that the program stores.
 
-    With arithmetic in halves also the weights of each kernel, its products and their sums are rounded.
+    With arithmetic in halves also the weights of each kernel, its products and their sums are rounded; in bfloat16
+    the weights and what they are multiplied by.
     """
-    products = 3 if compiled.precision == "fp16-arithmetic" else 0
+    products = {"fp16-arithmetic": 3, "bf16": 2}.get(compiled.precision, 0)
     times, owners = dict.fromkeys(compiled.graph.inputs, 0), {t: compiled.views.place(t)[0] for t in compiled.storages}
     for kernel in compiled.kernels:
         before = max((times.get(owners[tensor], 0) for tensor in kernel.inputs), default=0)

@@ -14,7 +14,7 @@ products are asked for in halves, too (half_products.py).
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, get_args
 
 from ..base.errors import UnsupportedError
 from .graph import Shape, Tensor
@@ -22,13 +22,15 @@ from .graph import Shape, Tensor
 RANK = 4  # BHWC
 TEXEL_BYTES = 16  # one vec4 of float32
 
-Precision = Literal["fp32", "fp16", "fp16-arithmetic"]  # of what kernels store for others; and of products
+# Of what kernels store for others; and of products, which bf16 is about alone, in the code of CPUs
+Precision = Literal["fp32", "fp16", "fp16-arithmetic", "bf16"]
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 Fetch = Literal["texture", "uniform", "storage"]  # kernels read a buffer texture, a uniform block or a storage block
 
 
 def stores_halves(precision: Precision) -> bool:
     """Whether kernels store what lies between them as halves."""
-    return precision != "fp32"
+    return precision in ("fp16", "fp16-arithmetic")
 
 
 def ceil_div(a: int, b: int) -> int:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from ..base.errors import UnsupportedError
 from .graph import ABSENT, Graph, Node, Opaque, Quantization, Steps, Tensor
+from .layout import Precision
 
 FloatArray = npt.NDArray[np.float32]
 BYTE_DTYPES = ("int8", "uint8")
@@ -25,6 +26,11 @@ def is_quantized(tensor: Tensor) -> bool:
 def has_quantized(graph: Graph) -> bool:
     """Whether bytes of a graph stand for real numbers."""
     return any(is_quantized(tensor) for tensor in graph.tensors.values())
+
+
+def precision_for(graph: Graph, precision: Precision) -> Precision:
+    """What native code computes a network in: with quantized tensors sums are exact, in fp32 alone."""
+    return "fp32" if has_quantized(graph) else precision
 
 
 def quantization_of(tensor: Tensor) -> Quantization:

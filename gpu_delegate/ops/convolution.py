@@ -187,7 +187,7 @@ def accumulate(writer: KernelWriter, node: Node, at: Slice, source: Slice | None
     for ky, kx in taps_of(writer, (height, width)):
         values, tap = taps_of_window(writer, node, source or at, (ky, kx)), ky.times(width).plus(kx).code
         for position, sums in registers:
-            _multiply(writer, products, sums, values, [blocks.texel(at, tap, position, k) for k in texels])
+            _multiply(writer, products, lanes, sums, values, [blocks.texel(at, tap, position, k) for k in texels])
 
 
 def accumulate_group(writer: KernelWriter, node: Node, at: Slice) -> None:
@@ -208,8 +208,9 @@ def gather(writer: KernelWriter, node: Node, at: Slice) -> Sequence[Value]:
     sums = writer.declare([first for _ in writer.rows], "b")
     for index in range(blocks.values.shape[1]):  # (N, S, 4 in, 4 out)
         values = [writer.held(node.inputs[0], row, index) for row in writer.rows]
-        texels = range(products.texels_of_block(min(4, weights.shape[3] - 4 * index)))
-        _multiply(writer, products, sums, values, [blocks.texel(at, index, k) for k in texels])
+        lanes = min(4, weights.shape[3] - 4 * index)
+        texels = range(products.texels_of_block(lanes))
+        _multiply(writer, products, lanes, sums, values, [blocks.texel(at, index, k) for k in texels])
     return sums
 
 
@@ -240,13 +241,18 @@ def weight_rows(graph: Graph, node: Node) -> Float32Array:
 
 
 def _multiply(
-    writer: KernelWriter, products: Products, sums: Sequence[Name], values: Sequence[Value], weights: Sequence[Value]
+    writer: KernelWriter,
+    products: Products,
+    lanes: int,
+    sums: Sequence[Name],
+    values: Sequence[Value],
+    weights: Sequence[Value],
 ) -> None:
     """sums[row] += values[row].x * weights[0] + ...; the weights are named first where several rows share them."""
     if len(sums) > 1:
         weights = writer.declare(weights, "w")
     for total, value in zip(sums, values, strict=True):
-        writer.add(AddTo(total, products.of_block(value, weights)))
+        writer.add(AddTo(total, products.of_block(value, weights, lanes)))
 
 
 def taps_of_window(writer: KernelWriter, node: Node, at: Slice, tap: TapIndex) -> Sequence[Value]:

@@ -15,7 +15,7 @@ class CompileOptions:
     fuse: bool = True  # else one dispatch per op
     keep_all: bool = False  # each tensor has its own memory, so that all can be read afterwards, whatever `memory` says
     precision: Precision = (  # of networks of floats; those with quantized tensors are exact
-        "fp32"  # fp16 stores tensors inside the network as halves, fp16-arithmetic multiplies them so
+        "fp32"  # fp16 stores tensors inside the network as halves, fp16-arithmetic multiplies them so; bf16: on CPUs
     )
     compile_budget_s: float = COMPILE_BUDGET_S  # about how long the driver may take; kernels are made shorter for it
     memory: MemoryOptions = ARENA

@@ -170,6 +170,11 @@ def test_refuses_a_recording(make: Callable[[Path], Path], fragment: str, tmp_pa
         (["bench", "frame", "--warmup", "-1"], "--warmup"),
         (["bench", "frame", "--backend", "auto"], "gl or cpu"),
         (["bench", "frame", "--precision", "int8"], "--precision int8"),
+        (["bench", "frame", "--precision", "bf16"], "--precision bf16 is for the CPU's own code: add --backend cpu"),
+        (["replay", CLIP, "--to", "1", "--precision", "bf16"], "for the CPU's own code: add --backend cpu"),
+        (["check", "selfie", "--precision", "bf16"], "for the CPU's own code: add --backend native"),
+        (["inspect", "selfie", "--precision", "bf16"], "inspect shows programs of the GPU, leave it out"),
+        (["tune", "selfie", "--precision", "bf16"], "what is tuned are kernels of the GPU, leave it out"),
         (["bench", "frame", "--memory", "pool"], "--memory pool: one of arena, objects, naive is needed"),
         (["bench", "frame", "--cpu", "native", "--memory", "naive"], "--memory and --planner are for the GPU"),
         (["inspect", "selfie", "--planner", "greedy-by-sise"], "--planner greedy-by-sise: one of naive, "),
@@ -189,6 +194,23 @@ def test_refuses_a_recording(make: Callable[[Path], Path], fragment: str, tmp_pa
 )
 def test_refuses_wrong_options(arguments: list[object], fragment: str, texelflow: Command) -> None:
     assert fragment in texelflow(*arguments).complaint
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["check", "selfie", "--backend", "native"],
+        ["check", CLIP, "--to", "1", "--backend", "native"],
+        ["bench", "model", "selfie", "--cpu", "native"],
+        ["replay", CLIP, "--to", "1", "--backend", "cpu", "--log", "log.csv"],
+    ],
+)
+def test_bf16_is_refused_where_the_cpu_lacks_it(
+    arguments: list[object], texelflow: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TEXELFLOW_CPU", "avx2")
+    assert "bf16 needs code for AVX512-BF16" in texelflow(*arguments, "--precision", "bf16").complaint
 
 
 def test_live_refuses_a_model_of_another_task(tmp_path: Path, texelflow: Command) -> None:

@@ -136,6 +136,61 @@ def _permute(kind: str, index: str, bits: int) -> Callable[[str], str]:
     return make
 
 
+def _flushed(name: str, value: str, count: int) -> list[str]:
+    """Lines that make %NAME of floats: those below 2^-126 are 0."""
+    floats, ints = _vector("float", count), _vector("i32", count)
+    return [
+        f"  %{name}.bits = bitcast {floats} {value} to {ints}",
+        f"  %{name}.power = and {ints} %{name}.bits, splat (i32 {0x7F800000})",
+        f"  %{name}.small = icmp eq {ints} %{name}.power, zeroinitializer",
+        f"  %{name} = select <{count} x i1> %{name}.small, {floats} zeroinitializer, {floats} {value}",
+    ]
+
+
+def _two_to_halves(name: str) -> str:
+    """Floats, but no NaN, as bfloat16, rounded to the nearest or even: of the second vector, then of the first."""
+    count = _lanes(name, 32)
+    floats, ints, whole = _vector("float", count), _vector("i32", count), _vector("bfloat", 2 * count)
+    lines = [f"define {whole} @{name}({floats} %a, {floats} %b) alwaysinline {{"]
+    for each in "ab":
+        lines += _flushed(f"{each}1", f"%{each}", count)
+        lines += [
+            f"  %{each}2 = bitcast {floats} %{each}1 to {ints}",
+            f"  %{each}3 = lshr {ints} %{each}2, splat (i32 16)",
+            f"  %{each}4 = and {ints} %{each}3, splat (i32 1)",
+            f"  %{each}5 = add {ints} %{each}4, splat (i32 {0x7FFF})",
+            f"  %{each}6 = add {ints} %{each}2, %{each}5",
+            f"  %{each}7 = lshr {ints} %{each}6, splat (i32 16)",
+            f"  %{each}8 = trunc {ints} %{each}7 to {_vector('i16', count)}",
+        ]
+    lines.append(f"  %w = {_shuffled('i16', '%b8', '%a8', list(range(2 * count)), count)}")
+    lines.append(f"  %r = bitcast {_vector('i16', 2 * count)} %w to {whole}")
+    return "\n".join([*lines, f"  ret {whole} %r", "}"])
+
+
+def _dot_of_halves(name: str) -> str:
+    """A sum of floats and the products of the upper bfloat16 of each lane, then of the lower ones."""
+    count = _lanes(name, 32)
+    floats, ints, whole = _vector("float", count), _vector("i32", count), _vector("bfloat", 2 * count)
+    lines = [f"define {floats} @{name}({floats} %t, {whole} %a, {whole} %b) alwaysinline {{"]
+    lines += _flushed("s2", "%t", count)
+    for side in (1, 0):
+        for each in "ab":
+            part = f"{each}{side}"
+            lines.append(f"  %{part}.pair = bitcast {whole} %{each} to {ints}")
+            if side:
+                lines.append(f"  %{part}.bits = and {ints} %{part}.pair, splat (i32 {-65536})")
+            else:
+                lines.append(f"  %{part}.bits = shl {ints} %{part}.pair, splat (i32 16)")
+            lines.append(f"  %{part} = bitcast {ints} %{part}.bits to {floats}")
+            lines += _flushed(f"{each}f{side}", f"%{part}", count)
+        operands = ", ".join(f"{floats} %{each}" for each in (f"af{side}", f"bf{side}", f"s{side + 1}"))
+        lines.append(f"  %r{side} = call {floats} @llvm.fma.v{count}f32({operands})")
+        lines += _flushed(f"s{side}", f"%r{side}", count)
+    declared = f"declare {floats} @llvm.fma.v{count}f32({floats}, {floats}, {floats})"
+    return "\n".join([declared, *lines, f"  ret {floats} %s0", "}"])
+
+
 _FAMILIES: Mapping[str, Callable[[str], str]] = {
     "vpdpbusd": _dot(4, unsigned=True, adds=True),
     "vpdpwssd": _dot(2, unsigned=False, adds=True),
@@ -148,4 +203,6 @@ _FAMILIES: Mapping[str, Callable[[str], str]] = {
     "permps": _permute("float", "i32", 32),
     "vpermilvar": _permute("float", "i32", 32),
     "tbl1": _permute("i8", "i8", 8),
+    "cvtne2ps2bf16": _two_to_halves,
+    "dpbf16ps": _dot_of_halves,
 }

@@ -157,7 +157,8 @@ class NativeRunner:
 
     def facts(self) -> dict[str, Any]:
         """See Runner."""
-        return {"renderer": f"{native_target().name} code on the CPU", "threads": self.network.pool.threads}
+        on_cpu = {"precision": self.network.image.precision, "renderer": f"{native_target().name} code on the CPU"}
+        return {**on_cpu, "threads": self.network.pool.threads}
 
 
 def random_values(shapes: Sequence[Shape], dtypes: Sequence[str]) -> list[AnyValues]:
@@ -219,8 +220,10 @@ def native_runner(
     """
     clock = _Steps(read_ms)
     try:
-        network = NativeNetwork.load(graph, options.threads)
+        network = NativeNetwork.load(graph, options.threads, precision=options.compiling.precision)
     except UnsupportedError as error:
+        if options.compiling.precision != "fp32":  # which parts and TensorFlow Lite have
+            raise
         reference = Reference(graph, options.threads, delegate=native_delegate(options.threads))
         assert reference.delegation, "it has a delegate"
         with contextlib.closing(reference):

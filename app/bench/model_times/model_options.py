@@ -17,6 +17,7 @@ from texelflow.gpu_delegate.plan.compile_options import COMPILE_DEFAULTS, Compil
 from texelflow.gpu_delegate.reading.model_file import printable_name
 from texelflow.gpu_delegate.targets.llvm.pool import MOST_POOL_THREADS
 
+from ...frame.inference.backends import check_bf16
 from ...verbs.precision import checked_budget, parse_hybrid, parse_memory, parse_precision
 from ..measuring.run_rule import MOST_RUNS, RunRule
 from .model_aliases import ALIASES, MOST_SECONDS, Alias
@@ -135,9 +136,10 @@ def _backend(given: Mapping[str, Any], names: Mapping[str, str]) -> BenchBackend
     if said is None and uses_gpu is not None:
         said = "delegate" if uses_gpu else "cpu"
     chosen = next((backend for backend in BACKENDS if backend == said), None)
-    for option, known in _BACKENDS_OF.items():
+    for option, usual in _BACKENDS_OF.items():
         if option not in given or given[option] == _NEUTRAL.get(option):
             continue
+        known: tuple[BenchBackend, ...] = ("cpu",) if _is_bf16(given, option) else usual
         if chosen is None and (len(known) == 1 or option == "threads"):
             if option == "threads":
                 raise UsageError(f"{names[option]} is for the CPU: add --backend cpu or --backend delegate")
@@ -145,6 +147,11 @@ def _backend(given: Mapping[str, Any], names: Mapping[str, str]) -> BenchBackend
         if chosen is not None and chosen not in known:
             raise UsageError(_not_for(option, names[option], known, chosen))
     return chosen
+
+
+def _is_bf16(given: Mapping[str, Any], option: str) -> bool:
+    """Whether an option is the precision that only the CPU's own code has."""
+    return option == "precision" and given[option] == "bf16"
 
 
 def _not_for(option: str, flag: str, known: tuple[BenchBackend, ...], chosen: BenchBackend) -> str:
@@ -182,9 +189,11 @@ def _duration(given: Mapping[str, Any], names: Mapping[str, str]) -> float | Non
 
 
 def _compiling(given: Mapping[str, Any]) -> CompileOptions:
+    precision = parse_precision(given.get("precision", "fp32"))
+    check_bf16(precision, _cpu(given) == "native", "add --cpu native")
     return CompileOptions(
         fuse=not given.get("unfused", False),
-        precision=parse_precision(given.get("precision", "fp32")),
+        precision=precision,
         memory=parse_memory(given.get("memory", "arena"), given.get("planner", "")),
         compile_budget_s=checked_budget(given.get("compile_budget", COMPILE_BUDGET_S)),
     )

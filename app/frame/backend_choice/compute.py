@@ -13,7 +13,7 @@ from texelflow.gpu_delegate.targets.gl.context import DRAWING, Context, open_con
 
 from ...console import Console
 from ...models.model_loading import FrameModel
-from ..inference.backends import ComputeBackend, ComputeChoice
+from ..inference.backends import ComputeBackend, ComputeChoice, check_bf16
 from .auto_choice import auto_backend, chosen_by_hand
 from .backend_times import BackendTimes, backend_times
 
@@ -62,6 +62,7 @@ def _told(compute: ComputeBackend, choice: ComputeChoice) -> ComputeBackend:
 def _check_choice(choice: ComputeChoice) -> None:
     if choice.backend not in ("gl", "cpu", "auto"):
         raise UsageError(f"--backend {choice.backend}: gl, cpu or auto is needed")
+    check_bf16(choice.precision, choice.backend == "cpu", "add --backend cpu")
 
 
 def _is_one_worth_it(choice: ComputeChoice, model: FrameModel, console: Console, opener: ContextOpener) -> bool:

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from texelflow.gpu_delegate.model.layout import Precision
+from texelflow.gpu_delegate.base.errors import UsageError
+from texelflow.gpu_delegate.model.layout import Precision, stores_halves
 from texelflow.gpu_delegate.plan.compile_options import CompileOptions
 from texelflow.gpu_delegate.programs.weights_cache import WeightsCache
 from texelflow.gpu_delegate.targets.gl.context import Context
@@ -27,7 +28,7 @@ class ComputeChoice:
 
     backend: str = "auto"
     cpu: CpuChoice = CpuChoice()
-    precision: Precision = "fp32"  # of tensors on the GPU
+    precision: Precision = "fp32"  # of tensors on the GPU, or bf16, of products on the CPU
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,13 @@ class ComputeBackend:
         return self.context.gl_version if self.context else None
 
 
+def check_bf16(precision: Precision, is_native: bool, otherwise: str) -> None:
+    """Raises UsageError where bf16 is asked of anything but the CPU's own code; it says what to do instead."""
+    if precision == "bf16" and not is_native:
+        raise UsageError(f"--precision bf16 is for the CPU's own code: {otherwise}")
+
+
 def delegate_options(options: CompileOptions, weights_cache: WeightsCache | None = None) -> Mapping[str, Any]:
     """The arguments of GpuDelegate that mean the same as those of a program that runs a whole model."""
-    same = {"is_precision_loss_allowed": options.precision != "fp32", "compile_budget_s": options.compile_budget_s}
+    same = {"is_precision_loss_allowed": stores_halves(options.precision), "compile_budget_s": options.compile_budget_s}
     return {**same, "weights_cache": weights_cache} if weights_cache else same

@@ -22,7 +22,7 @@ def chosen_cpu_path(
         path = open_cpu_path(model, frame, choice, options)
         return path, path.unshared
     except (UnsupportedError, DeviceError) as error:
-        if choice.engine != "native":
+        if choice.engine != "native" or options.compiling.precision == "bf16":
             raise
         note = f"--cpu native: {error}: TensorFlow Lite runs {model.name}"
     return open_cpu_path(model, frame, replace(choice, engine="tflite"), options), note

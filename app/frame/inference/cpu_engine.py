@@ -11,11 +11,12 @@ from texelflow.gpu_delegate.base.errors import DeviceError, ModelError, Unsuppor
 from texelflow.gpu_delegate.cpu.delegation import Delegation
 from texelflow.gpu_delegate.delegate.interpreter_delegate import gpu_delegate
 from texelflow.gpu_delegate.delegate.native_delegate import native_delegate
+from texelflow.gpu_delegate.model.layout import Precision, stores_halves
 
 from ...models.model_loading import FrameModel
 from ...picture.picture import Picture, PictureFormat
 from ...picture.preprocess import Floats
-from .backends import CpuChoice, delegate_options
+from .backends import CpuChoice, check_bf16, delegate_options
 from .cpu_path import CpuPath
 from .native_path import NativePath
 from .network_options import NETWORK_DEFAULTS, NetworkOptions
@@ -30,6 +31,8 @@ class AnyCpuPath(Protocol):
     def delegation(self) -> Delegation | None: ...
     @property
     def renderer(self) -> str: ...
+    @property
+    def precision(self) -> Precision: ...
     @property
     def unshared(self) -> str: ...
     @property
@@ -55,14 +58,16 @@ def open_cpu_path(
 
     Code and packed weights are those of the cache, if there is one.
 
-    Raises as the two do: an engine that is asked for is not replaced by the other one.
+    Raises as the two do: an engine that is asked for is not replaced by the other one, and native code not with bf16.
     """
     threads, preprocessing, cache = choice.threads or None, options.preprocessing, options.weights_cache
+    needs_native = options.compiling.precision == "bf16"
+    check_bf16(options.compiling.precision, choice.engine != "tflite", "leave it or --cpu tflite out")
     if choice.engine != "tflite":
         try:
             return _open_native_path(model, frame, threads, options)
         except (UnsupportedError, DeviceError, ModelError) as error:
-            if choice.engine == "native":
+            if needs_native or choice.engine == "native":
                 raise
             debug.tell(debug.RUN, f"debug: no native code for {model.name}: {error}")
     return CpuPath(model, frame, options.fit, threads, preprocessing=preprocessing, weights_cache=cache)
@@ -78,8 +83,11 @@ def _open_native_path(
     """
     preprocessing, cache = options.preprocessing, options.weights_cache
     try:
-        return NativePath(model, frame, options.fit, threads, preprocessing, cache)
+        precision = "fp32" if stores_halves(options.compiling.precision) else options.compiling.precision
+        return NativePath(model, frame, options.fit, threads, preprocessing, cache, precision)
     except UnsupportedError as error:
+        if options.compiling.precision == "bf16":
+            raise
         path = CpuPath(model, frame, options.fit, threads, native_delegate(threads, cache), preprocessing)
         assert path.parts, "it has a delegate"
         try:

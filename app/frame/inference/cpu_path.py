@@ -15,6 +15,7 @@ import numpy as np
 from texelflow.gpu_delegate.cpu.delegation import ON_GPU, DelegateMaker, Delegation
 from texelflow.gpu_delegate.cpu.reference import Reference, is_apart
 from texelflow.gpu_delegate.cpu.rewriting import rewritten
+from texelflow.gpu_delegate.model.layout import Precision
 from texelflow.gpu_delegate.model.packing import Float32Array, in_file_type
 from texelflow.gpu_delegate.model.quantization import dequantized
 from texelflow.gpu_delegate.programs.weights_cache import WeightsCache
@@ -29,6 +30,8 @@ _REDIRECTION = threading.Lock()  # of the process's stderr, which there is one o
 
 class CpuPath:
     """One model for pictures of one format."""
+
+    precision: Precision = "fp32"  # of what runs on the CPU
 
     def __init__(
         self,

@@ -113,7 +113,7 @@ class CpuSegmenter:
         self.note = self.delegated or instead
         self.on_cpu = path.renderer
         self.backend: Backend = "gl" if self.dispatches else "cpu"
-        self.precision: Precision = precision if self.dispatches else "fp32"
+        self.precision: Precision = precision if self.dispatches else path.precision
 
     @property
     def frame(self) -> FrameTextures:

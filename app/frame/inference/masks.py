@@ -51,6 +51,7 @@ LIMITS: Mapping[Precision, MaskLimits] = MappingProxyType(
         "fp32": MaskLimits(1e-3, 0.9999, 2),
         "fp16": MaskLimits(0.2, 0.995, 2, of_clip=True),
         "fp16-arithmetic": MaskLimits(0.4, 0.99, 2, of_clip=True),
+        "bf16": MaskLimits(0.7, 0.995, 2, of_clip=True),
     }
 )
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from texelflow.gpu_delegate.base.wording import counted
 from texelflow.gpu_delegate.cpu.delegation import Delegation
 from texelflow.gpu_delegate.model.graph import Attributes, Graph, Node, Softmax, Tensor
+from texelflow.gpu_delegate.model.layout import Precision
 from texelflow.gpu_delegate.model.packing import in_file_type
 from texelflow.gpu_delegate.model.quantization import dequantized, is_quantized
 from texelflow.gpu_delegate.programs.weights_cache import WeightsCache
@@ -73,6 +74,7 @@ class NativePath:
         threads: int | None = None,
         preprocessing: Preprocessing = "plain",
         weights_cache: WeightsCache | None = None,
+        precision: Precision = "fp32",
     ) -> None:
         """Raises UnsupportedError for a model that has no native code, DeviceError without LLVM or on an old CPU.
 
@@ -80,7 +82,10 @@ class NativePath:
         """
         self.model, self.fit, self._preprocessing = model, fit, preprocessing_for(model, preprocessing)
         activation = "none" if isinstance(model, PictureModel) else model.spec.activation
-        self._network = NativeNetwork.load(with_mask(model.graph, activation), threads, weights_cache=weights_cache)
+        self._network = NativeNetwork.load(
+            with_mask(model.graph, activation), threads, weights_cache=weights_cache, precision=precision
+        )
+        self.precision = self._network.image.precision
         self._kernels = FrameKernels(native_target())
         self.renderer = f"{self._kernels.target.name} code on the CPU, {counted(self._network.pool.threads, 'thread')}"
         self._input = self._planes(self._network.image.inputs[0])

@@ -12,7 +12,7 @@ from ...picture.preprocess import Fit, Preprocessing
 class NetworkOptions:
     """What does not depend on the machine, the model and the frames."""
 
-    compiling: CompileOptions = COMPILE_DEFAULTS  # for the GPU; the CPU keeps float32
+    compiling: CompileOptions = COMPILE_DEFAULTS  # for the GPU; the CPU has float32, or bf16 for products
     fit: Fit = "stretch"
     preprocessing: Preprocessing = "plain"
     weights_cache: WeightsCache | None = None  # what has the same one shares weights and code

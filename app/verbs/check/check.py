@@ -10,11 +10,12 @@ from texelflow.gpu_delegate.base.wording import meant
 from texelflow.gpu_delegate.delegate.interpreter_delegate import gpu_delegate
 from texelflow.gpu_delegate.delegate.native_delegate import native_delegate
 from texelflow.gpu_delegate.model.graph import Hybrid
+from texelflow.gpu_delegate.model.layout import stores_halves
 from texelflow.gpu_delegate.plan.compile_options import COMPILE_DEFAULTS, CompileOptions
 
 from ...console import Console
 from ...files import Files, Read, Write, own_name, settle
-from ...frame.inference.backends import delegate_options
+from ...frame.inference.backends import check_bf16, delegate_options
 from ...frame.inference.network_options import NetworkOptions
 from ...media.sources import FileSource, Position
 from ...models.catalogue import CATALOGUE, model_path, resolve
@@ -63,8 +64,9 @@ def run_check(target: str, options: CheckOptions, console: Console) -> int:
         )
     if options.backend != "delegate" and options.runs is not None:
         raise UsageError("--runs goes with --backend delegate; leave it out or give both")
-    if options.backend == "native" and options.compiling.precision != "fp32":
-        raise UsageError("the CPU computes in fp32; leave --precision or --backend native out")
+    if options.backend == "native" and stores_halves(options.compiling.precision):
+        raise UsageError("the CPU computes in fp32, or products in bf16; leave --precision or --backend native out")
+    check_bf16(options.compiling.precision, options.backend == "native", "add --backend native")
     if options.backend == "delegate" and options.hybrid != "expanded":
         raise UsageError("the delegate computes hybrid ops with products of floats; leave --hybrid or --backend out")
     if options.backend == "delegate" and not options.compiling.fuse:
@@ -109,7 +111,7 @@ def _compare(subject: Subject, options: CheckOptions, console: Console) -> tuple
         try:
             return check_model(subject, options.tolerance, console, options.compiling, options.backend)
         except UnsupportedError as error:
-            if not options.compiling.fuse or options.hybrid != "expanded":
+            if not options.compiling.fuse or options.hybrid != "expanded" or options.compiling.precision == "bf16":
                 raise
             if options.backend == "native":
                 maker, refused = native_delegate(threads=1, every_part=True), str(error)

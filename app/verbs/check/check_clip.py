@@ -14,7 +14,7 @@ import numpy as np
 from texelflow.gpu_delegate.cpu.compare import TOLERANCE, errors, first_divergence
 from texelflow.gpu_delegate.model.layout import Precision
 from texelflow.gpu_delegate.model.packing import in_file_type
-from texelflow.gpu_delegate.model.quantization import has_quantized
+from texelflow.gpu_delegate.model.quantization import has_quantized, precision_for
 from texelflow.gpu_delegate.targets.gl.context import open_context
 from texelflow.gpu_delegate.targets.llvm.compiler import native_target
 
@@ -94,10 +94,13 @@ def check_clip(
     Raises UnsupportedError, DeviceError, MediaError.
     """
     precision, preprocessing = options.compiling.precision, options.preprocessing
+    precision = precision_for(model.graph, precision) if backend == "native" else precision
     limits = limits_of(precision, isinstance(model, PictureModel), tolerance, has_quantized(model.graph))
     frame = source.format
     with (
-        _native(model, frame, preprocessing) if backend == "native" else _on_gpu(model, frame, console, options)
+        _native(model, frame, preprocessing, precision)
+        if backend == "native"
+        else _on_gpu(model, frame, console, options)
     ) as checked:
         found = _compare_frames(checked.job, source, model, limits, preprocessing, console)
         failed = failures(found.frames, limits)
@@ -129,9 +132,11 @@ def _on_gpu(model: FrameModel, frame: PictureFormat, console: Console, options: 
 
 
 @contextmanager
-def _native(model: FrameModel, frame: PictureFormat, preprocessing: Preprocessing) -> Iterator[_Checked]:
-    job = CpuFrameJob(NativePath(model, frame, preprocessing=preprocessing))
-    loads = native_programs(native_target(), model.graph)
+def _native(
+    model: FrameModel, frame: PictureFormat, preprocessing: Preprocessing, precision: Precision
+) -> Iterator[_Checked]:
+    job = CpuFrameJob(NativePath(model, frame, preprocessing=preprocessing, precision=precision))
+    loads = native_programs(native_target(precision), model.graph)
     try:
         yield _Checked(job, loads, "the CPU's own code against TensorFlow Lite", job.renderer, None)
     finally:

@@ -14,7 +14,6 @@ from rich.text import Text
 
 from texelflow.gpu_delegate.base.errors import UnsupportedError, UsageError
 from texelflow.gpu_delegate.cpu.compare import (
-    HALF_ERROR,
     TOLERANCE,
     ComparedProgram,
     Difference,
@@ -22,12 +21,19 @@ from texelflow.gpu_delegate.cpu.compare import (
     compare,
     describe_operator,
     first_divergence,
+    rounding_error,
 )
 from texelflow.gpu_delegate.cpu.float64_judge import Float64Judge, first_growth, furthest, has_truth
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.model.graph import Graph, Tensor
-from texelflow.gpu_delegate.model.layout import Precision
-from texelflow.gpu_delegate.model.quantization import has_quantized, quantized, real_range, with_real_weights
+from texelflow.gpu_delegate.model.layout import Precision, stores_halves
+from texelflow.gpu_delegate.model.quantization import (
+    has_quantized,
+    precision_for,
+    quantized,
+    real_range,
+    with_real_weights,
+)
 from texelflow.gpu_delegate.plan.compile_options import COMPILE_DEFAULTS, CompileOptions
 from texelflow.gpu_delegate.targets.gl.context import Context, open_context
 from texelflow.gpu_delegate.targets.gl.runtime import Program
@@ -151,7 +157,7 @@ def _ways(
 ) -> Iterator[tuple[Callable[[Graph], Loads], Mapping[str, str]]]:
     """How graphs are loaded, and where they run."""
     if backend == "native":
-        target = native_target()
+        target = native_target(options.precision)
         yield lambda graph: native_programs(target, graph), {"cpu": target.name}
         return
     with open_context() as context:
@@ -172,7 +178,8 @@ def check_model(
     DeviceError, UsageError.
     """
     limit = TOLERANCE if tolerance is None else tolerance
-    unfused, precision, samples = not options.fuse, options.precision, samples_for(subject)
+    unfused, samples = not options.fuse, samples_for(subject)
+    precision = precision_for(subject.graph, options.precision) if backend == "native" else options.precision
     is_real = has_truth(subject.graph) and subject.graph.hybrid != "reference"  # which rounds inputs to steps
     judge = Float64Judge(subject.graph, every_tensor=True) if is_real else None
     with _ways(backend, console, options) as (loads_of, where):
@@ -260,8 +267,9 @@ def _rule(limit: float, precision: Precision, has_steps: bool) -> str:
     steps = (
         "a step for each quantized operator of a kernel that gets TensorFlow Lite's inputs, and " if has_steps else ""
     )
-    halves = f", and {HALF_ERROR:.2g} for each time that values were stored as halves" if precision != "fp32" else ""
-    return f"{steps}{limit:g} of 1 or of their magnitude{halves}"
+    what = "stored as halves" if stores_halves(precision) else "rounded to bfloat16"
+    each = f", and {rounding_error(precision):.2g} for each time that values were {what}" if precision != "fp32" else ""
+    return f"{steps}{limit:g} of 1 or of their magnitude{each}"
 
 
 def _where(difference: Difference) -> str:

@@ -27,6 +27,7 @@ from ...advice.cost import RunRates
 from ...compile_words import compile_line
 from ...console import Console, counted
 from ...files import Files, Read, Write, settle
+from ...frame.inference.backends import check_bf16
 from ...models.catalogue import model_path, resolve
 from ...plots import check_matplotlib
 from ..chosen_signature import load_signature, signature_figures
@@ -96,6 +97,7 @@ def run_inspect(model: str | None, options: InspectOptions, console: Console) ->
         raise UsageError(f"--cpu {options.cpu}: native is needed here; TensorFlow Lite has no steps to show")
     if options.cpu and (options.advise or options.shaders or options.tuning or options.compiling.precision != "fp32"):
         raise UsageError("--cpu native goes with none of --advise, --shaders, --tuning and --precision")
+    check_bf16(options.compiling.precision, False, "inspect shows programs of the GPU, leave it out")
     if options.advise and not options.compiling.fuse:
         raise UsageError("--advise is about kernels of several ops; leave --unfused out")
     _check_files(model, options)

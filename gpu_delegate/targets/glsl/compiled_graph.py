@@ -90,11 +90,13 @@ def compile_graph(source: Graph, device: Device, options: CompileOptions = COMPI
     """Decide everything about a model: passes, kernels, memory, barriers.
 
     Raises UnsupportedError for a model with unsupported ops, too many weights or too long kernels, DeviceError for
-    sizes over the limits and for half-precision arithmetic that the device does not have, UsageError for an unknown
+    sizes over the limits and for a precision that the device does not have, UsageError for an unknown
     planner.
     """
     memory = MemoryOptions("naive") if options.keep_all else options.memory
     assert memory.strategy, "asked for first: an unknown name is an error before anything is done"
+    if options.precision == "bf16":
+        raise DeviceError("bf16 is for the CPU's own code: on the GPU there are fp32, fp16 and fp16-arithmetic")
     if options.precision == "fp16-arithmetic" and not device.limits.half_arithmetic:
         raise DeviceError("this device has no half-precision arithmetic for OpenGL; use fp16, which stores halves")
     device = device.fitted()

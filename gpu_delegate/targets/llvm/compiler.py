@@ -15,6 +15,7 @@ from typing import Any
 
 from ...base.disk_cache import DiskCache
 from ...base.errors import DeviceError
+from ...model.layout import Precision
 from .machine import CPU_CHOICE, CpuTarget, cache_sizes, target_of
 
 OBJECTS = "objects"  # what they are called in the cache on disk
@@ -79,15 +80,17 @@ def available() -> str:
     return ""
 
 
-def native_target() -> CpuTarget:
-    """This machine's kind of CPU, or a narrower one that TEXELFLOW_CPU names.
+def native_target(precision: Precision = "fp32") -> CpuTarget:
+    """This machine's kind of CPU, or a narrower one that TEXELFLOW_CPU names, with products in a precision.
 
-    Raises DeviceError where LLVM is missing or the CPU is too old, UsageError for a kind that the CPU is not.
+    Raises DeviceError where LLVM is missing or the CPU lacks vectors or the precision, UsageError for a kind that it is
+    not.
     """
     llvm = _llvm()
     features = dict(llvm.get_host_cpu_features())
     wanted = os.environ.get(CPU_CHOICE, "").strip()
-    return target_of(llvm.get_process_triple(), llvm.get_host_cpu_name(), features, wanted, cache_sizes())
+    found = target_of(llvm.get_process_triple(), llvm.get_host_cpu_name(), features, wanted, cache_sizes())
+    return found.with_precision(precision)
 
 
 def compile_module(

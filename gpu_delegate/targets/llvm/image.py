@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ...model.graph import Faults, Quantization, Tensor
-from ...model.layout import FLOAT_BYTES, PHWC4, PLAIN, MapShape, Storage, shape_of
+from ...model.layout import FLOAT_BYTES, PHWC4, PLAIN, PRECISIONS, MapShape, Precision, Storage, shape_of
 from ...model.packing import Float32Array
 from .native_program import NativeProgram
 from .planes import tensor_floats
@@ -65,6 +65,7 @@ class NativeStep:
 class NativeImage:
     """A model ready to run on one kind of CPU."""
 
+    precision: Precision  # of products
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     faults: Faults | None
@@ -84,6 +85,7 @@ class NativeImage:
     def to_bytes(self) -> bytes:
         """All of it but its weights, in a row."""
         described = {
+            "precision": self.precision,
             "inputs": self.inputs, "outputs": self.outputs, "faults": self.faults and list(vars(self.faults).values()),
             "arena_floats": self.arena_floats,
             "tensors": [_described(number, tensor) for number, tensor in self.tensors.items()],
@@ -105,6 +107,7 @@ def image_of(
     stored = {number: _stored(program, number) for number in {*graph.inputs, *graph.outputs, *tensors}}
     arena_floats = program.plan.total_bytes // FLOAT_BYTES
     return NativeImage(
+        program.precision,
         graph.inputs,
         program.source.outputs,
         graph.faults,
@@ -141,7 +144,7 @@ def parse_image(data: bytes, weights_of: WeightsOf) -> NativeImage | None:
     start = _HEAD_BYTES + int.from_bytes(data[:_HEAD_BYTES], "little")
     try:
         image = _parsed(json.loads(data[_HEAD_BYTES:start]), data[start:], weights_of)
-    except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
+    except (ValueError, TypeError, KeyError, RecursionError, OverflowError, StopIteration):
         return None
     return image if _is_sound(image) else None
 
@@ -179,6 +182,7 @@ def _parsed(described: dict[str, Any], code: bytes, weights_of: WeightsOf) -> Na
         raise ValueError("no weights")
     inputs, outputs = _counts(described["inputs"]), _counts(described["outputs"])
     return NativeImage(
+        _precision(described["precision"]),
         inputs,
         outputs,
         _faults(described["faults"]),
@@ -237,6 +241,10 @@ def _is_sound(image: NativeImage) -> bool:
         and all(place + image.tensors[t].floats <= image.weights.size for t, place in image.constants.items())
         and (image.faults is None or _is_told(image.faults, image.tensors))
     )
+
+
+def _precision(text: object) -> Precision:
+    return next(each for each in PRECISIONS if each == text)
 
 
 def _is_told(faults: Faults, tensors: Mapping[int, StoredTensor]) -> bool:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-I1, I8, I32, I64, FLOAT, POINTER, VOID = "i1", "i8", "i32", "i64", "float", "ptr", "void"
+I1, I8, I32, I64, HALF, FLOAT, POINTER, VOID = "i1", "i8", "i32", "i64", "bfloat", "float", "ptr", "void"
 
 
 class Register(NamedTuple):

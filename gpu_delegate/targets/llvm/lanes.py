@@ -12,9 +12,24 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from ...base.errors import UnsupportedError
-from ...model.layout import LINE_FLOATS
+from ...model.layout import LINE_FLOATS, ceil_div
 from ...model.rewrite import END_OF_INTEGERS
-from .ir import FLOAT, I1, I32, I64, POINTER, Function, Register, constants, filled, integer, number, suffix, vector
+from .ir import (
+    FLOAT,
+    HALF,
+    I1,
+    I32,
+    I64,
+    POINTER,
+    Function,
+    Register,
+    constants,
+    filled,
+    integer,
+    number,
+    suffix,
+    vector,
+)
 from .machine import CpuTarget
 from .vector_math import FloatMath
 
@@ -66,12 +81,16 @@ class Limited(NamedTuple):
 
 
 class PlaneMemory(NamedTuple):
-    """A tensor: float `channel` of texel i lies at scale * i + step * channel; of bytes an int of four lies there."""
+    """A tensor: float `channel` of texel i lies at scale * i + step * channel; of bytes an int of four lies there.
+
+    In pairs two channels of bfloat16 do, as one instruction multiplies them.
+    """
 
     pointer: Register
     scale: int
     step: int
     low: Register | None = None  # of bytes: the whole number whose byte is 0
+    in_pairs: bool = False
 
 
 IntValue = Affine | Near | Register  # a register: a vector of i32
@@ -103,6 +122,7 @@ class Lanes:
         self.count = target.lanes
         self.kind = vector(FLOAT, self.count)
         self.int_kind = vector(I32, self.count)
+        self.pair_kind = vector(HALF, 2 * self.count)  # of each lane two channels, one behind the other
         self.math = FloatMath(function, self.kind)
         self.scalar_math = FloatMath(function, FLOAT)
         self._is_arm = target.triple.startswith(("aarch64", "arm64"))
@@ -391,10 +411,18 @@ class Lanes:
         if memory.low is not None:
             word = self.bits(self.load_channel(memory, at, 0))
             return tuple(ByteLane(word, lane, memory.low) for lane in range(channels))
+        if memory.in_pairs and isinstance(at, Affine):
+            words = [self._pair(memory, at, k) for k in range(ceil_div(channels, 2))]
+            return tuple(words[k // 2] for k in range(channels))
         if channels == 4 and memory.scale == 4 and isinstance(at, Affine) and not at.step:
             quad = self.quad(memory, at)
             return tuple(Piece(quad, lane) for lane in range(4))
         return tuple(self.load_channel(memory, at, channel) for channel in range(channels))
+
+    def _pair(self, memory: PlaneMemory, at: Affine, number: int) -> Register:
+        """Two channels of a texel of each lane."""
+        place = self.address(memory.pointer, at.register, at.constant + memory.step * number)
+        return self.f.load(self.pair_kind, place)
 
     def load_channel(self, memory: PlaneMemory, at: IntValue, channel: int) -> Register:
         """One float of a texel."""

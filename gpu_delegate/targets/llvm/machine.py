@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from ...base.errors import DeviceError, UsageError
+from ...model.layout import Precision
 
 CPU_CHOICE = "TEXELFLOW_CPU"  # in the environment: a narrower kind than the machine's
 _CPUS = Path("/sys/devices/system/cpu")
@@ -39,6 +40,7 @@ class CpuTarget:
     cpu: str
     features: str = ""
     caches: CacheSizes = CacheSizes()
+    precision: Precision = "fp32"  # of products with weights: or bf16
 
     @property
     def products_together(self) -> Literal[1, 2, 4]:
@@ -47,6 +49,15 @@ class CpuTarget:
         if adds_four in self.features.split(","):
             return 4
         return 2 if self.is_x86 else 1
+
+    def with_precision(self, precision: Precision) -> "CpuTarget":
+        """The same with products in fp32 or bf16. Raises DeviceError for what the CPU lacks, and for what GPUs have."""
+        if precision not in ("fp32", "bf16"):
+            raise DeviceError(f"{precision} is for the GPU: the CPU's own code has fp32 and bf16")
+        if precision == "bf16" and "+avx512bf16" not in self.features.split(","):
+            needed = "AVX512-BF16, as Intel's server CPUs have it from Sapphire Rapids on, and AMD's from Zen 4 on"
+            raise DeviceError(f"bf16 needs code for {needed}: this is {self.name} on {self.cpu}")
+        return replace(self, precision=precision)
 
     @property
     def is_x86(self) -> bool:

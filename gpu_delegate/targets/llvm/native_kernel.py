@@ -32,7 +32,7 @@ from .ir import FLOAT, I64, POINTER, Function, Module, Register, integer
 from .kernel_context import KernelContext, Region, Tables, own_int
 from .lanes import Affine, IntValue, Lanes, PlaneMemory
 from .machine import CpuTarget
-from .panels import LANE, PANEL, packed, packs
+from .panels import LANE, PANEL, Packing, packed, packs
 from .plane_emitter import PlaneEmitter
 from .print_llvm import LanePrinter, by_channels
 from .quads import QUAD_PIXELS, QuadEmitter
@@ -209,6 +209,7 @@ class _Writer:
         self.lanes = Lanes(function, target)
         self._is_sum, self._is_pixelwise = any(map(is_contraction, body.nodes)), is_pixelwise(body)
         self._packs = packs(body)
+        self._packs_pairs = target.precision == "bf16" and packs(body, in_pairs=True)
         has_narrow = not quads and grid.has_narrow_end(target.lanes, self._is_sum)
         self._narrow = Lanes(function, replace(target, lanes=target.lanes // 2)) if has_narrow else None
         self.tables = Tables(weights)
@@ -227,12 +228,12 @@ class _Writer:
         """All of it; of a panel, if its size is not known from the statements."""
         grid = self.grid
         columns = min(grid.width, 3) if grid.step and self._is_pixelwise else grid.width  # those need no conditions
+        self._statements = statements
         outline = Outline.of(statements, columns, grid.first_rows)
         self._context = KernelContext(
             outline, grid.first_rows, self.tables, self._weights, self._memories, self._plain, self._target, self._lows
         )
-        self._statements = statements
-        packing = packed(statements, self.lanes.count) if self._packs and not self._has_bytes else None
+        packing = self._packing(self.lanes)
         self._panel = self.f.reserve(FLOAT, packing.floats or panel_floats) if packing else None
         y0, y1, z0, z1 = (self.f.convert("sext", limit, I64) for limit in self._limits)
         self._inner_blocks = (z0, z1) if self._is_sum else None
@@ -263,6 +264,13 @@ class _Writer:
             if self.grid.z_slices:
                 ints["z0"] = self._start(block, self.grid.z_slices, self.grid.slices)
             yield ints
+
+    def _packing(self, lanes: Lanes) -> Packing | None:
+        """How what a few pixels are made of is packed, where that pays off."""
+        if self._has_bytes or not (self._packs or self._packs_pairs):
+            return None
+        found = packed(self._statements, lanes.count)
+        return found if self._packs or (found and found.in_pairs) else None
 
     @property
     def _has_bytes(self) -> bool:
@@ -408,8 +416,9 @@ class _Writer:
         lanes.present = mask or lanes.present
         context, statements = self._context, self._statements
         with lanes.block():
-            if self._panel and (packing := packed(statements, lanes.count)):
-                memories = {**context.memories, PANEL: PlaneMemory(self._panel, 1, lanes.count)}
+            if self._panel and (packing := self._packing(lanes)):
+                panel = PlaneMemory(self._panel, 1, lanes.count, in_pairs=packing.in_pairs)
+                memories = {**context.memories, PANEL: panel}
                 context, statements, ints = replace(context, memories=memories), packing.use, {**ints, LANE.name: _LANE}
                 LanePrinter(lanes, context, region, x, ints, mask).print(packing.pack)
             with self._block_loop(self._inner_blocks) as more, lanes.block():

@@ -16,6 +16,7 @@ from ...device.tile import Tile
 from ...model.graph import Graph, Tensor
 from ...model.layout import FLOAT_BYTES, LINE_FLOATS, MapShape, Precision, Storage, Storages, aligned, shape_of
 from ...model.packing import Float32Array, output_floats
+from ...model.quantization import precision_for
 from ...model.rewrite import float_data
 from ...passes.convolutions import whole_map_to_vector
 from ...passes.pipeline import PassReport
@@ -68,11 +69,15 @@ class NativeProgram:
     views: Views
     pixels: tuple[StepPixels, ...]  # of each kernel: what strips go by
     local: frozenset[int]  # tensors between kernels that take turns: whole they are never there
-    precision: Precision = "fp32"
 
     def tensor(self, number: int) -> Tensor:
         """A tensor as in the file: its own shape and type. Those that passes have made are as in `graph`."""
         return self.source.tensors.get(number) or self.graph.tensors[number]
+
+    @property
+    def precision(self) -> Precision:
+        """Of its products."""
+        return self.target.precision
 
     @property
     def work(self) -> PartWork:
@@ -101,6 +106,7 @@ def compile_native(
     Raises UnsupportedError for a model with unsupported ops, too many weights or too much code, DeviceError for too
     much memory.
     """
+    target = target_for(source, target)
     graph, reports = rewrite_graph(source, fuse, _PASSES)
     module = module or Module()
     before = module.shared_bytes
@@ -126,6 +132,11 @@ def compile_native(
         source, graph, reports, lowered.declined, target, kernels, module.text, weights, offsets[: len(kernels)],
         MappingProxyType(constants), records, plan, lowered.storages, lowered.views, tuple(pixels), local,
     )  # fmt: skip
+
+
+def target_for(graph: Graph, target: CpuTarget) -> CpuTarget:
+    """The target with the precision that a network has."""
+    return target.with_precision(precision_for(graph, target.precision))
 
 
 def _constants(graph: Graph, kernels: Sequence[LlvmKernel]) -> Mapping[int, Float32Array]:

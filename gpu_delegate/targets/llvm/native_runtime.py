@@ -10,13 +10,13 @@ import numpy.typing as npt
 from ...base.disk_cache import DiskCache
 from ...base.errors import UsageError
 from ...model.graph import Graph
-from ...model.layout import FLOAT_BYTES
+from ...model.layout import FLOAT_BYTES, Precision
 from ...model.packing import Float32Array, check_values, in_file_type
 from ...plan.compiled_parts import PartWork
 from .compiler import CompiledCode, native_target
 from .image import NativeImage, image_of
 from .loading import load_image, rounds_of, with_weights_reserved
-from .native_program import NativeProgram
+from .native_program import NativeProgram, target_for
 from .planes import from_planes, reserve_floats, values_of, write_planes
 from .pool import WorkerPool, default_threads
 from .work import StepAddresses, WorkTable
@@ -72,20 +72,23 @@ class NativeNetwork:
         pool: WorkerPool | None = None,
         cache: DiskCache | None = None,
         weights_cache: SharesModels | None = None,
+        precision: Precision = "fp32",
     ) -> "NativeNetwork":
         """A network for this machine, in a pool that may have others, or by so many threads of its own.
 
         Without a number it has two, and measures whether its runs take less time by one (thread_choice.py). Weights and
-        machine code are those of `weights_cache`, if there is one. Raises UnsupportedError for what it cannot compute,
-        DeviceError without LLVM, UsageError for TEXELFLOW_CPU and for what `weights_cache` refuses.
+        machine code are those of `weights_cache`, if there is one. `precision` is of products, fp32 or bf16; those of
+        quantized networks are exact. Raises UnsupportedError for what it cannot compute, DeviceError without LLVM and
+        where the CPU lacks the precision, UsageError for TEXELFLOW_CPU and for what `weights_cache` refuses.
         """
-        target = native_target()
+        target = target_for(graph, native_target(precision))
         used = pool or WorkerPool(target, threads or default_threads(), adapts=threads is None)
 
         def make() -> tuple[NativeImage, CompiledCode]:
             return load_image(graph, target, used.threads, cache)
 
         facts = {"backend": "the CPU's own code", "processor": target.name, "threads": used.threads}
+        facts["precision"] = target.precision
         image, code = weights_cache.shared(graph, facts, make) if weights_cache else make()
         return cls(image, code, used, owns_pool=pool is None, weights_cache=weights_cache)
 

@@ -7,7 +7,7 @@ van de Geijn, ACM TOMS 2008), section 4.2.1, for windows as in "High Performance
 Document Processing" (Chellapilla et al., IWFHR 2006), section 3.2, of one panel at a time.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from ...code.vocabulary import (
@@ -16,11 +16,13 @@ from ...code.vocabulary import (
     ForEach,
     LoadFrom,
     Name,
+    PairProducts,
     Statement,
     StoreTo,
     Sum,
     Tap,
     blocks_in,
+    values_in,
 )
 from ...model.graph import Conv2D, DepthwiseConv2D, Node
 from ...model.layout import FLOAT_BYTES, shape_of
@@ -38,11 +40,15 @@ LONG_SUM = 96  # slices of an input from which on planes lie too far apart for t
 
 @dataclass(frozen=True)
 class Packing:
-    """Statements that write a panel, those that use it, and how many floats it has, if these say it."""
+    """Statements that write a panel, those that use it, and how many floats it has, if these say it.
+
+    In pairs it has two bfloat16 in each, of what is multiplied so and used for nothing else.
+    """
 
     pack: tuple[Statement, ...]
     use: tuple[Statement, ...]
     floats: int = 0
+    in_pairs: bool = False
 
 
 def convolved(body: Body) -> Node | None:
@@ -64,13 +70,13 @@ def convolved(body: Body) -> Node | None:
     return node if all(domain_sides(shape) == domain_sides(body.domain) for shape in added) else None
 
 
-def packs(body: Body) -> bool:
-    """Whether a panel pays off: enough slices read it, and of a pointwise sum it is long."""
+def packs(body: Body, in_pairs: bool = False) -> bool:
+    """Whether a panel pays off: enough slices read it, and of a pointwise sum it is long, or rounds what it has."""
     node = convolved(body)
     if node is None or shape_of(body.graph.tensors[node.outputs[0]]).slices < LEAST_SLICES:
         return False
     source = shape_of(body.graph.tensors[node.inputs[0]])
-    return source.slices >= LONG_SUM or not is_pixelwise_contraction(body.graph, node)
+    return in_pairs or source.slices >= LONG_SUM or not is_pixelwise_contraction(body.graph, node)
 
 
 def may_be_flat(body: Body) -> bool:
@@ -92,7 +98,8 @@ def packed(statements: Sequence[Statement], lanes: int) -> Packing | None:
     loop = statements[found[0]]
     assert isinstance(loop, ForEach)
     reads = [each for each in loop.body if isinstance(each, Declare) and isinstance(each.value, LoadFrom | Tap)]
-    texel_floats = 4 * lanes
+    in_pairs = _multiplies_pairs(loop, {each.name for each in reads})
+    texel_floats = (2 if in_pairs else 4) * lanes
     turn_floats = len(reads) * texel_floats
     floats = turn_floats * (loop.over[0][1] if loop.over else 1)
     if len(loop.over) > 1 or any(map(blocks_in, loop.body)) or not 0 < floats * FLOAT_BYTES <= MOST_BYTES:
@@ -108,11 +115,22 @@ def packed(statements: Sequence[Statement], lanes: int) -> Packing | None:
     ]
     before, behind = statements[: found[0]], statements[found[0] + 1 :]
     pack = (*_positions(before), ForEach(loop.over, tuple(stores)))
-    return Packing(pack, (*before, ForEach(loop.over, tuple(uses)), *behind), floats)
+    return Packing(pack, (*before, ForEach(loop.over, tuple(uses)), *behind), floats, in_pairs)
 
 
 def _positions(statements: Sequence[Statement]) -> Iterator[Statement]:
     return (each for each in statements if isinstance(each, Declare) and each.name.type in ("int", "bool"))
+
+
+def _multiplies_pairs(loop: ForEach, names: Set[Name]) -> bool:
+    """Whether slices are multiplied in pairs, all four channels of each, and used for nothing else."""
+    for each in loop.body:
+        value = each.value if isinstance(each, AddTo | Declare) else None
+        is_product = isinstance(value, PairProducts) and value.value in names and value.channels == 4
+        is_read = isinstance(each, Declare) and each.name in names
+        if not is_product and not is_read and not names.isdisjoint(values_in(each)):
+            return False
+    return True
 
 
 def _adds(loop: ForEach) -> bool:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ...code.expressions import Slice, Weights
 from ...code.kernel_writer import Pack
-from ...code.product_forms import FLOAT_PRODUCTS, Products, products_of_bytes
+from ...code.product_forms import FLOAT_PRODUCTS, PAIR_PRODUCTS, Products, gains_in_pairs, products_of_bytes
 from ...code.vocabulary import X0, Bits, Element, Name, Operand, Requantized, Value, Weight
 from ...device.tile import Tile
 from ...kernels.emit import Emitter
@@ -19,7 +19,7 @@ from ...model.graph import Graph, Node, Size2
 from ...model.layout import Storages, ceil_div, plane_floats, shape_of
 from ...model.packing import Blob, Float32Array, bias_of, vector_texels
 from ...ops.convolution import weight_rows
-from ...ops.nodes import needs_mask
+from ...ops.nodes import is_contraction, needs_mask
 from ...ops.requantize import channel_rounding
 from ...plan.body import Body
 from ...plan.storages import byte_storage
@@ -65,7 +65,7 @@ class PlaneEmitter(Emitter):
         return 1 if shape.is_vector else slice_planes(self.storages[tensor]) * plane_floats(shape)
 
     def products(self, node: Node) -> Products:
-        """Of bytes where the input is bytes, and weights are whole numbers; of floats elsewhere."""
+        """Of bytes where the input is bytes, and weights are whole numbers; of floats elsewhere, in pairs if asked."""
         if (found := self._products.get(node.outputs[0])) is None:
             found = self._products[node.outputs[0]] = self._products_of(node)
         return found
@@ -75,11 +75,21 @@ class PlaneEmitter(Emitter):
         weights = self.graph.tensors[node.inputs[1]]
         together, is_arm = self._target.products_together, not self._target.is_x86
         found = storage if storage.is_bytes else byte_storage([steps]) if together == PACKED_TOGETHER else None
-        if found is None or not weights.is_constant:
+        if not weights.is_constant:
             return FLOAT_PRODUCTS
+        if found is None:
+            return PAIR_PRODUCTS if self._multiplies_pairs(node) else FLOAT_PRODUCTS
         rows, bias = weight_rows(self.graph, node), bias_of(self.graph, node)
         self.is_for_all = False  # other weights may need other products
         return products_of_bytes(found.low, rows, bias, together, is_signed=is_arm)
+
+    def _multiplies_pairs(self, node: Node) -> bool:
+        """Whether products are in bfloat16: those of contractions, if it pays. Sums of steps are exact in float32."""
+        asked = self._target.precision == "bf16" and is_contraction(node)
+        if not asked or self.graph.tensors[node.inputs[0]].steps:
+            return False
+        slices = self.shape(node.outputs[0]).slices
+        return gains_in_pairs(self.graph.tensors[node.inputs[1]].shape[3], min(slices, self.tile.z_slices or slices))
 
     def _elementwise(self, node: Node, at: Slice) -> Sequence[Value]:
         """What rounds sums to steps has its multipliers as ints."""

@@ -30,6 +30,7 @@ from ...code.vocabulary import (
     Name,
     Operand,
     Operation,
+    PairProducts,
     Repeated,
     Requantized,
     Reserve,
@@ -51,6 +52,7 @@ from .ir import I1, Register
 from .kernel_context import KernelContext, Region
 from .lanes import Affine, ByteLane, FloatValue, IntValue, Lanes, Limited, PlaneMemory
 from .native_elementwise import FLOAT_CONDITIONS, elementwise_vectors
+from .pairs_code import PairCode
 from .panels import PANEL
 from .print_positions import PositionPrinter, Texels
 from .quads import QuadSum, quad_sum
@@ -84,6 +86,7 @@ class LanePrinter(PositionPrinter):
         weights = self.f.hidden(context.weights) if channel is None else self.f.at(context.weights, channel)
         self._weights = PlaneMemory(weights, 4, 1)
         self._bytes = ByteCode(lanes, context.target)
+        self._pairs = PairCode(lanes)
         self._together = 4 if context.channel is None else 1  # channels of a slice
 
     # Statements -------------------------------------------------------------------------------------------------------
@@ -151,11 +154,25 @@ class LanePrinter(PositionPrinter):
         self._variables |= {name: tuple(total) for name, total in totals.items()}
 
     def _add_all(self, statements: Sequence[AddTo]) -> None:
-        for of_bytes, same in groupby(statements, lambda each: isinstance(each.value, ByteProducts)):
-            if of_bytes:
+        for form, same in groupby(statements, lambda each: _form(each.value)):
+            if form is ByteProducts:
                 self._add_bytes([(each.name.name, each.value) for each in same if isinstance(each.value, ByteProducts)])
+            elif form is PairProducts:
+                self._add_pairs([(each.name.name, each.value) for each in same if isinstance(each.value, PairProducts)])
             else:
                 self._add_to(list(same))
+
+    def _add_pairs(self, products: Sequence[tuple[str, PairProducts]]) -> None:
+        """Sums of products in pairs: those that have the same weights take them from one register."""
+        for words, same in groupby(products, lambda each: each[1].words):
+            sums = [(name, self._pairs.words(self.texels(value.value), value.channels)) for name, value in same]
+            totals = {name: list(self._variables[name]) for name, _ in sums}
+            for k, weights in enumerate(map(self.texels, words)):
+                for lane in range(4):
+                    for name, pairs in sums:
+                        total = self.lanes.floats(totals[name][lane])
+                        totals[name][lane] = self._pairs.add(total, pairs[k], weights[lane])
+            self._variables |= {name: tuple(total) for name, total in totals.items()}
 
     def _add_bytes(self, products: Sequence[tuple[str, ByteProducts]]) -> None:
         """Sums of products of bytes: those that have the same weights take them from one register."""
@@ -280,6 +297,9 @@ class LanePrinter(PositionPrinter):
             word = self.f.convert("bitcast", self._bytes.word(texels, memory.low), self.lanes.kind)
             self._store_values(statement.target, memory.pointer, self.lanes.times(at, memory.scale), (word,))
             return
+        if memory.in_pairs:
+            words = self._pairs.words(texels, self._together)
+            texels = tuple(self.f.convert("bitcast", word, self.lanes.kind) for word in words)
         for channel, each in enumerate(texels):
             place = self.lanes.add(self.lanes.times(at, memory.scale), Affine(None, memory.step * channel))
             self._store_values(statement.target, memory.pointer, place, (each,))
@@ -474,7 +494,7 @@ class LanePrinter(PositionPrinter):
 
 def by_channels(statements: Iterable[Statement]) -> bool:
     """Whether each channel of a slice is computed from the same channel of others."""
-    across = Lane | AcrossLanes | Vector | Repeated | ByteProducts
+    across = Lane | AcrossLanes | Vector | Repeated | ByteProducts | PairProducts
     return not any(isinstance(v, across) for each in statements for v in values_in(each))
 
 
@@ -485,6 +505,11 @@ def _terms(value: Operand) -> Iterator[Operand]:
         yield value.operands[1]
     else:
         yield value
+
+
+def _form(value: Operand) -> type:
+    """Of sums of products: bytes, pairs, or floats."""
+    return type(value) if isinstance(value, ByteProducts | PairProducts) else Operation
 
 
 def _weight_of(term: Operand) -> Operand | None:

@@ -49,7 +49,12 @@ def saved_by_quads(body: Body, rows: int, target: CpuTarget) -> int:
     sums = QUAD_PIXELS * ceil_div(_SLICE_FLOATS, target.lanes)
     if not last or body.domain.pixels < group or sums > target.registers - _FREE_REGISTERS:
         return 0
-    if target.lanes <= QUAD_PIXELS or node is None or not is_pixelwise_contraction(graph, node):
+    if (
+        target.lanes <= QUAD_PIXELS
+        or target.precision != "fp32"
+        or node is None
+        or not is_pixelwise_contraction(graph, node)
+    ):
         return 0
     has_steps = any(graph.tensors[tensor].steps for tensor in (*body.inputs, *node.inputs[:1], *node.outputs))
     if has_steps or shape_of(graph.tensors[node.inputs[0]]).slices < 2:

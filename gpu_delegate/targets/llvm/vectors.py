@@ -11,7 +11,7 @@ from functools import partial, reduce
 
 import numpy as np
 
-from ...code.product_forms import OfBytes, ScaledBytes, products_of_bytes, scaled_bytes
+from ...code.product_forms import PAIR_PRODUCTS, InPairs, OfBytes, ScaledBytes, products_of_bytes, scaled_bytes
 from ...code.vocabulary import Arithmetic
 from ...device.tile import Tile
 from ...kernels.vector_steps import EachValue, Folded, Product, vector_steps
@@ -25,6 +25,7 @@ from ...plan.vector_work import VectorWork, input_names
 from .bytes_code import ByteCode
 from .ir import (
     FLOAT,
+    HALF,
     I32,
     I64,
     POINTER,
@@ -42,6 +43,7 @@ from .lanes import Lanes
 from .machine import CpuTarget
 from .native_elementwise import elementwise_vectors
 from .native_kernel import LlvmKernel
+from .pairs_code import PairCode
 from .planes import slice_planes
 from .vector_math import math_of
 
@@ -112,7 +114,8 @@ class _Writer:
         self.lanes = target.lanes
         self.kind = vector(FLOAT, self.lanes)
         self.ints = vector(I32, self.lanes)
-        self._bytes = ByteCode(Lanes(function, target), target)
+        lanes = Lanes(function, target)
+        self._bytes, self._pairs = ByteCode(lanes, target), PairCode(lanes)
         addresses, self._blob, *_ = function.parameters
         self._pointers = {
             tensor: function.load(POINTER, function.at(addresses, k, POINTER), 8) for k, tensor in enumerate(tensors)
@@ -228,7 +231,11 @@ class _Writer:
 
     def _product(self, step: Product, source: Register, out: Register) -> None:
         """Vectors of outputs, each a sum over inputs; blocks of them share what they read."""
-        form, matrix, bias = self._form(step), step.matrix, step.bias
+        matrix, bias = step.matrix, step.bias
+        form: OfBytes | InPairs | None = self._form(step)
+        scaled = None if form else scaled_bytes(matrix)
+        if not form and not scaled and self._multiplies_pairs(step):
+            form = PAIR_PRODUCTS
         outputs, inputs = matrix.shape
         if form:
             source = self._as_parts(source, inputs, form)
@@ -237,7 +244,6 @@ class _Writer:
         vectors = min(CHAINS, ceil_div(outputs, self.lanes))
         width = vectors * self.lanes
         full, rest = divmod(outputs, width)
-        scaled = None if form else scaled_bytes(step.matrix)
 
         def packed(first: int, width: int) -> Float32Array:
             if scaled:
@@ -258,6 +264,11 @@ class _Writer:
 
         self._each_part(full, block, last if rest else None)
 
+    def _multiplies_pairs(self, step: Product) -> bool:
+        """Whether products are in bfloat16: not those of steps, which are exact, nor of bytes, which are half of it."""
+        asked = self.target.precision == "bf16" and not self.graph.tensors[step.sources[0]].steps
+        return asked and 1 < step.matrix.shape[1] <= MOST_PACKED
+
     def _form(self, step: Product) -> OfBytes | None:
         """How products of bytes are summed; None of floats, and of vectors too long for the stack."""
         steps = self.graph.tensors[step.sources[0]].steps
@@ -267,17 +278,21 @@ class _Writer:
         found = products_of_bytes(storage.low, step.matrix, step.bias, together, not self.target.is_x86)
         return found if isinstance(found, OfBytes) else None
 
-    def _as_parts(self, source: Register, inputs: int, form: OfBytes) -> Register:
-        """Where a vector lies as ints of so many bytes or halves, or a whole number each."""
-        bits = 32 // form.together
-        element = f"i{bits}"
-        low = filled(integer(form.low), self.lanes)
+    def _as_parts(self, source: Register, inputs: int, form: OfBytes | InPairs) -> Register:
+        """Where a vector lies as ints of so many bytes or halves, or a whole number each; or in bfloat16."""
+        element = f"i{32 // form.together}" if isinstance(form, OfBytes) else HALF
         parts = self.f.reserve(element, aligned(inputs, self.lanes))
 
         def block(index: Register) -> None:
             offset = self._scaled(index, self.lanes)
-            above = self.f.binary("sub", self.f.convert("fptosi", self._load(source, offset), self.ints), low)
-            stored = above if form.together == 1 else self.f.convert("trunc", above, vector(element, self.lanes))
+            values = self._load(source, offset)
+            if isinstance(form, OfBytes):
+                low = filled(integer(form.low), self.lanes)
+                stored = self.f.binary("sub", self.f.convert("fptosi", values, self.ints), low)
+                stored = stored if form.together == 1 else self.f.convert("trunc", stored, vector(element, self.lanes))
+            else:
+                twice = self._pairs.rounded(values, values)
+                stored = self.f.shuffle(twice, twice, range(self.lanes))
             self.f.store(stored, self.f.at(parts, offset, element))
 
         self._each(ceil_div(inputs, self.lanes), block)
@@ -290,17 +305,19 @@ class _Writer:
         out: Register,
         inputs: int,
         outputs: int,
-        form: OfBytes | None,
+        form: OfBytes | InPairs | None,
         expands: bool,
     ) -> None:
         """One block of outputs: its bias, then a row of weights for each input, several of them side by side.
 
-        Of bytes an input is an int of several. Weights that it `expands` are bytes, behind a bias and a scale of each
-        output.
+        Of bytes an input is an int of several, in bfloat16 of two. Weights that it `expands` are bytes, behind a bias
+        and a scale of each output.
         """
         vectors = ceil_div(outputs, self.lanes)
         width, beside = vectors * self.lanes, max(1, CHAINS // vectors)
-        kind, one, zero = (self.ints, I32, integer(0)) if form else (self.kind, FLOAT, number(0.0))
+        sums_ints = isinstance(form, OfBytes)
+        kind, zero = (self.ints, integer(0)) if sums_ints else (self.kind, number(0.0))
+        one, many = (I32, self.ints) if form else (FLOAT, self.kind)
         sums = [[self.f.reserve(kind) for _ in range(vectors)] for _ in range(min(beside, inputs))]
         for number_of_row, row in enumerate(sums):
             for k, each in enumerate(row):
@@ -320,13 +337,8 @@ class _Writer:
                 for k, each in enumerate(sums[j]):
                     total = self.f.load(kind, each, 64)
                     at = j * width + k * self.lanes
-                    weight = self._expanded(rows, at) if expands else self.f.load(kind, self.f.at(rows, at))
-                    added = (
-                        self._bytes.add_parts(total, value, weight, form.together)
-                        if form
-                        else self.f.fma(value, weight, total)
-                    )
-                    self.f.store(added, each, 64)
+                    weight = self._expanded(rows, at) if expands else self.f.load(many, self.f.at(rows, at))
+                    self.f.store(self._added(total, value, weight, form), each, 64)
 
         turns, left = divmod(inputs, len(sums))
         self._each(turns, lambda index: add(self._scaled(index, len(sums)), len(sums)))
@@ -334,7 +346,7 @@ class _Writer:
             add(turns * len(sums), left)
         for k in range(vectors):
             parts = [self.f.load(kind, row[k], 64) for row in sums]
-            if form:
+            if sums_ints:
                 whole = reduce(partial(self.f.binary, "add"), parts)
                 total = self.f.convert("sitofp", whole, self.kind)
             else:
@@ -343,6 +355,13 @@ class _Writer:
                 shift, scale = (self.f.load(kind, self.f.at(place, j * width + k * self.lanes)) for j in (0, 1))
                 total = self.f.fma(total, scale, shift)
             self._store(out, k * self.lanes, total, min(self.lanes, outputs - k * self.lanes))
+
+    def _added(self, total: Register, value: Register, weight: Register, form: OfBytes | InPairs | None) -> Register:
+        if isinstance(form, OfBytes):
+            return self._bytes.add_parts(total, value, weight, form.together)
+        if form:
+            return self._pairs.add(total, self.f.convert("bitcast", value, self._pairs.lanes.pair_kind), weight)
+        return self.f.fma(value, weight, total)
 
     def _expanded(self, rows: Register, at: int) -> Register:
         """Bytes as floats."""

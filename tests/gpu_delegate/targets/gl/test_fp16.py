@@ -409,7 +409,7 @@ class TestVerbs:
         "verb", [("bench", "frame"), ("bench", "model"), ("check", "selfie"), ("inspect", "selfie")]
     )
     def test_what_is_no_precision(self, verb: tuple[str, ...], texelflow: Command) -> None:
-        assert "one of fp32, fp16, fp16-arithmetic is needed" in texelflow(*verb, "--precision", "fp8").complaint
+        assert "one of fp32, fp16, fp16-arithmetic, bf16 is needed" in texelflow(*verb, "--precision", "fp8").complaint
 
     def test_the_cpu_has_no_choice(self, texelflow: Command) -> None:
         complaint = texelflow("bench", "frame", "--backend", "cpu", "--precision", "fp16").complaint

@@ -61,7 +61,7 @@ class _Part:
     network: NativeNetwork
     reads: tuple[int, ...]  # inputs whose values are read, from that memory
     writes: tuple[int, ...]  # outputs, likewise
-    takes: Mapping[int, NativeNetwork]  # inputs that another partition alone has
+    gives: Mapping[int, Sequence[NativeNetwork]]  # outputs that other partitions alone read, and theirs
     dispatches: int = 0  # on the GPU
 
     @property
@@ -165,11 +165,13 @@ class NativePartsDelegate:
         network = part.network
         for index in part.reads:
             network.write(index, self._array(context, index), may_round=True)
-        for index, source in part.takes.items():
-            network.take(index, source)
-        network.compute()
-        for index in part.writes:
-            network.read_into(index, self._array(context, index))
+        with network.turn():
+            network.compute()
+            for index in part.writes:
+                network.read_into(index, self._array(context, index))
+            for index, readers in part.gives.items():
+                for reader in readers:
+                    reader.take(index, network)
 
     def fetch(self, context: TfLiteContext, handle: int, tensor: TfLiteTensor) -> None:
         raise UsageError("it has no buffer handles")
@@ -189,20 +191,21 @@ class NativePartsDelegate:
         found = native_parts(find_model(context).graph, self._pool, self._threads, self._cache, self._every_part)
         kept = kept_by_partitions(found.graph, found.partitions)
         pairs = [*zip(found.partitions, found.compiled, strict=True)]
-        makers = {index: network for partition, network in pairs for index in partition.outputs}
-        parts = []
-        for partition, network in pairs:
-            read = {index for number in partition.computed for index in found.graph.nodes[number].inputs}
-            uploads = [index for index in partition.inputs if index in read]
-            parts.append(
-                _Part(
-                    partition,
-                    network,
-                    tuple(index for index in uploads if index not in kept),
-                    tuple(index for index in partition.outputs if index not in kept),
-                    {index: makers[index] for index in uploads if index in kept},
-                )
+        uploads = [_uploads(found.graph, partition) for partition in found.partitions]
+        parts = [
+            _Part(
+                partition,
+                network,
+                tuple(index for index in own if index not in kept),
+                tuple(index for index in partition.outputs if index not in kept),
+                {
+                    index: [other for (_, other), theirs in zip(pairs, uploads, strict=True) if index in theirs]
+                    for index in partition.outputs
+                    if index in kept
+                },
             )
+            for (partition, network), own in zip(pairs, uploads, strict=True)
+        ]
         self._found, self._parts = found, tuple(parts)
         nodes = _nodes_of(self._parts)
         for group in groups_of(context, nodes) if nodes else ():
@@ -229,6 +232,12 @@ class NativePartsDelegate:
         if known is None or known[0] != address:
             known = self._arrays[index] = address, array_at(address, size_bytes, self._graph.tensors[index])
         return known[1]
+
+
+def _uploads(graph: Graph, partition: Partition) -> tuple[int, ...]:
+    """The inputs that a partition's network reads."""
+    read = {index for number in partition.computed for index in graph.nodes[number].inputs}
+    return tuple(index for index in partition.inputs if index in read)
 
 
 def _nodes_of(parts: Sequence[_Part]) -> tuple[int, ...]:

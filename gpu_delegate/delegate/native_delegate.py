@@ -16,7 +16,7 @@ from ..base.errors import TexelflowError, UnsupportedError, UsageError
 from ..base.wording import counted
 from ..cpu.delegation import IN_NATIVE_CODE, DelegateMaker
 from ..cpu.interpreter_child import MakeDelegate, serve
-from ..model.graph import Graph
+from ..model.graph import Graph, Hybrid
 from ..model.partition import Partition
 from ..programs.weights_cache import WeightsCache
 from ..targets.llvm.compiler import native_target
@@ -79,12 +79,16 @@ class NativePartsDelegate:
     """A delegate of one interpreter: see DelegateHandler and AppliedDelegate."""
 
     def __init__(
-        self, threads: int | None = None, weights_cache: WeightsCache | None = None, every_part: bool = False
+        self,
+        threads: int | None = None,
+        weights_cache: WeightsCache | None = None,
+        every_part: bool = False,
+        hybrid: Hybrid = "expanded",
     ) -> None:
         """Raises DeviceError without LLVM, UsageError for TEXELFLOW_CPU."""
         self._target = native_target()
         self._pool = WorkerPool(self._target, threads or default_threads())
-        self._threads, self._cache, self._every_part = threads, weights_cache, every_part
+        self._threads, self._cache, self._every_part, self._hybrid = threads, weights_cache, every_part, hybrid
         self._struct = NativeDelegate(self)
         self._place = 0  # of the first graph's context: others are left alone
         self._found: NativeParts | None = None
@@ -188,7 +192,8 @@ class NativePartsDelegate:
 
     def _plan(self, context: TfLiteContext) -> None:
         """Decide and load everything. Raises TexelflowError."""
-        found = native_parts(find_model(context).graph, self._pool, self._threads, self._cache, self._every_part)
+        graph = find_model(context, hybrid=self._hybrid).graph
+        found = native_parts(graph, self._pool, self._threads, self._cache, self._every_part)
         kept = kept_by_partitions(found.graph, found.partitions)
         pairs = [*zip(found.partitions, found.compiled, strict=True)]
         uploads = [_uploads(found.graph, partition) for partition in found.partitions]

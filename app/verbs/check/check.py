@@ -65,8 +65,6 @@ def run_check(target: str, options: CheckOptions, console: Console) -> int:
         raise UsageError("--runs goes with --backend delegate; leave it out or give both")
     if options.backend == "native" and options.compiling.precision != "fp32":
         raise UsageError("the CPU computes in fp32; leave --precision or --backend native out")
-    if options.backend == "delegate" and options.hybrid != "expanded":
-        raise UsageError("the delegate computes hybrid ops with products of floats; leave --hybrid or --backend out")
     if options.backend == "delegate" and not options.compiling.fuse:
         raise UsageError("--unfused compares tensor by tensor; leave it or --backend delegate out")
     figures, code = (
@@ -109,7 +107,7 @@ def _compare(subject: Subject, options: CheckOptions, console: Console) -> tuple
         try:
             return check_model(subject, options.tolerance, console, options.compiling, options.backend)
         except UnsupportedError as error:
-            if not options.compiling.fuse or options.hybrid != "expanded":
+            if not options.compiling.fuse:
                 raise
             if options.backend == "native":
                 maker, refused = native_delegate(threads=1, every_part=True), str(error)

@@ -88,7 +88,6 @@ WRONG = [  # arguments of `bench model`, and what is said
     ("--planner best-fit", "--planner best-fit: one of naive, "),
     ("--precision fp8", "one of fp32, fp16, fp16-arithmetic is needed"),
     ("--hybrid int8", "--hybrid int8: one of expanded, reference is needed"),
-    ("--hybrid reference --backend delegate", "--hybrid is for --backend gl or cpu, not for delegate"),
     ("--hybrid reference --cpu tflite", "add --cpu native"),
     ("--compile-budget -1", "--compile-budget"),
     ("--duration 0", "--duration 0: seconds"),

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from .opengl_options import with_opengl
-from .verb_options import JsonOption, PrecisionOption, SignatureOption
+from .verb_options import HybridOption, JsonOption, PrecisionOption, SignatureOption
 
 cache = typer.Typer(no_args_is_help=True, help="List or clear what is kept on disk: measurements, code, checks passed.")
 
@@ -39,6 +39,7 @@ def tune_verb(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A name of the catalogue or a .tflite.")] = "selfie",
     budget: Annotated[str, typer.Option(metavar="TIME", help="How long to search: 10s, 1:30.")] = "10s",
     precision: PrecisionOption = "fp32",
+    hybrid: HybridOption = "expanded",
     gentle: Annotated[bool, typer.Option("--gentle", hidden=True)] = False,
     only_on: Annotated[str, typer.Option("--only-on", hidden=True)] = "",
     signature: SignatureOption = None,
@@ -50,8 +51,8 @@ def tune_verb(
     cache clear tuning` forgets it.
     """
     from .console import Console
-    from .verbs.precision import parse_precision
+    from .verbs.precision import parse_hybrid, parse_precision
     from .verbs.tune import TuneOptions, parse_budget, run_tune
 
-    options = TuneOptions(parse_budget(budget), parse_precision(precision), json, gentle, only_on, signature)
-    return run_tune(model, options, Console(quiet=json))
+    asked = parse_budget(budget), parse_precision(precision), json, gentle, only_on, signature, parse_hybrid(hybrid)
+    return run_tune(model, TuneOptions(*asked), Console(quiet=json))

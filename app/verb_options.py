@@ -42,14 +42,7 @@ COMPLETION_ASKED = "_TEXELFLOW_COMPLETE"  # in the environment: by a shell, for 
 
 ModelOption = Annotated[str, as_in_settings("model")]
 PrecisionOption = Annotated[str, as_in_settings("precision")]
-HybridOption = Annotated[
-    str,
-    typer.Option(
-        "--hybrid",
-        metavar="expanded|reference",
-        help="Of floats with weights of bytes: products of floats, or rounded as TensorFlow Lite does; expanded.",
-    ),
-]
+HybridOption = Annotated[str, as_in_settings("hybrid")]
 MemoryOption = Annotated[str, as_in_settings("memory")]
 PlannerOption = Annotated[str, as_in_settings("planner")]
 ReorderOption = Annotated[bool, as_in_settings("reorder")]

@@ -46,8 +46,8 @@ def tuning_command(compute: ComputeBackend, model: FrameModel, settings: Setting
         return []
     if not is_worth_tuning(context, model.graph, settings.precision):
         return []
-    arguments = (settings.model, "--gentle", "--budget", _BUDGET, "--precision", settings.precision)
-    return python_command(_PROGRAM, "tune", *arguments, "--only-on", device_key(context), trusted=OURS)
+    how = ("--precision", settings.precision, "--hybrid", settings.hybrid, "--only-on", device_key(context))
+    return python_command(_PROGRAM, "tune", settings.model, "--gentle", "--budget", _BUDGET, *how, trusted=OURS)
 
 
 def _started(command: Sequence[str]) -> "subprocess.Popen[bytes] | None":

@@ -111,11 +111,13 @@ def load_frame_model(
     check_segments(CATALOGUE.get(name_or_path))  # before anything is fetched
     shown, data, entry = _read(name_or_path, progress)
     check_segments(entry)
-    graph = read(data, shown)
+    options, graph = options or SpecOptions(), read(data, shown)
+    if options.hybrid != graph.hybrid:
+        graph = replace(graph, hybrid=options.hybrid)
     if graph.other_signatures:
         _LOG.warning("%s: its first subgraph is used, not its signatures %s", shown, ", ".join(graph.other_signatures))
     try:
-        return _interpret(shown, data, graph, options or SpecOptions(), entry)
+        return _interpret(shown, data, graph, options, entry)
     except (UnsupportedError, UsageError) as error:
         raise type(error)(f"{shown}: {error}") from error
 

@@ -7,6 +7,7 @@ from typing import Literal, get_args
 
 from texelflow.gpu_delegate.base.errors import UnsupportedError, UsageError
 from texelflow.gpu_delegate.base.wording import meant
+from texelflow.gpu_delegate.model.graph import Hybrid
 
 from .class_names import find_class
 from .entries import ModelEntry
@@ -56,6 +57,7 @@ class SpecOptions:
     task: Task | None = None
     output_range: tuple[float, float] | None = None
     assumed_task: Task | None = None  # of an output that may be either
+    hybrid: Hybrid = "expanded"  # how ops on floats with weights of bytes are computed
 
 
 def parse_range(text: str, flag: str = "--input-range") -> tuple[float, float]:

@@ -12,7 +12,7 @@ from ..frame.looks.moving_background import check_background
 from ..media.media_inputs import input_kind
 from ..media.piece_source import FrameIndex
 from ..media.sources import Position
-from ..session.derived import asked_memory, check_videos, chosen_look_of, reads_of, writes_any, writes_of
+from ..session.derived import asked_memory, check_hybrid, check_videos, chosen_look_of, reads_of, writes_any, writes_of
 from ..session.pacing import FASTEST, SLOWEST
 from ..settings.config_watch import ConfigWatch
 from ..settings.settings import Settings
@@ -57,6 +57,7 @@ def check_options(options: ReplayOptions, settings: Settings) -> None:
     keeps_all = writes_any(settings)
     if settings.backend == "cpu" and stores_halves(settings.precision):
         raise UsageError(f"--precision {settings.precision} is for the GPU: leave it or --backend cpu out")
+    check_hybrid(settings.hybrid, settings.backend, settings.cpu)
     asked_memory(settings)
     if not options.window:
         _check_without_window(options, settings)

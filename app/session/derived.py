@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from texelflow.gpu_delegate.base.errors import UsageError
+from texelflow.gpu_delegate.model.graph import Hybrid
 from texelflow.gpu_delegate.plan.compile_options import CompileOptions
 from texelflow.gpu_delegate.plan.memory.memory_options import MemoryOptions
 
@@ -107,6 +108,12 @@ def asked_memory(settings: Settings) -> MemoryOptions:
     return options
 
 
+def check_hybrid(hybrid: Hybrid, backend: str | None, cpu: str) -> None:
+    """Raise UsageError for a way to compute that is asked of TensorFlow Lite alone."""
+    if hybrid != "expanded" and (backend, cpu) == ("cpu", "tflite"):
+        raise UsageError(f"--hybrid {hybrid}: TensorFlow Lite has its own kernels; add --cpu native, or leave it out")
+
+
 def network_options_of(settings: Settings) -> NetworkOptions:
     """Of how it is compiled, and sees frames. Raises UsageError as asked_memory."""
     compiling = CompileOptions(
@@ -116,15 +123,16 @@ def network_options_of(settings: Settings) -> NetworkOptions:
 
 
 def spec_of(settings: Settings, model: str) -> SpecOptions:
-    """The meaning of a model's numbers; the options are about `model` alone, not about the small model."""
+    """The meaning of a model's numbers, about `model` alone, not about the small model, and how any is computed."""
     if model != settings.model:
-        return SpecOptions()
+        return SpecOptions(hybrid=settings.hybrid)
     return SpecOptions(
         parse_range(settings.input_range) if settings.input_range else None,
         None if settings.activation == "auto" else settings.activation,
         settings.channel or None,
         None if settings.task == "auto" else "picture" if settings.task == "picture" else "segmentation",
         parse_range(settings.output_range, "--output-range") if settings.output_range else None,
+        hybrid=settings.hybrid,
     )
 
 

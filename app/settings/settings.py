@@ -31,6 +31,7 @@ from ..names import local_name
 from ..picture.size import parse_size
 
 if TYPE_CHECKING:  # help comes at once without them
+    from texelflow.gpu_delegate.model.graph import Hybrid
     from texelflow.gpu_delegate.model.layout import Precision
     from texelflow.gpu_delegate.plan.memory.memory_options import MemoryMode
 
@@ -193,6 +194,10 @@ class Settings:
         choices=("fp32", "fp16", "fp16-arithmetic", "bf16"),
         changes=_once,
     )
+    hybrid: "Hybrid" = _model(
+        "expanded", "Of floats with weights of bytes: as floats, or rounded as TensorFlow Lite does.",
+        choices=("expanded", "reference"), changes=_once,
+    )  # fmt: skip
     compile_budget: float = _model(
         10.0,
         "Seconds of CPU time to compile shaders in, about; less makes them slower.",

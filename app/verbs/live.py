@@ -18,7 +18,16 @@ from ..live.sourcing import OpenSource, Waker, on_demand, open_source, open_sour
 from ..models.model_loading import FrameModel, load_frame_model
 from ..picture.video_frame import VideoFrame
 from ..session.abilities import check_abilities
-from ..session.derived import asked_memory, check_videos, chosen_look_of, reads_of, spec_of, writes_any, writes_of
+from ..session.derived import (
+    asked_memory,
+    check_hybrid,
+    check_videos,
+    chosen_look_of,
+    reads_of,
+    spec_of,
+    writes_any,
+    writes_of,
+)
 from ..session.session import Session
 from ..session.session_opening import SessionHost, open_host_with_window, open_host_without_window, open_session
 from ..settings.config_watch import ConfigWatch
@@ -136,6 +145,7 @@ def check(settings: Settings, config: Path | None) -> None:
         check_background(background)
     check_videos(settings, strict=False)
     check_files(settings, config)
+    check_hybrid(settings.hybrid, settings.backend, settings.cpu)
     asked_memory(settings)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from texelflow.gpu_delegate.base.errors import UnsupportedError, UsageError
 from texelflow.gpu_delegate.device.choices import UNMEASURED, Choices
 from texelflow.gpu_delegate.device.device import Device
-from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.model.graph import Graph, Hybrid
 from texelflow.gpu_delegate.model.layout import Precision
 from texelflow.gpu_delegate.plan.compile_options import CompileOptions
 from texelflow.gpu_delegate.targets.gl.context import Context, open_context
@@ -46,6 +46,7 @@ class TuneOptions:
     gentle: bool = False  # rest most of the time: another process needs the GPU
     only_on: str = ""  # a device_key: do nothing on any other device
     signature: str | None = None  # of the model; its first by default
+    hybrid: Hybrid = "expanded"
 
 
 def parse_budget(text: str) -> float:
@@ -67,7 +68,7 @@ def run_tune(model: str, options: TuneOptions, console: Console) -> int:
     check_bf16(options.precision, False, "what is tuned are kernels of the GPU, leave it out")
     with console.download() as progress:
         path = resolve(model, progress).path
-    graph = load_signature(path, options.signature, console)
+    graph = load_signature(path, options.signature, console, options.hybrid)
     with open_context() as context:
         if options.only_on and options.only_on != device_key(context):
             return 0  # the caller's GPU is another one

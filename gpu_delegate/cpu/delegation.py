@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from ..base.errors import UnsupportedError
 from ..base.wording import counted
+from ..model.graph import Hybrid
 from ..model.reasons import CONSTANT_OF_CPU
 
 ON_GPU = ("on the GPU", "on the CPU")
@@ -57,6 +58,10 @@ class DelegateMaker:
     def plain_arguments(self) -> dict[str, Any]:
         """Those that another process can have."""
         return {name: given for name, given in self.arguments.items() if name != _OF_THIS_PROCESS}
+
+    def computing(self, hybrid: Hybrid) -> "DelegateMaker":
+        """The same of a delegate that computes hybrid ops so."""
+        return replace(self, arguments={**self.arguments, "hybrid": hybrid})
 
 
 @dataclass(frozen=True)

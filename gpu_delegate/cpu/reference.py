@@ -49,13 +49,14 @@ class Reference:
         of which its others differ by some steps; hybrid ones of which the same is asked, in those of ai-edge-litert, if
         that is there. Others of these, and with `quick` all that do not judge, run in the runtime that takes the least
         time.
-        `delegate` has it run on the GPU as far as that can; `delegation` tells how far. A
+        `delegate` has it run on the GPU as far as that can, hybrid ops as the graph says; `delegation` tells how far. A
         graph that goes to a process of its own has its OpenGL context there, and shares no weights. With
         `weights_cache`, XNNPACK's packed weights are those of other instances; `unshared` says why they are not.
         Raises UnsupportedError for a model that needs too much memory or time, ModelError where TensorFlow Lite refuses
         it or does not survive it, DeviceError where there is no TensorFlow Lite, UsageError for what the cache refuses.
         """
         check_footprint(graph, keep_all_tensors)
+        delegate = None if delegate is None else delegate.computing(graph.hybrid)
         judges = judges or keep_all_tensors
         model = graph.original or write_model(graph, every_output=keep_all_tensors)
         default = max(1, min(MOST_THREADS, usable_cores() - SPARED_CPUS))

@@ -157,7 +157,7 @@ class Application:
             raise
         self.renderer = engine.renderer
         read = self._cache.read_model if self._cache else read_model
-        found = find_model(context, self._options.model, read, subgraph.number)
+        found = find_model(context, self._options.model, read, subgraph.number, self._options.hybrid)
         subgraph.load(context, self._plan(found, engine))
         assert subgraph.model is not None
         for line in report_lines(subgraph.model.found):

@@ -13,6 +13,7 @@ import moderngl
 from ..base.errors import TexelflowError, UsageError
 from ..cpu.delegation import ON_GPU
 from ..device.device import COMPILE_BUDGET_S
+from ..model.graph import Hybrid
 from ..programs.weights_cache import WeightsCache, checked_cache
 from .application import Application
 from .bound_tensors import TensorBinding, tensor_number
@@ -55,6 +56,7 @@ class GpuDelegate:
         experimental_flags: tuple[ExperimentalFlag, ...] = ("enable_quant",),
         wait_type: WaitType = "passive",
         compile_budget_s: float = COMPILE_BUDGET_S,
+        hybrid: Hybrid = "expanded",
         weights_cache: WeightsCache | None = None,
         quiet: bool = False,
         serialization_dir: str | os.PathLike[str] | None = None,
@@ -75,7 +77,7 @@ class GpuDelegate:
         options = GpuDelegateOptions(
             model, strict, is_precision_loss_allowed, inference_preference, inference_priority1, inference_priority2,
             inference_priority3, max_delegated_partitions, min_nodes_per_partition, experimental_flags, wait_type,
-            compile_budget_s, quiet, serialization_dir, model_token,
+            compile_budget_s, hybrid, quiet, serialization_dir, model_token,
         )  # fmt: skip
         cache = checked_cache(weights_cache)
         self._application = Application(options, None if context is None else open_worker(context), cache)

@@ -13,6 +13,7 @@ from typing import Literal, SupportsIndex, get_args
 
 from ..base.errors import UsageError
 from ..device.device import COMPILE_BUDGET_S
+from ..model.graph import Hybrid
 from ..model.layout import Precision
 from ..plan.compile_options import CompileOptions
 from ..plan.memory.memory_options import REWRITTEN
@@ -54,6 +55,7 @@ class GpuDelegateOptions:
     experimental_flags: tuple[ExperimentalFlag, ...] = ("enable_quant",)
     wait_type: WaitType = "passive"
     compile_budget_s: float = COMPILE_BUDGET_S
+    hybrid: Hybrid = "expanded"
     quiet: bool = False
     serialization_dir: str | os.PathLike[str] | None = None
     model_token: str | None = None
@@ -66,6 +68,7 @@ class GpuDelegateOptions:
                 raise UsageError(f"{name} is True or False, not {getattr(self, name)!r}")
         one_of("inference_preference", self.inference_preference, get_args(InferencePreference))
         one_of("wait_type", self.wait_type, get_args(WaitType))
+        one_of("hybrid", self.hybrid, get_args(Hybrid))
         self._check_flags()
         self._check_priorities()
         self._check_count("max_delegated_partitions", "all that pay")

@@ -5,11 +5,11 @@ It is taken from the interpreter's memory in any case; a given model is only com
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..base.errors import ModelError
-from ..model.graph import Graph, Node, Opaque, Tensor
+from ..model.graph import Graph, Hybrid, Node, Opaque, Tensor
 from ..reading.reader import ReadModel, model_file_bytes, printable_name, read_model
 from .context_model import model_of
 from .live_constants import as_bytes, same_bytes
@@ -29,15 +29,16 @@ def find_model(
     given: str | os.PathLike[str] | bytes | None = None,
     read: ReadModel = read_model,
     subgraph: int = 0,
+    hybrid: Hybrid = "expanded",
 ) -> FoundModel:
     """The context's model, before nodes are replaced; `given` is the path or the bytes of what it should be.
 
-    Of that the subgraph with this number counts. Raises ModelError where the model cannot be read, or where `given` is
-    damaged or another one, UsageError where that lacks the subgraph.
+    Of that the subgraph with this number counts. `hybrid` is the graph's. Raises ModelError where the model cannot be
+    read, or where `given` is damaged or another one, UsageError where that lacks the subgraph.
     """
     data, name = model_of(context), "model"
     if given is None:
-        return FoundModel(data, read(data, name))
+        return FoundModel(data, _computed(read(data, name), hybrid))
     if not isinstance(given, bytes):
         name = Path(given).stem
     expected = read_model(given if isinstance(given, bytes) else model_file_bytes(given), name, subgraph)
@@ -45,7 +46,11 @@ def find_model(
     difference = next(differences(expected, graph), "")
     if difference:
         raise ModelError(f"model={_shown(given)} is not the model of this interpreter: {difference}")
-    return FoundModel(data, graph)
+    return FoundModel(data, _computed(graph, hybrid))
+
+
+def _computed(graph: Graph, hybrid: Hybrid) -> Graph:
+    return graph if graph.hybrid == hybrid else replace(graph, hybrid=hybrid)
 
 
 def differences(expected: Graph, found: Graph) -> Iterator[str]:

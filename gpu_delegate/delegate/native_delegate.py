@@ -16,7 +16,7 @@ from ..base.errors import TexelflowError, UnsupportedError, UsageError
 from ..base.wording import counted
 from ..cpu.delegation import IN_NATIVE_CODE, DelegateMaker
 from ..cpu.interpreter_child import MakeDelegate, serve
-from ..model.graph import Graph
+from ..model.graph import Graph, Hybrid
 from ..model.partition import Partition
 from ..programs.weights_cache import WeightsCache
 from ..targets.llvm.compiler import native_target
@@ -61,7 +61,7 @@ class _Part:
     network: NativeNetwork
     reads: tuple[int, ...]  # inputs whose values are read, from that memory
     writes: tuple[int, ...]  # outputs, likewise
-    takes: Mapping[int, NativeNetwork]  # inputs that another partition alone has
+    gives: Mapping[int, Sequence[NativeNetwork]]  # outputs that other partitions alone read, and theirs
     dispatches: int = 0  # on the GPU
 
     @property
@@ -79,12 +79,16 @@ class NativePartsDelegate:
     """A delegate of one interpreter: see DelegateHandler and AppliedDelegate."""
 
     def __init__(
-        self, threads: int | None = None, weights_cache: WeightsCache | None = None, every_part: bool = False
+        self,
+        threads: int | None = None,
+        weights_cache: WeightsCache | None = None,
+        every_part: bool = False,
+        hybrid: Hybrid = "expanded",
     ) -> None:
         """Raises DeviceError without LLVM, UsageError for TEXELFLOW_CPU."""
         self._target = native_target()
         self._pool = WorkerPool(self._target, threads or default_threads())
-        self._threads, self._cache, self._every_part = threads, weights_cache, every_part
+        self._threads, self._cache, self._every_part, self._hybrid = threads, weights_cache, every_part, hybrid
         self._struct = NativeDelegate(self)
         self._place = 0  # of the first graph's context: others are left alone
         self._found: NativeParts | None = None
@@ -165,11 +169,13 @@ class NativePartsDelegate:
         network = part.network
         for index in part.reads:
             network.write(index, self._array(context, index), may_round=True)
-        for index, source in part.takes.items():
-            network.take(index, source)
-        network.compute()
-        for index in part.writes:
-            network.read_into(index, self._array(context, index))
+        with network.turn():
+            network.compute()
+            for index in part.writes:
+                network.read_into(index, self._array(context, index))
+            for index, readers in part.gives.items():
+                for reader in readers:
+                    reader.take(index, network)
 
     def fetch(self, context: TfLiteContext, handle: int, tensor: TfLiteTensor) -> None:
         raise UsageError("it has no buffer handles")
@@ -186,23 +192,25 @@ class NativePartsDelegate:
 
     def _plan(self, context: TfLiteContext) -> None:
         """Decide and load everything. Raises TexelflowError."""
-        found = native_parts(find_model(context).graph, self._pool, self._threads, self._cache, self._every_part)
+        graph = find_model(context, hybrid=self._hybrid).graph
+        found = native_parts(graph, self._pool, self._threads, self._cache, self._every_part)
         kept = kept_by_partitions(found.graph, found.partitions)
         pairs = [*zip(found.partitions, found.compiled, strict=True)]
-        makers = {index: network for partition, network in pairs for index in partition.outputs}
-        parts = []
-        for partition, network in pairs:
-            read = {index for number in partition.computed for index in found.graph.nodes[number].inputs}
-            uploads = [index for index in partition.inputs if index in read]
-            parts.append(
-                _Part(
-                    partition,
-                    network,
-                    tuple(index for index in uploads if index not in kept),
-                    tuple(index for index in partition.outputs if index not in kept),
-                    {index: makers[index] for index in uploads if index in kept},
-                )
+        uploads = [_uploads(found.graph, partition) for partition in found.partitions]
+        parts = [
+            _Part(
+                partition,
+                network,
+                tuple(index for index in own if index not in kept),
+                tuple(index for index in partition.outputs if index not in kept),
+                {
+                    index: [other for (_, other), theirs in zip(pairs, uploads, strict=True) if index in theirs]
+                    for index in partition.outputs
+                    if index in kept
+                },
             )
+            for (partition, network), own in zip(pairs, uploads, strict=True)
+        ]
         self._found, self._parts = found, tuple(parts)
         nodes = _nodes_of(self._parts)
         for group in groups_of(context, nodes) if nodes else ():
@@ -229,6 +237,12 @@ class NativePartsDelegate:
         if known is None or known[0] != address:
             known = self._arrays[index] = address, array_at(address, size_bytes, self._graph.tensors[index])
         return known[1]
+
+
+def _uploads(graph: Graph, partition: Partition) -> tuple[int, ...]:
+    """The inputs that a partition's network reads."""
+    read = {index for number in partition.computed for index in graph.nodes[number].inputs}
+    return tuple(index for index in partition.inputs if index in read)
 
 
 def _nodes_of(parts: Sequence[_Part]) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from .graph import Graph, Tensor
+from .graph import Graph, Hybrid, Tensor
 
 
 @dataclass(frozen=True)
@@ -16,6 +16,7 @@ class GraphIdentity:
     """
 
     structure: str
+    hybrid: Hybrid
     weights: Mapping[int, str]
 
 
@@ -23,13 +24,13 @@ def graph_identity(graph: Graph) -> GraphIdentity:
     """Of a graph as it was read, or as passes leave it."""
     tensors = sorted(graph.tensors.items())
     described = [_described(number, tensor) for number, tensor in tensors]
-    said = (graph.inputs, graph.outputs, graph.nodes, graph.hybrid, described)
+    said = (graph.inputs, graph.outputs, graph.nodes, described)
     weights = {
         number: hashlib.sha256(tensor.data.tobytes()).hexdigest()
         for number, tensor in tensors
         if tensor.data is not None
     }
-    return GraphIdentity(hashlib.sha256(repr(said).encode()).hexdigest(), MappingProxyType(weights))
+    return GraphIdentity(hashlib.sha256(repr(said).encode()).hexdigest(), graph.hybrid, MappingProxyType(weights))
 
 
 def _described(number: int, tensor: Tensor) -> tuple[object, ...]:

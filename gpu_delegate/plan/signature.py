@@ -25,10 +25,11 @@ def signature_of(body: Body, precision: Precision) -> str:
 
 
 def graph_signature(graph: Graph, precision: Precision) -> str:
-    """The same of a whole graph, as passes leave it."""
+    """The same of a whole graph, as it is read or as passes leave it."""
     seen: dict[int, int] = {}
     lines = [_line(node, seen) for node in graph.nodes]
-    text = repr((lines, [_tensor(graph, tensor) for tensor in seen], precision))
+    asked = (precision,) if graph.hybrid == "expanded" else (precision, graph.hybrid)
+    text = repr((lines, [_tensor(graph, tensor) for tensor in seen], *asked))
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
 
 

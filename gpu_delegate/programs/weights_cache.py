@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,6 +21,7 @@ from ..targets.gl.gl_store import GlLease, GlStore
 from ..targets.gl.program_cache import ProgramCache
 from ..targets.glsl.compiled_graph import CompiledGraph
 from ..targets.glsl.compiled_partitions import CompileGraph
+from ..targets.llvm.arenas import Arenas
 from .shared_models import CacheState, SharedModels
 
 _Made = TypeVar("_Made")
@@ -54,6 +56,7 @@ class WeightsCache:
         self._lock = self._models.lock
         self._stores: list[GlStore] = []  # of each group of contexts that share objects
         self._held: list[_Held] = []
+        self._arenas: Callable[[], Arenas | None] = lambda: None
 
     def finalize_soft(self) -> None:
         """From now on inferences may be made, and further instances of the models that are in it, but of no others.
@@ -85,9 +88,10 @@ class WeightsCache:
 
     @property
     def arena_bytes(self) -> int:
-        """Of the memory in OpenGL that instances on one thread use in turns, for what lies between their layers."""
+        """Of the memory that instances use in turns, on one thread of OpenGL and in native code, for what is inside."""
         with self._lock:
-            return sum(store.arena_bytes for store in self._stores)
+            arenas = self._arenas()
+            return sum(store.arena_bytes for store in self._stores) + (arenas.size_bytes if arenas else 0)
 
     @property
     def has_models(self) -> bool:
@@ -128,6 +132,15 @@ class WeightsCache:
     def shared(self, source: Graph, facts: Mapping[str, object], make: Callable[[], _Made]) -> _Made:
         """What is made of a model with choices that have these names in messages: once, and raising UsageError so."""
         return self._models.get(source, facts, make)
+
+    def arenas(self) -> Arenas:
+        """What its networks of native code compute in; it goes with the last of them."""
+        with self._lock:
+            found = self._arenas()
+            if found is None:
+                found = Arenas()
+                self._arenas = weakref.ref(found)
+            return found
 
     def lease(self, context: Context, compiled: CompiledGraph | None = None) -> GlLease:
         """A part in what contexts with the same objects have, for a program of a model or for shaders of its border.

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from ..device.device import Device
 from ..model.graph import Graph, Tensor
 from ..model.layout import shape_of
+from ..plan.in_place import NOTHING_IN_PLACE
 from ..plan.memory.offsets import naive
 from ..plan.memory.records import UsageRecord
 from ..plan.views import NONE
@@ -32,7 +33,7 @@ def isolated(base: CompiledGraph, lowered: Lowered, kernel: Kernel, device: Devi
     alone = replace(graph, inputs=inputs, outputs=kernel.outputs)
     return replace(
         base, source=alone, graph=alone, kernels=(kernel,), barriers=(reduce(or_, base.barriers, 0),), records=records,
-        plan=naive(records, device.offset_alignment_bytes), storages=storages, views=NONE,
+        plan=naive(records, device.offset_alignment_bytes), storages=storages, views=NONE, in_place=NOTHING_IN_PLACE,
         constants={tensor: constant_texels(graph, tensor) for tensor in constants},
     )  # fmt: skip
 

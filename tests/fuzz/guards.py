@@ -4,9 +4,9 @@
     python -m tests.fuzz.guards graphs --count 500 --quantized int8
 
 Arena and weights lie between pages that may not be touched, once at the end and once at the beginning of what may be.
-Their margins (targets/llvm/planes.py), which kernels may read and never use, are filled with three patterns. Found is a
-crash, a margin that is written, and a result that depends on the pattern or on a run before. Each part has its own
-process.
+Their margins (targets/llvm/planes.py), which kernels may read and never use, are filled with three patterns, and so is
+what networks use in turns before each run. Found is a crash, a margin that is written, and a result that depends on the
+pattern or on a run before. Each part has its own process.
 """
 
 import argparse
@@ -125,12 +125,14 @@ def fault_of(graph: Graph, inputs: Sequence[Array]) -> str:
             patch.object(runtime, "reserve_floats", guards.reserve),
         ):
             network = CheckedNetwork(program, code, pool)
+        assert network._arena is not None, "it is the network's own"
         for _ in range(2):
+            network._arena.view(np.uint32)[:] = pattern
             results.append([np.asarray(values).tobytes() for values in network.run(inputs)])
         if text := guards.written():
             return text
         if results[-1] != results[0]:
-            return f"the result depends on the margins: {pattern:#x} gives another"
+            return f"the result depends on what is left over: {pattern:#x} gives another"
         if results[-2] != results[-1]:
             return "the result depends on the run before"
     return ""

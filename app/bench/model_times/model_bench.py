@@ -105,7 +105,7 @@ def _runner(
             try:
                 runner = stack.enter_context(gl_runner(graph, options, read_ms, console))
             except UnsupportedError as error:
-                if options.backend is not None or options.hybrid != "expanded":
+                if options.backend is not None:
                     raise
                 console.note(f"through the delegate, since the GPU does not run all of it: {error}")
                 backend = "delegate"

@@ -18,6 +18,7 @@ from texelflow.gpu_delegate.reading.model_file import printable_name
 from texelflow.gpu_delegate.targets.llvm.pool import MOST_POOL_THREADS
 
 from ...frame.inference.backends import check_bf16
+from ...session.derived import check_hybrid
 from ...verbs.precision import checked_budget, parse_hybrid, parse_memory, parse_precision
 from ..measuring.run_rule import MOST_RUNS, RunRule
 from .model_aliases import ALIASES, MOST_SECONDS, Alias
@@ -63,7 +64,6 @@ _BACKENDS_OF: Mapping[str, tuple[BenchBackend, ...]] = MappingProxyType(
         "per_op": ("gl",),
         "unfused": ("gl",),
         "precision": ("gl", "delegate"),
-        "hybrid": ("gl", "cpu"),
         "memory": ("gl",),
         "planner": ("gl",),
         "compile_budget": ("gl", "delegate"),
@@ -71,7 +71,7 @@ _BACKENDS_OF: Mapping[str, tuple[BenchBackend, ...]] = MappingProxyType(
 )
 
 _NEUTRAL: Mapping[str, Any] = MappingProxyType(
-    {"per_op": False, "unfused": False, "precision": "fp32", "hybrid": "expanded", "memory": "arena"}
+    {"per_op": False, "unfused": False, "precision": "fp32", "memory": "arena"}
 )
 
 
@@ -201,8 +201,7 @@ def _compiling(given: Mapping[str, Any]) -> CompileOptions:
 
 def _hybrid(given: Mapping[str, Any], backend: BenchBackend | None) -> Hybrid:
     found = parse_hybrid(given.get("hybrid", "expanded"))
-    if found != "expanded" and backend == "cpu" and _cpu(given) != "native":
-        raise UsageError(f"--hybrid {found}: TensorFlow Lite has its own kernels; add --cpu native, or leave it out")
+    check_hybrid(found, backend, _cpu(given))
     return found
 
 

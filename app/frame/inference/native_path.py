@@ -91,6 +91,7 @@ class NativePath:
         self._input = self._planes(self._network.image.inputs[0])
         self._tensor: Floats = self._input.transpose(1, 2, 0)[None]  # the network's input as others see it
         self._scores: Floats | None = None
+        self._reads_scores = weights_cache is not None  # at once: later another network may have written over them
         self.take(frame)
 
     def take(self, frame: PictureFormat) -> None:
@@ -106,7 +107,7 @@ class NativePath:
             values = input_values(model)
             self._sampler = SamplerStep(sampled, values.range, self._input, self._kernels, values.steps)
         if not isinstance(model, PictureModel) and mask.fits:
-            self._mask = FrameMaskStep(mask, self._masks()[model.spec.channel], self._kernels)
+            self._mask = FrameMaskStep(mask, self._kernels)
         if self._sampler and self._mask:
             self._table = frame_table(self._network, self._sampler, self._mask)
 
@@ -130,19 +131,18 @@ class NativePath:
         if tensor is not self._tensor:
             number = self._network.image.inputs[0]
             self._network.write(number, in_file_type(tensor, self._network.image.tensors[number].own))
-        self._network.compute()
-        self._scores = None
-        if isinstance(self.model, PictureModel):
-            return picture_of_output(self.scores, self.model.spec)
-        mask: Floats = self._masks()[self.model.spec.channel]
-        return mask.copy()
+        with self._network.turn():
+            self._network.compute()
+            self._scores = self._read_scores() if self._reads_scores else None
+            if isinstance(self.model, PictureModel):
+                return picture_of_output(self.scores, self.model.spec)
+            return self._mask_plane().copy()
 
     @property
     def scores(self) -> Floats:
-        """The network's last output (1, H, W, C), read when it is asked for, before the next run."""
+        """The network's last output (1, H, W, C), read when it is asked for, if it stays there; before the next run."""
         if self._scores is None:
-            number = self._network.image.outputs[0]
-            self._scores = dequantized(self._network.read(number), self._network.image.tensors[number].own)
+            self._scores = self._read_scores()
         return self._scores
 
     def mask_to_frame(self, mask: Floats) -> Floats:
@@ -156,8 +156,9 @@ class NativePath:
         self._network.check_run()
         frame_mask = np.empty(self._mask.frame_size, np.float32)
         self._give(self._sampler, picture)
-        self._mask.into(frame_mask)
-        self._network.pool.run(self._table)
+        with self._network.turn():
+            self._mask.take(self._mask_plane(), frame_mask)
+            self._network.pool.run(self._table)
         return frame_mask
 
     def close(self) -> None:
@@ -169,9 +170,15 @@ class NativePath:
         planes = whole_rows(picture, self._format)
         sampler.take(planes, self._exposure.gain(picture) if self._exposure else 1.0)
 
-    def _masks(self) -> npt.NDArray[np.float32]:
-        """The masks of all classes in memory, (C, H, W)."""
-        return self._planes(self._network.image.outputs[-1])
+    def _read_scores(self) -> Floats:
+        number = self._network.image.outputs[0]
+        return dequantized(self._network.read(number), self._network.image.tensors[number].own)
+
+    def _mask_plane(self) -> npt.NDArray[np.float32]:
+        """The mask in memory, (H, W)."""
+        assert not isinstance(self.model, PictureModel), "it has one"
+        plane: npt.NDArray[np.float32] = self._planes(self._network.image.outputs[-1])[self.model.spec.channel]
+        return plane
 
     def _planes(self, tensor: int) -> npt.NDArray[np.float32]:
         """The planes of an input's or output's channels in memory, (C, H, W)."""

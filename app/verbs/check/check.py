@@ -67,8 +67,6 @@ def run_check(target: str, options: CheckOptions, console: Console) -> int:
     if options.backend == "native" and stores_halves(options.compiling.precision):
         raise UsageError("the CPU computes in fp32, or products in bf16; leave --precision or --backend native out")
     check_bf16(options.compiling.precision, options.backend == "native", "add --backend native")
-    if options.backend == "delegate" and options.hybrid != "expanded":
-        raise UsageError("the delegate computes hybrid ops with products of floats; leave --hybrid or --backend out")
     if options.backend == "delegate" and not options.compiling.fuse:
         raise UsageError("--unfused compares tensor by tensor; leave it or --backend delegate out")
     figures, code = (
@@ -111,7 +109,7 @@ def _compare(subject: Subject, options: CheckOptions, console: Console) -> tuple
         try:
             return check_model(subject, options.tolerance, console, options.compiling, options.backend)
         except UnsupportedError as error:
-            if not options.compiling.fuse or options.hybrid != "expanded" or options.compiling.precision == "bf16":
+            if not options.compiling.fuse or options.compiling.precision == "bf16":
                 raise
             if options.backend == "native":
                 maker, refused = native_delegate(threads=1, every_part=True), str(error)

@@ -83,22 +83,23 @@ class SamplerStep:
 class FrameMaskStep:
     """Makes masks of a frame's size of a network's."""
 
-    def __init__(self, mask: ResizedMask, plane: npt.NDArray[np.float32], kernels: FrameKernels) -> None:
-        """`plane` is the network's mask in memory, (H, W), with margins that may be read; it must outlive this."""
+    def __init__(self, mask: ResizedMask, kernels: FrameKernels) -> None:
         self.rows, columns = self.frame_size = mask.frame_size
         lanes = widest(kernels.target, columns)
         is_permuted = mask.is_permuted(kernels.target, lanes)
         self._code = kernels.compiled(lambda module: mask_function(module, _NAME, lanes, is_permuted))
-        self._plane = plane
-        self._words = WordTable([plane.ctypes.data, 0, plane.strides[0] // FLOAT_BYTES, columns])
+        self._words = WordTable([0, 0, 0, columns])
         self._tables = mask_tables(mask, lanes)
         self.addresses = StepAddresses(self._code.address(_NAME), self._words.address, self._tables.address)
         self.size = StepSize(self.rows, 1, self.rows * columns * _MASK_WORK)
 
-    def into(self, frame_mask: Float32Array) -> None:
-        """The next result: an array of the frame's size."""
-        self._result = frame_mask
-        self._words[1] = frame_mask.ctypes.data
+    def take(self, plane: npt.NDArray[np.float32], frame_mask: Float32Array) -> None:
+        """The next mask, (H, W) in a network's memory, whose margins may be read, and an array of the frame's size.
+
+        Both must outlive the run.
+        """
+        self._words[0], self._words[1] = plane.ctypes.data, frame_mask.ctypes.data
+        self._words[2] = plane.strides[0] // FLOAT_BYTES
 
 
 def frame_table(network: NativeNetwork, sampler: SamplerStep, mask: FrameMaskStep) -> WorkTable:

@@ -73,6 +73,7 @@ class NativeImage:
     steps: tuple[NativeStep, ...]
     rounds: tuple[WorkRound, ...]  # their order
     arena_floats: int
+    shared_floats: int  # the first of them: what lives in a run alone
     weights: Float32Array  # of all steps, and constant maps
     objects: tuple[bytes, ...]  # files of machine code
     constants: Mapping[int, int]  # outputs that are such: where they lie among the weights
@@ -87,7 +88,7 @@ class NativeImage:
         described = {
             "precision": self.precision,
             "inputs": self.inputs, "outputs": self.outputs, "faults": self.faults and list(vars(self.faults).values()),
-            "arena_floats": self.arena_floats,
+            "arena_floats": self.arena_floats, "shared_floats": self.shared_floats,
             "tensors": [_described(number, tensor) for number, tensor in self.tensors.items()],
             "steps": [list(vars(step).values()) for step in self.steps],
             "rounds": [[[list(vars(part).values()) for part in task] for task in tasks] for tasks in self.rounds],
@@ -115,6 +116,7 @@ def image_of(
         tuple(steps),
         tuple(rounds),
         arena_floats,
+        program.shared_bytes // FLOAT_BYTES,
         program.weights,
         tuple(objects),
         {number: program.constants[number] for number in graph.outputs if number in program.constants},
@@ -190,6 +192,7 @@ def _parsed(described: dict[str, Any], code: bytes, weights_of: WeightsOf) -> Na
         steps,
         rounds,
         _count(described["arena_floats"]),
+        _count(described["shared_floats"]),
         weights,
         tuple(code[start:end] for start, end in pairwise(ends)),
         {_count(tensor): _count(place) for tensor, place in described["constants"]},
@@ -230,12 +233,13 @@ def _is_sound(image: NativeImage) -> bool:
     limits = {True: image.weights.size, False: image.arena_floats}
     parts = [part for tasks in image.rounds for task in tasks for part in task]
     return (
-        image.arena_floats <= _MOST_FLOATS
+        image.shared_floats <= image.arena_floats <= _MOST_FLOATS
         and all(_is_within(part, image.steps) for part in parts)
         and all(
             tensor.shape.pixels * tensor.shape.channels == np.prod(tensor.own.shape, dtype=int) for tensor in stored
         )
         and all(end <= image.arena_floats for end in ends)
+        and all(not tensor.place < image.shared_floats < end for tensor, end in zip(stored, ends, strict=True))
         and all(at <= limits[of_weights] for of_weights, at in places)
         and {*image.inputs, *image.outputs, *image.constants} <= image.tensors.keys()
         and all(place + image.tensors[t].floats <= image.weights.size for t, place in image.constants.items())

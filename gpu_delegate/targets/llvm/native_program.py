@@ -27,7 +27,7 @@ from ...plan.compiled_parts import PartWork
 from ...plan.epilogue_sums import EpilogueSum
 from ...plan.lower import lower
 from ...plan.memory.memory_options import MemoryOptions
-from ...plan.memory.memory_plan import MemoryPlan
+from ...plan.memory.memory_plan import MemoryPlan, end_to_end
 from ...plan.memory.records import UsageRecord
 from ...plan.placement import OuterLifetime, plan_memory, usage_records
 from ...plan.vector_work import VectorWork
@@ -65,6 +65,7 @@ class NativeProgram:
     constants: Mapping[int, int]  # what kernels read like tensors, and outputs: the offset among the weights
     records: tuple[UsageRecord, ...]
     plan: MemoryPlan
+    shared_bytes: int  # of its arena, in front: what lives in a run alone, so that others may have it before and after
     storages: Storages
     views: Views
     pixels: tuple[StepPixels, ...]  # of each kernel: what strips go by
@@ -124,13 +125,16 @@ def compile_native(
     local = frozenset[int]() if keep_all else local_tensors(graph, kernels, lowered.views, found)
     records = tuple(kept_together(records, found))
     planner = MemoryOptions("naive" if keep_all else "arena").strategy.plan
-    plan = plan_memory(source.name, records, lowered.views, planner, FLOAT_BYTES * LINE_FLOATS)
+    kept = () if keep_all else (*graph.inputs, *(t for t in graph.outputs if graph.tensors[t].is_constant))
+    plan = plan_memory(source.name, records, lowered.views, planner, FLOAT_BYTES * LINE_FLOATS, kept)
+    shared_bytes = sum(plan.buffer_bytes[: plan.shared_buffers])
     planes = _constants(graph, kernels)
     weights, offsets = _joined([*(kernel.weights for kernel in kernels), *planes.values()])
     constants = dict(zip(planes, offsets[len(kernels) :], strict=True))
     return NativeProgram(
         source, graph, reports, lowered.declined, target, kernels, module.text, weights, offsets[: len(kernels)],
-        MappingProxyType(constants), records, plan, lowered.storages, lowered.views, tuple(pixels), local,
+        MappingProxyType(constants), records, end_to_end(plan, FLOAT_BYTES * LINE_FLOATS), shared_bytes,
+        lowered.storages, lowered.views, tuple(pixels), local,
     )  # fmt: skip
 
 

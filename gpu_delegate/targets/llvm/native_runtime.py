@@ -1,7 +1,8 @@
 """Runs a compiled network on the CPU: BHWC arrays in, BHWC arrays out."""
 
+import contextlib
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -13,12 +14,14 @@ from ...model.graph import Graph
 from ...model.layout import FLOAT_BYTES, Precision
 from ...model.packing import Float32Array, check_values, in_file_type
 from ...plan.compiled_parts import PartWork
+from .arenas import Arenas
 from .compiler import CompiledCode, native_target
 from .image import NativeImage, image_of
 from .loading import load_image, rounds_of, with_weights_reserved
 from .native_program import NativeProgram, target_for
 from .planes import from_planes, reserve_floats, values_of, write_planes
 from .pool import WorkerPool, default_threads
+from .step_pointers import StepPointers
 from .work import StepAddresses, WorkTable
 
 _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_int32] * 4)
@@ -38,9 +41,18 @@ class SharesModels(Protocol):
         """Raise UsageError before it is finalized."""
         ...
 
+    def arenas(self) -> Arenas:
+        """What its networks compute in."""
+        ...
+
 
 class NativeNetwork:
-    """One model as machine code, with memory of its own. Not for use from several threads at once."""
+    """One model as machine code. Not for use from several threads at once.
+
+    Inputs have memory of their own, run after run. What is between them and the outputs, and these, has an arena that
+    the networks of a WeightsCache use in turns: there outputs are read inside of `turn`. A network without a cache has
+    an arena of its own.
+    """
 
     def __init__(
         self,
@@ -53,14 +65,18 @@ class NativeNetwork:
         """Image and code as load_image gives them."""
         self.image, self.pool, self._cache = image, pool, weights_cache
         self._code, self._owns_pool = code, owns_pool
-        self._arena = reserve_floats(image.arena_floats)
+        self._own = reserve_floats(image.arena_floats - image.shared_floats)
+        self._arenas = weights_cache.arenas() if weights_cache else None
+        self._arena = None if weights_cache else reserve_floats(image.shared_floats)
         for tensor, place in image.constants.items():  # nothing else ever lies there
             memory = self.memory(tensor)
             memory[:] = image.weights[place : place + memory.size]
         inputs, outputs = ([image.tensors[t].own for t in side] for side in (image.inputs, image.outputs))
         self.input_shapes, self.input_dtypes = ([t.shape for t in inputs], [np.dtype(t.dtype) for t in inputs])
         self.output_shapes, self.output_dtypes = ([t.shape for t in outputs], [np.dtype(t.dtype) for t in outputs])
-        self._pointers = [self._addresses(step.tensors) for step in image.steps]
+        self._pointers = StepPointers(image, self._own)
+        if self._arena is not None:
+            self._pointers.move(self._arena)
         self.steps = [self._step(number) for number in range(len(image.steps))]
         self._table = WorkTable(image.rounds, self.steps)
 
@@ -108,8 +124,25 @@ class NativeNetwork:
         """
         if inputs is not None:
             self._write_inputs((inputs,) if isinstance(inputs, np.ndarray) else inputs)
-        self.compute()
-        return tuple(self.read(number) for number in self.image.outputs)
+        with self.turn():
+            self.compute()
+            return tuple(self.read(number) for number in self.image.outputs)
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[None]:
+        """What is computed in the block can be read to its end; then another network may compute there.
+
+        It may be inside of another one of the same network. Without a WeightsCache outputs stay there behind it, too.
+        """
+        if self._arenas is None or self._arena is not None:
+            yield
+            return
+        with self._arenas.lent(self.image.shared_floats) as self._arena:
+            self._pointers.move(self._arena)
+            try:
+                yield
+            finally:
+                self._arena = None
 
     def compute(self) -> None:
         """All steps, on the inputs that are in memory; one call, without Python's lock.
@@ -117,9 +150,10 @@ class NativeNetwork:
         Raises UsageError as check_run, InferenceError where TensorFlow Lite would refuse to run: indices out of range.
         """
         self.check_run()
-        self.pool.run(self._table)
-        if faults := self.image.faults:
-            faults.check(self.read(faults.tensor))
+        with self.turn():
+            self.pool.run(self._table)
+            if faults := self.image.faults:
+                faults.check(self.read(faults.tensor))
 
     def check_run(self) -> None:
         """Raise UsageError before the WeightsCache is finalized, if it is in one."""
@@ -135,7 +169,7 @@ class NativeNetwork:
         write_planes(self.memory(tensor), check_values(values, stored.own, may_round), stored.shape, stored.storage)
 
     def take(self, tensor: int, source: "NativeNetwork") -> None:
-        """An input from another network, whose output of that number it is."""
+        """An input from another network, whose output of that number it is, in the turn of that one."""
         own, theirs = self.image.tensors[tensor], source.image.tensors[tensor]
         if (own.shape, own.storage) == (theirs.shape, theirs.storage):
             self.memory(tensor)[:] = source.memory(tensor)
@@ -158,8 +192,15 @@ class NativeNetwork:
             np.copyto(found.reshape(values.shape), values)
 
     def memory(self, tensor: int) -> Float32Array:
-        """The floats of a stored tensor as they lie in memory (planes.py). Raises KeyError for one that is not."""
-        stored = self.image.tensors[tensor]
+        """The floats of a stored tensor as they lie in memory (planes.py).
+
+        Raises KeyError for a tensor that is not stored, RuntimeError outside of the turn in which it is there.
+        """
+        stored, shared = self.image.tensors[tensor], self.image.shared_floats
+        if stored.place >= shared:
+            return self._own[stored.place - shared : stored.place - shared + stored.floats]
+        if self._arena is None:
+            raise RuntimeError(f"{stored.own.name} is there in the network's turn alone")
         return self._arena[stored.place : stored.place + stored.floats]
 
     def close(self) -> None:
@@ -174,15 +215,10 @@ class NativeNetwork:
         for number, array in zip(numbers, arrays, strict=True):
             self.write(number, array)
 
-    def _addresses(self, places: Sequence[tuple[bool, int]]) -> npt.NDArray[np.int64]:
-        """Where tensors are: among the weights, or in the arena."""
-        starts = {True: self.image.weights.ctypes.data, False: self._arena.ctypes.data}
-        return np.array([starts[of_weights] + FLOAT_BYTES * place for of_weights, place in places], np.int64)
-
     def _step(self, number: int) -> StepAddresses:
-        step = self.image.steps[number]
+        step, arrays = self.image.steps[number], self._pointers.arrays(number)
         weights = self.image.weights.ctypes.data + FLOAT_BYTES * step.weights
-        return StepAddresses(self._code.address(step.symbol), self._pointers[number].ctypes.data, weights, step.local)
+        return StepAddresses(self._code.address(step.symbol), arrays[0], weights, arrays)
 
 
 class CheckedNetwork(NativeNetwork):

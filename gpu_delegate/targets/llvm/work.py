@@ -4,15 +4,12 @@ A range is some rows and parts of one step. A task is ranges that one thread doe
 done in any order, by any threads; the next round begins when all of them are done.
 """
 
-import ctypes
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
-from ...model.layout import FLOAT_BYTES
 from .thread_choice import ThreadChoice
 
 MOST_TASKS = (1 << 18) - 1  # the pool packs two counts and a generation into 64 bits
@@ -45,12 +42,15 @@ CALL_BYTES = _CALL.itemsize
 
 @dataclass(frozen=True)
 class StepAddresses:
-    """Where the function of a step is, the array of tensors' addresses, and its weights; which tensors are shifted."""
+    """Where the function of a step is, the array of tensors' addresses, and its weights.
+
+    `shifted` has other such arrays, for ranges whose tensors between steps lie so many pixels further in front.
+    """
 
     kernel: int
     tensors: int
     weights: int
-    local: tuple[bool, ...] = ()
+    shifted: Mapping[int, int] = field(default_factory=dict)
 
 
 class WorkTable:
@@ -62,8 +62,7 @@ class WorkTable:
         tasks = [task for each in rounds for task in each]
         if len(tasks) > MOST_TASKS:
             raise ValueError(f"a plan of {len(tasks)} tasks")
-        self._pointers = list[npt.NDArray[np.int64]]()
-        calls = [self._call(part, steps[part.step]) for task in tasks for part in task]
+        calls = [_call(part, steps[part.step]) for task in tasks for part in task]
         ends = np.cumsum([0, *(len(tasks) for tasks in rounds)])
         limits = [int(end) for end, each in zip(ends[1:], rounds, strict=True) for _ in each]
         following = {int(end): int(after) for end, after in pairwise(ends)}
@@ -81,10 +80,7 @@ class WorkTable:
         """Where it begins: calls, the first call of each task, the end of each task's round and of the one after."""
         return int(self._head.ctypes.data)
 
-    def _call(self, part: StepRange, step: StepAddresses) -> tuple[int, ...]:
-        tensors = step.tensors
-        if part.shift and any(step.local):
-            there = np.array((ctypes.c_int64 * len(step.local)).from_address(tensors), np.int64)
-            self._pointers.append(there - FLOAT_BYTES * part.shift * np.array(step.local))
-            tensors = self._pointers[-1].ctypes.data
-        return (step.kernel, tensors, step.weights, part.y0, part.y1, part.z0, part.z1)
+
+def _call(part: StepRange, step: StepAddresses) -> tuple[int, ...]:
+    tensors = step.shifted.get(part.shift, step.tensors)
+    return (step.kernel, tensors, step.weights, part.y0, part.y1, part.z0, part.z1)

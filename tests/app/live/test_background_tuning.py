@@ -30,6 +30,7 @@ def test_when_and_how(context: Context, tmp_path: Path, monkeypatch: pytest.Monk
     command = tuning_command(compute, model, settings)
     assert command[-2:] == ["--only-on", device_key(context)]
     assert "--gentle" in command
+    assert tuning_command(compute, model, Settings(hybrid="reference"))[-4:-2] == ["--hybrid", "reference"]
     assert tuning_command(compute, model, Settings(tune=False)) == []
     assert tuning_command(ComputeBackend("cpu", context), model, settings) == []
     started, start = list["subprocess.Popen[bytes]"](), background_tuning._started

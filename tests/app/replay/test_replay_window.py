@@ -138,6 +138,10 @@ def test_without_a_display_there_is_one_line(clip: Path, texelflow: Command, mon
     [
         (["--speed", "2"], "--speed needs --window"),
         (["--backend", "cpu", "--precision", "fp16"], "--precision fp16 is for the GPU"),
+        (
+            ["--backend", "cpu", "--cpu", "tflite", "--hybrid", "reference"],
+            "--hybrid reference: TensorFlow Lite has its",
+        ),
         (["--loop"], "--loop needs --window"),
         (["--overlay"], "--overlay needs --out or --window"),
         (["--overlay-style", "full"], "--overlay-style needs --out or --window"),

@@ -22,6 +22,7 @@ from texelflow.app.settings.config import read_config
 from texelflow.app.settings.flags import flag_of, with_settings
 from texelflow.app.settings.settings import Settings, changed, specs, while_running, with_values
 from texelflow.gpu_delegate.base.errors import UsageError
+from texelflow.gpu_delegate.model.graph import Hybrid
 from texelflow.gpu_delegate.model.layout import Precision
 from texelflow.gpu_delegate.plan.memory.memory_options import MemoryMode
 
@@ -55,6 +56,7 @@ class TestSpecs:
         assert SPECS["fit"].choices == get_args(Fit)
         assert SPECS["preprocessing"].choices == get_args(Preprocessing)
         assert SPECS["precision"].choices == get_args(Precision)
+        assert SPECS["hybrid"].choices == get_args(Hybrid)
         assert SPECS["memory"].choices == get_args(MemoryMode)
         assert SPECS["backend"].choices == ("auto", *get_args(Backend))
         assert SPECS["model"].choices == SPECS["small_model"].choices == SEGMENTERS == ("selfie", "selfie-landscape")
@@ -146,6 +148,7 @@ class TestValues:
             "fit",
             "gl_api",
             "gpu",
+            "hybrid",
             "memory",
             "planner",
             "precision",

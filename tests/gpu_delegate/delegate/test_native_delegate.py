@@ -123,14 +123,20 @@ def test_several_inputs_and_outputs_and_what_parts_hand_to_each_other() -> None:
     first, theirs = net.unary("RELU", net.conv(x, 6)), net.cpu_op(net.unary("ABS", y))
     net.output(net.binary("ADD", first, theirs), theirs, net.conv(y, 3))
     graph = read_model(net.build())
-    delegate = NativePartsDelegate(1, every_part=True)
-    found = LocalInterpreter(write_model(graph), InterpreterOptions(1, len(graph.outputs)), delegate)
-    assert [len(part.takes) for part in delegate.partitions] == [0, 1]
+    cache = WeightsCache()
+    delegates = [NativePartsDelegate(1, each, every_part=True) for each in (None, cache, cache)]
+    options = InterpreterOptions(1, len(graph.outputs))
+    found = [LocalInterpreter(write_model(graph), options, delegate) for delegate in delegates]
+    cache.finalize_soft()
+    for delegate in delegates:
+        assert [[*map(len, part.gives.values())] for part in delegate.partitions] == [[1], []]
     for seed in range(2):
         inputs = values_for(graph, seed)
-        for one, other in zip(found.run(inputs), Reference(graph).run(inputs), strict=True):
+        wanted = Reference(graph).run(inputs)
+        for one, other in ((one, other) for each in found for one, other in zip(each.run(inputs), wanted, strict=True)):
             np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-4)
-    found.close()
+    for each in found:
+        each.close()
 
 
 def test_what_does_not_pay_is_tensorflow_lites() -> None:

@@ -110,6 +110,7 @@ def test_what_runs_for_long_may_compile_for_long(word: str, budget_s: float) -> 
         ({"max_delegated_partitions": True}, "max_delegated_partitions is a whole number from 1 on"),
         ({"min_nodes_per_partition": -1}, "min_nodes_per_partition is a whole number from 1 on, or None for as many"),
         ({"min_nodes_per_partition": 1.5}, "min_nodes_per_partition is a whole number from 1 on"),
+        ({"hybrid": "exact"}, "hybrid is one of 'expanded', 'reference', not 'exact'"),
         ({"compile_budget_s": 0}, "compile_budget_s is a number of seconds above 0, not 0"),
         ({"compile_budget_s": math.nan}, "compile_budget_s is a number of seconds above 0, not nan"),
         ({"compile_budget_s": math.inf}, "compile_budget_s is a number of seconds above 0, not inf"),

@@ -4,6 +4,7 @@ import gc
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,9 @@ def test_what_was_not_there_when_it_was_finalized_is_refused_by_name(
         layout = "" if "llvmpipe" in program.renderer else "(, another layout)?"
         with pytest.raises(texelflow.UsageError, match=rf"net.tflite is in it with precision fp32, not fp16{layout}$"):
             texelflow.Program(model, weights_cache=cache, precision="fp16")
+        graph = replace(model.graph, hybrid="reference")
+        with pytest.raises(texelflow.UsageError, match=r"net\.tflite is in it with hybrid expanded, not reference"):
+            cache.shared(graph, {}, lambda: None)
         cache.finalize_hard()
         for refused in (lambda: texelflow.Program(model, weights_cache=cache), cache.finalize_soft):
             with pytest.raises(texelflow.UsageError, match="it takes no further instance"):

@@ -15,6 +15,7 @@ from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
 from texelflow.gpu_delegate.targets.glsl.glsl_kernel import Kernel, Lowered, lower_to_glsl
 from texelflow.gpu_delegate.tuning.halving import Budget
+from texelflow.gpu_delegate.tuning.isolated import isolated
 from texelflow.gpu_delegate.tuning.tuner import LEAST_SHARE, Tuner
 
 DEVICE = HARDWARE.with_tuning(loads_at_use=False)  # whose kernels are written in less time
@@ -138,3 +139,14 @@ def test_ops_are_put_together_as_is_fastest(graph: Graph) -> None:
     assert len(compile_graph(graph, found).kernels) < len(compile_graph(graph, DEVICE).kernels)
     (choice,) = found.choices.graphs.values()
     assert choice.ms < choice.default_ms
+
+
+def test_a_kernel_alone_writes_in_the_place_of_nothing() -> None:
+    m = Sketch(0)
+    x = m.resize(m.image(4, 4, 5), (32, 32), "RESIZE_NEAREST_NEIGHBOR")
+    m.output(m.mean(m.unary("ABS", x)))
+    base = compile_graph(read_model(m.build()), DEVICE, CompileOptions(fuse=False))
+    assert base.in_place, "in the whole program one does"
+    lowered = lower_to_glsl(base.graph, DEVICE, CompileOptions(fuse=False))
+    for kernel in lowered.kernels:
+        assert not isolated(base, lowered, kernel, DEVICE).in_place

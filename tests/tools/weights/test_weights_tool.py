@@ -36,9 +36,9 @@ def test_numbers_of_instances() -> None:
 
 
 @exhaustive
-@pytest.mark.gl
-def test_shared_weights_count_once(model: Path) -> None:
-    alone, two, soft, hard = (measure_instances(model, "gl", cache, count, 1) for cache, count in
+@pytest.mark.parametrize("backend", [pytest.param("gl", marks=pytest.mark.gl), "native"])
+def test_what_is_shared_counts_once(backend: str, model: Path) -> None:
+    alone, two, soft, hard = (measure_instances(model, backend, cache, count, 1) for cache, count in
                               (("none", 1), ("none", 2), ("soft", 2), ("hard", 2)))  # fmt: skip
     assert alone["second_init_ms"] is None
     assert two["weights_bytes"] == 2 * alone["weights_bytes"]

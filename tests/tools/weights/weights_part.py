@@ -102,7 +102,11 @@ class _OnCpu:
     @property
     def tensor_bytes(self) -> int:
         """See SharingInstances."""
-        return sum(FLOAT_BYTES * each.image.arena_floats for each in self._networks)
+        images = [each.image for each in self._networks]
+        if self._cache is None:
+            return sum(FLOAT_BYTES * image.arena_floats for image in images)
+        own = sum(FLOAT_BYTES * (image.arena_floats - image.shared_floats) for image in images)
+        return own + self._cache.arena_bytes
 
 
 class _OnTflite:

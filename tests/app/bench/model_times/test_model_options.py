@@ -90,7 +90,6 @@ WRONG = [  # arguments of `bench model`, and what is said
     ("--precision bf16 --backend gl", "--precision is for --backend cpu, not for gl"),
     ("--precision bf16", "--precision bf16 is for the CPU's own code: add --cpu native"),
     ("--hybrid int8", "--hybrid int8: one of expanded, reference is needed"),
-    ("--hybrid reference --backend delegate", "--hybrid is for --backend gl or cpu, not for delegate"),
     ("--hybrid reference --cpu tflite", "add --cpu native"),
     ("--compile-budget -1", "--compile-budget"),
     ("--duration 0", "--duration 0: seconds"),

@@ -84,9 +84,9 @@ def test_masks_of_the_frames_size(lanes: int, frame_size: ImageSize, fit: Fit) -
         lanes = target.lanes
     plane = reserve_floats(19 * 12).reshape(12, 19)
     plane[:] = np.random.default_rng(3).random((12, 19))
-    step = FrameMaskStep(resized_mask(frame_size, (19, 12), fit), plane, FrameKernels(narrow(lanes)))
+    step = FrameMaskStep(resized_mask(frame_size, (19, 12), fit), FrameKernels(narrow(lanes)))
     found = np.full(step.frame_size, 7, np.float32)
-    step.into(found)
+    step.take(plane, found)
     run(step, native_target())
     wanted = Preprocessor(rgba_format(frame_size), (19, 12), fit).mask_to_frame(plane)
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5)

@@ -14,8 +14,9 @@ from texelflow.app.frame.inference.cpu_path import CpuPath
 from texelflow.app.frame.inference.native_path import NativePath
 from texelflow.app.models.model_loading import FrameModel, PictureModel, SegmentationModel
 from texelflow.app.models.spec import ModelSpec, PictureSpec
-from texelflow.app.picture.picture import Orientation, Picture, rgba_format
+from texelflow.app.picture.picture import Orientation, Picture, rgba_format, rgba_picture
 from texelflow.gpu_delegate.base.errors import UnsupportedError
+from texelflow.gpu_delegate.programs.weights_cache import WeightsCache
 from texelflow.gpu_delegate.reading.reader import read_model
 
 TURNED = replace(PLANAR, size=(38, 50), orientation=Orientation(True, False, True))
@@ -54,6 +55,22 @@ def test_masks_are_those_of_tensorflow_lite(activation: str, classes: int) -> No
         found.take(form)
         assert_alike(found, CpuPath(model, form), noise(form))
     found.close()
+
+
+def test_paths_of_a_cache_take_turns_and_keep_their_scores() -> None:
+    model, cache, form = segmenting("softmax", 6), WeightsCache(), rgba_format((64, 48))
+    paths = [NativePath(model, form, threads=1, weights_cache=cache) for _ in range(2)]
+    cache.finalize_soft()
+    drawn = np.random.default_rng(0).integers(0, 256, (2, 48, 64, 4), np.uint8)
+    pictures, apart = [*map(rgba_picture, drawn)], NativePath(model, form, threads=1)
+    masks = [apart.run(picture).tobytes() for picture in pictures]
+    assert [path.run(picture).tobytes() for path, picture in zip(paths, pictures, strict=True)] == masks
+    tensors = [path.image_to_tensor(picture) for path, picture in zip(paths, pictures, strict=True)]
+    for path, tensor in zip(paths, tensors, strict=True):
+        path.network(tensor)
+    for path, tensor in zip(paths, tensors, strict=True):
+        apart.network(tensor.copy())
+        np.testing.assert_array_equal(path.scores, apart.scores)
 
 
 @pytest.mark.parametrize("engine", ["native", "auto"])

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -9,7 +10,12 @@ import pytest
 from tests.helpers.markers import exhaustive, one_in
 from tests.helpers.picture_formats import PLANAR, noise
 from tests.model_files.quantized_models import HEIGHT, SCHEMES, WIDTH, small_quantized
+from tests.model_files.sketch import Sketch
+from tests.quantized.quantizer import hybrid_twin
+from tests.quantized.runs import TfliteRun
 from texelflow.app.frame.backend_choice.frame_job import FrameJob, frame_job
+from texelflow.app.frame.inference.backends import CpuChoice
+from texelflow.app.frame.inference.cpu_choice import chosen_cpu_path
 from texelflow.app.frame.inference.cpu_path import CpuPath, preprocessor_of
 from texelflow.app.frame.inference.gl_path import GlPath
 from texelflow.app.frame.inference.native_path import NativePath
@@ -17,8 +23,12 @@ from texelflow.app.models.model_loading import FrameModel, PictureModel, input_v
 from texelflow.app.models.spec import SpecOptions
 from texelflow.app.picture.picture import Orientation, Picture, PictureFormat, rgba_format
 from texelflow.app.picture.preprocess import Floats
+from texelflow.app.session.derived import spec_of
+from texelflow.app.settings.flags import flag_of
+from texelflow.app.settings.settings import Settings, with_values
 from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.cpu.reference import Reference
+from texelflow.gpu_delegate.model.graph import Hybrid
 from texelflow.gpu_delegate.model.packing import in_file_type
 from texelflow.gpu_delegate.reading.reader import load_model
 from texelflow.gpu_delegate.targets.gl.context import Context
@@ -84,6 +94,27 @@ def test_a_byte_of_a_picture_is_the_byte_of_an_input(context: Context, tmp_path:
         source = model.graph.tensors[model.graph.inputs[0]]
         cpu = preprocessor_of(model, picture.format, "stretch", "plain")
         np.testing.assert_array_equal(in_file_type(cpu.image_to_tensor(picture), source), wanted)
+
+
+def test_settings_say_how_hybrid_ops_are_computed(tmp_path: Path) -> None:
+    net, file, form = Sketch(0), tmp_path / "hybrid.tflite", rgba_format((64, 48))
+    net.output(net.conv(net.conv(net.image(HEIGHT, WIDTH, 3), 8, (3, 3), activation="RELU"), 2))
+    file.write_bytes(hybrid_twin(net))
+    given = {"model": str(file), "input_range": "0,1", "activation": "none", "channel": "1", "task": "segmentation"}
+    masks = {}
+    for way in get_args(Hybrid):
+        settings = with_values(Settings(), {**given, "hybrid": way}, flag_of)
+        model = load_frame_model(settings.model, spec_of(settings, settings.model))
+        path, note = chosen_cpu_path(model, form, CpuChoice("native", 1))
+        tensor = path.image_to_tensor(noise(form))
+        masks[way] = path.network(tensor)
+        assert not note
+        path.close()
+    (right,) = TfliteRun(file.read_bytes())([tensor])
+    np.testing.assert_array_equal(masks["reference"], right[0, ..., 1])
+    assert np.abs(masks["expanded"] - right[0, ..., 1]).max() > 1e-3
+    _, note = chosen_cpu_path(model, form, CpuChoice("tflite", 1))
+    assert note == "--hybrid reference: TensorFlow Lite runs hybrid.tflite in its own kernels"
 
 
 @exhaustive

@@ -280,7 +280,6 @@ def test_the_command_line_gives_json_and_exit_codes(
         ([str(CLIP), "--unfused"], "--unfused"),
         ([str(CLIP), "--hybrid", "reference"], "--hybrid is for models"),
         (["selfie", "--hybrid", "exact"], "--hybrid exact: one of expanded, reference is needed"),
-        (["selfie", "--hybrid", "reference", "--backend", "delegate"], "leave --hybrid or --backend out"),
         ([str(CLIP), "--preprocessing", "none"], "--preprocessing none: one of auto, plain"),
         ([str(CLIP), "--from", "9", "--to", "3"], "range"),
         ([str(CLIP), "--model", "nope"], "nope"),

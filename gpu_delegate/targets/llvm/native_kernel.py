@@ -32,6 +32,7 @@ from .ir import FLOAT, I64, POINTER, Function, Module, Register, integer
 from .kernel_context import KernelContext, Region, Tables, own_int
 from .lanes import Affine, IntValue, Lanes, PlaneMemory
 from .machine import CpuTarget
+from .padded_planes import PaddedEmitter, PaddedPlane, copy_plane, fill_with_zeros, padded_plane
 from .panels import LANE, PANEL, Packing, packed, packs
 from .plane_emitter import PlaneEmitter
 from .print_llvm import LanePrinter, by_channels
@@ -94,8 +95,11 @@ def pixel_function(
     has_bytes = any(storages[tensor].is_bytes for tensor in (*body.inputs, *body.outputs))
     tile, target, patched, ends_in_quads = native_tile(body, tile, target, has_bytes)
     blob, grid = Blob(), Grid.of(body, tile, target.lanes, patched)
+    plane = None if has_bytes else padded_plane(body, tile, target)
     if patched:
         emitter: PlaneEmitter = WinogradEmitter(body, tile, target, blob, storages, patched)
+    elif plane:
+        emitter = PaddedEmitter(body, tile, target, blob, storages, plane)
     else:
         emitter = PlaneEmitter(body, tile, target, blob, storages)
     emitter.emit()
@@ -107,7 +111,7 @@ def pixel_function(
     if not text or text not in known.functions:
         name = module.new_name("k")
         quads = QuadEmitter(body, tile.z_slices, target, storages) if ends_in_quads else None
-        writer = _Writer(module.function(name, PARAMETERS), target, grid, body, storages, start, quads)
+        writer = _Writer(module.function(name, PARAMETERS), target, grid, body, storages, start, quads, plane)
         writer.write(statements, emitter.panel_floats)
         known.functions[text] = module.shared(name), writer.tables.data
     symbol, tables = known.functions[text]
@@ -202,8 +206,9 @@ class _Writer:
         storages: Storages,
         weights: int,
         quads: QuadEmitter | None,
+        plane: PaddedPlane | None,
     ) -> None:
-        """`quads` builds the code of the last pixels, where these are computed four at a time."""
+        """`quads` builds the code of the last pixels, where these are computed four at a time; `plane` is copied."""
         self.f = function
         self.grid = grid
         self.lanes = Lanes(function, target)
@@ -213,7 +218,8 @@ class _Writer:
         has_narrow = not quads and grid.has_narrow_end(target.lanes, self._is_sum)
         self._narrow = Lanes(function, replace(target, lanes=target.lanes // 2)) if has_narrow else None
         self.tables = Tables(weights)
-        self._quads = quads
+        self._quads, self._plane = quads, plane
+        self._source = "" if plane is None else f"in{body.inputs.index(plane.tensor)}"
         self._tensors, self._weights, *self._limits = function.parameters
         self._target = target
         self._memories, self._lows = dict[str, PlaneMemory](), dict[int, Register]()
@@ -242,8 +248,11 @@ class _Writer:
             self._quad_panel = self.f.reserve(FLOAT, self._quads.panel_floats)
         with self._block_loop(None if self._is_sum else (z0, z1)) as ints:
             if by_channels(statements) and not self._plain and not self._has_bytes:
+                copied = self._plane and self._room_for(self._plane)
                 with self.f.loop(integer(0, I64), integer(4, I64)) as channel:
                     self._context = self._of_channel(channel)
+                    if self._plane and copied:
+                        self._copy(self._plane, copied, (y0, y1), ints)
                     self._groups(y0, y1, ints)
             else:
                 self._groups(y0, y1, ints)
@@ -264,6 +273,28 @@ class _Writer:
             if self.grid.z_slices:
                 ints["z0"] = self._start(block, self.grid.z_slices, self.grid.slices)
             yield ints
+
+    def _room_for(self, plane: PaddedPlane) -> Register:
+        """Memory for a plane, filled with zeros, and what is read past its end."""
+        lanes = self.lanes.count
+        memory = self.f.reserve(FLOAT, plane.floats + 2 * lanes)
+        fill_with_zeros(self.f, memory, plane.floats, lanes)
+        return memory
+
+    def _copy(
+        self, plane: PaddedPlane, memory: Register, groups: tuple[Register, Register], ints: Mapping[str, IntValue]
+    ) -> None:
+        """Copy what is read for some groups of rows; it is read from there."""
+        grid, source, z0 = self.grid, self._context.memories[self._source], ints["z0"]
+        assert isinstance(z0, Affine)
+        first = self.lanes.scalar(self._start(groups[0], grid.rows, grid.height))
+        behind = self.f.binary("mul nsw", groups[1], integer(grid.rows, I64))
+        behind = self.f.call("llvm.smin.i64", I64, behind, integer(grid.height, I64))
+        slices = self.f.binary("mul nsw", self.lanes.scalar(z0), integer(4 * source.step, I64))
+        read = self.f.at(source.pointer, slices)
+        copy_plane(self.f, plane, read, memory, (first, behind), self.lanes.count)
+        memories = {**self._context.memories, self._source: PlaneMemory(memory, 1, 0)}
+        self._context = replace(self._context, memories=memories)
 
     def _packing(self, lanes: Lanes) -> Packing | None:
         """How what a few pixels are made of is packed, where that pays off."""

@@ -1,0 +1,47 @@
+"""Depthwise windows over planes with zeros around them: right at odd sizes and paddings, and used where it pays."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.helpers.engine import on_cpu, worst
+from tests.helpers.native import native_networks
+from tests.model_files.sketch import Size, Sketch
+from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.targets.llvm.compiler import native_target
+from texelflow.gpu_delegate.targets.llvm.native_kernel import _Writer
+
+# Height, width, taps, distance of taps
+CASES: tuple[tuple[int, int, Size, int], ...] = (
+    (33, 33, (3, 3), 4), (33, 33, (3, 3), 2), (17, 19, (3, 3), 6), (14, 14, (3, 3), 1), (9, 23, (5, 5), 1),
+    (12, 11, (5, 3), 3), (25, 16, (1, 5), 2), (21, 40, (4, 4), 5), (10, 9, (7, 7), 1),
+)  # fmt: skip
+
+
+def windows(height: int, width: int, taps: Size, apart: int) -> bytes:
+    """Three odd numbers of channels: alone, with what is added, and between other kernels."""
+    sketch = Sketch(height * width + apart)
+    x = sketch.image(height, width, 5)
+    options = {"dilation_h_factor": apart, "dilation_w_factor": apart}
+    first = sketch.depthwise(x, taps, **options)
+    second = sketch.binary("ADD", sketch.unary("RELU6", sketch.depthwise(x, taps, **options)), first)
+    sketch.output(sketch.depthwise(sketch.conv(second, 7), taps, **options), first)
+    return sketch.build()
+
+
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+def test_windows(lanes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    copies = list[str]()
+    room_for = _Writer._room_for
+    monkeypatch.setattr(_Writer, "_room_for", lambda writer, plane: copies.append("") or room_for(writer, plane))
+    models = {case: windows(*case) for case in CASES}
+    graphs: dict[tuple[int, int, Size, int], Graph] = {case: read_model(model) for case, model in models.items()}
+    networks = native_networks(graphs, replace(native_target(), lanes=lanes))
+    assert len(copies) >= len(CASES)
+    rng = np.random.default_rng(lanes)
+    for case, network in networks.items():
+        x = rng.uniform(-1, 1, (1, *case[:2], 5)).astype(np.float32)
+        for _ in range(2):
+            assert worst(network.run([x]), on_cpu(models[case], [x])) < 1e-5, case

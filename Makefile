@@ -26,8 +26,9 @@
 #              are to TensorFlow Lite's reference kernels; many minutes; WAY=native: the CPU's code; build/quantized.json
 # make op-cases: every case of every op (gpu_delegate/cases), on the GPU in three ways and as this CPU's code, with SEEDS=3
 #              random inputs, against TensorFlow Lite; a quarter of an hour; OPS="CONV_2D ADD" for some
-# make contenders: whole models on the CPU, in turn with XNNPACK and OpenVINO, which gets a folder of its own: of MODELS=DIR,
-#              else networks of random weights; THREADS=2
+# make contenders: whole models on the CPU, in turn with XNNPACK, OpenVINO, onnxruntime, MNN and ncnn, which get a folder of
+#              their own, and TensorFlow, of which tf2onnx makes ONNX, an environment: of MODELS=DIR, else networks of random
+#              weights; THREADS=2; half a minute for each model
 # make compile-budgets: seconds of the CPU that compiling takes with empty caches, of the catalogue or COMPILED="FILES",
 # at BUDGETS="2 5 10 20" or the default; minutes
 # make gpu-compilers: what the compilers of GPUs that are not here make of the kernels, in docs/gpu.md; minutes;
@@ -181,8 +182,10 @@ quantized: setup
 	$(BIN)/python -m tests.quantized --way $(WAY) --json build/quantized.json $(if $(MODELS),--folder "$(MODELS)")
 
 contenders: setup
-	$(BIN)/python -m pip install --quiet --no-deps --target build/contenders --upgrade openvino
-	PYTHONPATH=build/contenders $(BIN)/python -m tests.contenders --threads $(THREADS) $(wildcard $(MODELS)/*.tflite)
+	$(BIN)/python -m pip install --quiet --no-deps --target build/contenders --upgrade openvino onnxruntime MNN ncnn pnnx
+	test -e build/tf2onnx || $(BIN)/python -m venv build/tf2onnx
+	build/tf2onnx/bin/python -m pip install --quiet tf2onnx tensorflow-cpu
+	PYTHONPATH="$(CURDIR)/build/contenders" $(BIN)/python -m tests.contenders --threads $(THREADS) $(wildcard $(MODELS)/*.tflite)
 
 op-cases: setup
 	$(BIN)/python -m tests.op_table --seeds $(SEEDS) $(OPS)

@@ -16,7 +16,10 @@ A = TypeVar("A")
 
 
 class BodyKeys:
-    """Keys of the bodies of one graph: under one tile, with tensors stored alike, equal ones have equal code."""
+    """Keys of the bodies of one graph: under one tile, with tensors stored alike, equal ones have equal code.
+
+    But for constants of elementwise ops, where a target writes these into it.
+    """
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph

@@ -24,7 +24,7 @@ from ...kernels.weights_recipe import WeightsRecipe
 from ...model.graph import Node
 from ...model.layout import MapShape, Storages, ceil_div, plane_floats, shape_of
 from ...model.packing import Blob, Float32Array, joined_floats
-from ...ops.nodes import is_contraction, record_of
+from ...ops.nodes import computed_of, is_contraction, is_elementwise, record_of
 from ...plan.body import Body
 from ...plan.tiling import is_pixelwise
 from .index_analysis import Outline, run_of
@@ -87,7 +87,8 @@ def pixel_function(
 
     Raises UnsupportedError for what has no code on the CPU.
     """
-    same = body.key, tile, tuple(map(storages.get, body.tensors))
+    numbers = repr([computed_of(node).numbers for node in body.nodes if is_elementwise(node)])  # tables have these
+    same = body.key, numbers, tile, tuple(map(storages.get, body.tensors))
     if same in known.kernels:
         first, recipe = known.kernels[same]
         weights = recipe.weights(body)

@@ -87,7 +87,8 @@ def test_no_loop_gathers_or_spills(target: CpuTarget) -> None:
 
 def test_ends_of_small_maps_have_half_as_many_lanes() -> None:
     cases = (
-        (GraphCase("CONV_2D", "7x7", lambda m: m.conv(m.image(7, 7, 32), 32)), {"y", "z"}),
+        (GraphCase("CONV_2D", "7x7", lambda m: m.conv(m.image(7, 7, 3), 32)), {"y", "z"}),
+        (GraphCase("CONV_2D", "7x7 of quads", lambda m: m.conv(m.image(7, 7, 32), 32)), {"z"}),
         (GraphCase("CONV_2D", "16x16", lambda m: m.conv(m.image(16, 16, 32), 32)), {"z"}),
         (GraphCase("DEPTHWISE_CONV_2D", "20x20", lambda m: m.depthwise(m.image(20, 20, 16), (3, 3))), {"y", "z"}),
     )

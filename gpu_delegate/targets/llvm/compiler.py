@@ -116,10 +116,14 @@ def compile_module(
 
 
 class Compilation:
-    """Makes object code of texts, each a module, in a thread beside what writes them: LLVM needs no lock of Python."""
+    """Makes object code of texts, each a module, in a thread beside what writes them: LLVM needs no lock of Python.
+
+    Between calls of LLVM it waits for that lock, some milliseconds each time: texts should be long.
+    """
 
     def __init__(self, target: CpuTarget) -> None:
-        self._target = target
+        """Raises DeviceError where there is no LLVM."""
+        self._maker = _Maker(target)
         self._thread = ThreadPoolExecutor(1, "LLVM")
         self._objects: list[Future[bytes]] = []
 
@@ -131,7 +135,7 @@ class Compilation:
 
     def add(self, text: str) -> None:
         """One more text, whose functions no other one has."""
-        self._objects.append(self._thread.submit(object_code, text, self._target))
+        self._objects.append(self._thread.submit(self._maker.object_code, text))
 
     def objects(self) -> list[bytes]:
         """Object files of all texts, in order. Raises DeviceError as object_code does."""
@@ -140,35 +144,41 @@ class Compilation:
 
 def object_code(text: str, target: CpuTarget) -> bytes:
     """An object file for a target, which need not be this machine's. Raises DeviceError."""
-    module, machine = _optimized(text, target)
-    code: bytes = machine.emit_object(module)
-    return code
+    return _Maker(target).object_code(text)
 
 
 def assembly(text: str, target: CpuTarget) -> str:
     """The same as assembly. Raises DeviceError."""
-    module, machine = _optimized(text, target)
-    listing: str = machine.emit_assembly(module)
-    return listing
+    return _Maker(target).assembly(text)
 
 
-def _optimized(text: str, target: CpuTarget) -> tuple[Any, Any]:
-    """A module after the passes that pay for what they take, and what makes code of it."""
-    llvm, machine = _llvm(), _machine(target)
-    try:
-        module = llvm.parse_assembly(text)
-    except RuntimeError as error:
-        raise DeviceError(f"LLVM does not take what was written for it: {_one_line(error)}") from None
-    module.triple = machine.triple
-    module.data_layout = str(machine.target_data)
-    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options())
-    passes = llvm.create_new_function_pass_manager()
-    for name in _PASSES:
-        getattr(passes, f"add_{name}_pass")()
-    for function in module.functions:
-        if not function.is_declaration:
-            passes.run(function, builder)
-    return module, machine
+class _Maker:
+    """What makes code of texts for a target, after the passes that pay for what they take."""
+
+    def __init__(self, target: CpuTarget) -> None:
+        llvm = self._llvm = _llvm()
+        self._machine = _machine(target)
+        self._head = f'target datalayout = "{self._machine.target_data}"\ntarget triple = "{self._machine.triple}"\n'
+        self._builder = llvm.create_pass_builder(self._machine, llvm.create_pipeline_tuning_options())
+        self._passes = llvm.create_new_module_pass_manager()
+        for name in _PASSES:
+            getattr(self._passes, f"add_{name}_pass")()
+
+    def object_code(self, text: str) -> bytes:
+        code: bytes = self._machine.emit_object(self._optimized(text))
+        return code
+
+    def assembly(self, text: str) -> str:
+        listing: str = self._machine.emit_assembly(self._optimized(text))
+        return listing
+
+    def _optimized(self, text: str) -> Any:
+        try:
+            module = self._llvm.parse_assembly(self._head + text)
+        except RuntimeError as error:
+            raise DeviceError(f"LLVM does not take what was written for it: {_one_line(error)}") from None
+        self._passes.run(module, self._builder)
+        return module
 
 
 def _machine(target: CpuTarget, is_loaded: bool = False) -> Any:

@@ -1,6 +1,7 @@
 """Depthwise windows over planes with zeros around them: right at odd sizes and paddings, and used where it pays."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,12 +12,14 @@ from tests.model_files.sketch import Size, Sketch
 from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.targets.llvm.compiler import native_target
+from texelflow.gpu_delegate.targets.llvm.ir import Register
 from texelflow.gpu_delegate.targets.llvm.native_kernel import _Writer
+from texelflow.gpu_delegate.targets.llvm.padded_planes import PaddedPlane
 
 # Height, width, taps, distance of taps
 CASES: tuple[tuple[int, int, Size, int], ...] = (
     (33, 33, (3, 3), 4), (33, 33, (3, 3), 2), (17, 19, (3, 3), 6), (14, 14, (3, 3), 1), (9, 23, (5, 5), 1),
-    (12, 11, (5, 3), 3), (25, 16, (1, 5), 2), (21, 40, (4, 4), 5), (10, 9, (7, 7), 1),
+    (12, 11, (5, 3), 3), (25, 16, (1, 5), 2), (21, 40, (4, 4), 5),
 )  # fmt: skip
 
 
@@ -24,18 +27,22 @@ def windows(height: int, width: int, taps: Size, apart: int) -> bytes:
     """Three odd numbers of channels: alone, with what is added, and between other kernels."""
     sketch = Sketch(height * width + apart)
     x = sketch.image(height, width, 5)
-    options = {"dilation_h_factor": apart, "dilation_w_factor": apart}
+    options: dict[str, Any] = {"dilation_h_factor": apart, "dilation_w_factor": apart}
     first = sketch.depthwise(x, taps, **options)
     second = sketch.binary("ADD", sketch.unary("RELU6", sketch.depthwise(x, taps, **options)), first)
     sketch.output(sketch.depthwise(sketch.conv(second, 7), taps, **options), first)
     return sketch.build()
 
 
-@pytest.mark.parametrize("lanes", [4, 8, 16])
+@pytest.mark.parametrize("lanes", [8, 16])
 def test_windows(lanes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    copies = list[str]()
-    room_for = _Writer._room_for
-    monkeypatch.setattr(_Writer, "_room_for", lambda writer, plane: copies.append("") or room_for(writer, plane))
+    copies, room_for = list[PaddedPlane](), _Writer._room_for
+
+    def counted(writer: _Writer, plane: PaddedPlane) -> Register:
+        copies.append(plane)
+        return room_for(writer, plane)
+
+    monkeypatch.setattr(_Writer, "_room_for", counted)
     models = {case: windows(*case) for case in CASES}
     graphs: dict[tuple[int, int, Size, int], Graph] = {case: read_model(model) for case, model in models.items()}
     networks = native_networks(graphs, replace(native_target(), lanes=lanes))

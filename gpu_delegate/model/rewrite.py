@@ -86,6 +86,11 @@ class Rewriter:
         """The number of a new constant."""
         return self.set_tensor(Tensor(self._next, name, data.shape, "float32", np.asarray(data, np.float32, order="C")))
 
+    @property
+    def next_index(self) -> int:
+        """A number that no tensor has."""
+        return self._next
+
     def set_tensor(self, tensor: Tensor) -> int:
         """Add a tensor, or replace the one with its number; returns the number."""
         self._tensors[tensor.index] = tensor

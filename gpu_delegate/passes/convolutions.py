@@ -106,6 +106,60 @@ def whole_map_to_vector(graph: Graph) -> tuple[Graph, Outcome]:
     return edit.finish()
 
 
+def turn_columns(graph: Graph) -> tuple[Graph, Outcome]:
+    """Windows over maps that are one column wide -> over the same values in a row: where lanes are pixels of a row."""
+    edit = Rewriter(graph)
+    for node in graph.nodes:
+        source, out = graph.tensors[node.inputs[0]], graph.tensors[node.outputs[0]]
+        turned = _turned(graph, node)
+        if (
+            turned is None
+            or len(source.shape) != 4
+            or source.shape[2] != 1
+            or source.shape[1] == 1
+            or out.shape[2] != 1
+        ):
+            continue
+        batch, height, _, channels = source.shape
+        row = edit.set_tensor(
+            replace(source, index=edit.next_index, name=f"{source.name}:row", shape=(batch, 1, height, channels))
+        )
+        shape = (batch, 1, out.shape[1], out.shape[3])
+        result = edit.set_tensor(replace(out, index=edit.next_index, name=f"{out.name}:row", shape=shape))
+        inputs = [row, *node.inputs[1:]]
+        if len(inputs) > 1:
+            weights = graph.tensors[node.inputs[1]]
+            outputs, taps, _, depth = weights.shape
+            inputs[1] = edit.new_constant(f"{weights.name}:row", float_data(weights).reshape(outputs, 1, taps, depth))
+        edit.replace(
+            node,
+            Node("RESHAPE", (source.index,), (row,)),
+            replace(node, inputs=tuple(inputs), outputs=(result,), attributes=turned),
+            Node("RESHAPE", (result,), node.outputs),
+        )
+    return edit.finish()
+
+
+def _turned(graph: Graph, node: Node) -> Conv2D | Pool2D | None:
+    """The attributes of a window that is one column wide, in a row; None for other nodes."""
+    attributes = node.attributes
+    if node.op in ("CONV_2D", "DEPTHWISE_CONV_2D") and isinstance(attributes, Conv2D):
+        weights = graph.tensors[node.inputs[1]]
+        taps, columns = weights.shape[1:3]
+        turned: Conv2D | Pool2D = replace(attributes, dilation=attributes.dilation[::-1])
+        is_window = weights.is_constant and taps > 1
+    elif node.op in ("AVERAGE_POOL_2D", "MAX_POOL_2D") and isinstance(attributes, Pool2D):
+        taps, columns = attributes.kernel
+        turned, is_window = replace(attributes, kernel=attributes.kernel[::-1]), True
+    else:
+        return None
+    assert isinstance(attributes, Conv2D | Pool2D)
+    before = attributes.padding
+    if not is_window or columns != 1 or before.left or before.right:
+        return None
+    return replace(turned, stride=attributes.stride[::-1], padding=Padding(left=before.top, right=before.bottom))
+
+
 def merge_pad(graph: Graph) -> tuple[Graph, Outcome]:
     """PAD of rows and columns with zeros, then CONV -> CONV with more padding. Pooling would change its divisor."""
     edit = Rewriter(graph)

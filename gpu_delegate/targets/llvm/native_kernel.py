@@ -95,16 +95,18 @@ def pixel_function(
         return replace(first, nodes=body.nodes, inputs=body.inputs, outputs=body.outputs, weights=weights)
     has_bytes = any(storages[tensor].is_bytes for tensor in (*body.inputs, *body.outputs))
     tile, target, patched, ends_in_quads = native_tile(body, tile, target, has_bytes)
-    blob, grid = Blob(), Grid.of(body, tile, target.lanes, patched)
-    plane = None if has_bytes else padded_plane(body, tile, target)
+    grid, plane = Grid.of(body, tile, target.lanes, patched), padded_plane(body, tile, target)
     if patched:
-        emitter: PlaneEmitter = WinogradEmitter(body, tile, target, blob, storages, patched)
+        emitter: PlaneEmitter = WinogradEmitter(body, tile, target, Blob(), storages, patched)
     elif plane:
-        emitter = PaddedEmitter(body, tile, target, blob, storages, plane)
+        emitter = PaddedEmitter(body, tile, target, Blob(), storages, plane)
     else:
-        emitter = PlaneEmitter(body, tile, target, blob, storages)
+        emitter = PlaneEmitter(body, tile, target, Blob(), storages)
     emitter.emit()
-    statements = (*emitter.preamble, *emitter.statements)
+    if plane and not (by_channels((*emitter.preamble, *emitter.statements)) and has_all_planes(body, storages)):
+        plane, emitter = None, PlaneEmitter(body, tile, target, Blob(), storages)
+        emitter.emit()
+    blob, statements = emitter.blob, (*emitter.preamble, *emitter.statements)
     start = 4 * len(blob)
     # Printing takes longer than all that is before. Where other bodies may have the same code it is known by its key.
     parts = statements, grid, _memories(body, storages), _plain(body, storages), start
@@ -190,6 +192,12 @@ def _memories(body: Body, storages: Storages) -> list[tuple[str, int, int, int |
     return found
 
 
+def has_all_planes(body: Body, storages: Storages) -> bool:
+    """Whether what is read and written has a plane for each channel of a slice: none is one plane, or has bytes."""
+    has_bytes = any(storages[tensor].is_bytes for tensor in (*body.inputs, *body.outputs))
+    return not has_bytes and not _plain(body, storages)
+
+
 def _plain(body: Body, storages: Storages) -> frozenset[str]:
     """The outputs that are one plane."""
     return frozenset(f"out{k}" for k, tensor in enumerate(body.outputs) if storages[tensor].lanes == 1)
@@ -229,7 +237,7 @@ class _Writer:
             if low is not None and low not in self._lows:
                 self._lows[low] = own_int(function, self.tables, self._weights, ("low", low), low)
             self._memories[name] = PlaneMemory(pointer, scale, step, None if low is None else self._lows[low])
-        self._plain = _plain(body, storages)
+        self._plain, self._has_all_planes = _plain(body, storages), has_all_planes(body, storages)
 
     def write(self, statements: tuple[Statement, ...], panel_floats: int) -> None:
         """All of it; of a panel, if its size is not known from the statements."""
@@ -248,7 +256,7 @@ class _Writer:
             self._quads.emit()
             self._quad_panel = self.f.reserve(FLOAT, self._quads.panel_floats)
         with self._block_loop(None if self._is_sum else (z0, z1)) as ints:
-            if by_channels(statements) and not self._plain and not self._has_bytes:
+            if by_channels(statements) and self._has_all_planes:
                 copied = self._plane and self._room_for(self._plane)
                 with self.f.loop(integer(0, I64), integer(4, I64)) as channel:
                     self._context = self._of_channel(channel)

@@ -24,13 +24,16 @@ CASES: tuple[tuple[int, int, Size, int], ...] = (
 
 
 def windows(height: int, width: int, taps: Size, apart: int) -> bytes:
-    """Three odd numbers of channels: alone, with what is added, and between other kernels."""
+    """Odd numbers of channels: alone, with what is added, between other kernels, and with one channel added to all."""
     sketch = Sketch(height * width + apart)
     x = sketch.image(height, width, 5)
     options: dict[str, Any] = {"dilation_h_factor": apart, "dilation_w_factor": apart}
     first = sketch.depthwise(x, taps, **options)
     second = sketch.binary("ADD", sketch.unary("RELU6", sketch.depthwise(x, taps, **options)), first)
-    sketch.output(sketch.depthwise(sketch.conv(second, 7), taps, **options), first)
+    across = sketch.binary(
+        "ADD", sketch.depthwise(x, taps, **options), sketch.constant(sketch.rng.uniform(size=(1, height, width, 1)))
+    )
+    sketch.output(sketch.depthwise(sketch.conv(second, 7), taps, **options), first, sketch.unary("LOGISTIC", across))
     return sketch.build()
 
 

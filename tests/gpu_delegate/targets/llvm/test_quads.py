@@ -13,7 +13,7 @@ from texelflow.gpu_delegate.targets.llvm.compiler import native_target
 from texelflow.gpu_delegate.targets.llvm.machine import CpuTarget
 
 SIZES = ((7, 7), (1, 17), (5, 5), (6, 6), (2, 9), (9, 9), (4, 19), (3, 33), (14, 14))
-CHANNELS = ((24, 17), (5, 33), (30, 6))
+CHANNELS = ((24, 17), (5, 33), (30, 6), (9, 1))
 
 
 def pointwise(height: int, width: int, channels: tuple[int, int]) -> bytes:

@@ -60,6 +60,7 @@ from ..plan.split_k import is_shared_by_outputs, shares_folds
 from . import split_k_sums
 from .epilogue_reduction import GroupSums
 from .moved_values import moved
+from .weights_recipe import Pieces
 
 SLICE = Name("s", "int")  # of loops over slices
 _POSITIONS = frozenset("fiknpqr")  # with what the names of positions begin, and no others
@@ -107,7 +108,7 @@ class Emitter:
         self._varying: set[str] = set()  # positions in the loop over a window, which are others for each tap
         self._held_names: dict[int, str] = {}
         self._weights: dict[tuple[int, str], Weights] = {}
-        self.pieces: list[tuple[int, Callable[[Body, int], Float32Array]]] = []  # of the blob, for a WeightsRecipe
+        self._pieces: list[tuple[int, Callable[[Body, int], Float32Array]]] = []  # of the blob, for a WeightsRecipe
         self.is_for_all = True  # whether the code is that of all bodies with this key, whatever their weights
         self._pixels: dict[int, Operand] = {}
         self._inputs = inputs
@@ -554,10 +555,16 @@ class Emitter:
     def _packed(self, node: Node, pack: Pack) -> Weights:
         """Weights of a node in the blob."""
         values = pack(self.graph, node)
-        self.pieces.append((node.outputs[0], lambda body, out: pack(body.graph, body.producers[out])))
+        self._pieces.append((node.outputs[0], lambda body, out: pack(body.graph, body.producers[out])))
         return Weights(values, self.blob.add(values))
+
+    @property
+    def pieces(self) -> Pieces:
+        """All that is in the blob, if nothing else has added to it."""
+        assert len(self._pieces) == len(self.blob.pieces), "a recipe has every piece of the blob"
+        return self._pieces
 
     def _constant(self, tensor: int) -> int:
         """The position of a constant vector in the blob."""
-        self.pieces.append((tensor, lambda body, constant: vector_texels(float_data(body.graph.tensors[constant]))))
+        self._pieces.append((tensor, lambda body, constant: vector_texels(float_data(body.graph.tensors[constant]))))
         return self.blob.vector(float_data(self.graph.tensors[tensor]))

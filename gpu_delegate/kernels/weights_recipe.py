@@ -1,7 +1,7 @@
 """Says how a kernel's weights were packed, so that those of another body with the same code are packed alike."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..model.packing import Float32Array, joined_floats
 from ..plan.body import Body
@@ -15,14 +15,13 @@ class WeightsRecipe:
     """The pieces of a kernel's weights, in order, and what stands behind them whatever the body's constants."""
 
     pieces: Pieces  # by the place of each tensor among Body.tensors
-    rest: Float32Array
+    rest: Float32Array  # (N, ...), as the weights
 
     @staticmethod
-    def of(body: Body, pieces: Pieces, weights: Float32Array) -> "WeightsRecipe":
-        """Of the body whose kernel has these weights, which begin with these pieces."""
+    def of(body: Body, pieces: Pieces, rest: Float32Array) -> "WeightsRecipe":
+        """Of the body whose kernel has these pieces."""
         places = {tensor: place for place, tensor in enumerate(body.tensors)}
-        made = WeightsRecipe([(places[tensor], pack) for tensor, pack in pieces], weights[:0])
-        return replace(made, rest=weights[len(made.weights(body)) :].copy())
+        return WeightsRecipe([(places[tensor], pack) for tensor, pack in pieces], rest)
 
     def weights(self, body: Body) -> Float32Array:
         """Of a body with the same key."""

@@ -18,7 +18,7 @@ A = TypeVar("A")
 class BodyKeys:
     """Keys of the bodies of one graph: under one tile, with tensors stored alike, equal ones have equal code.
 
-    But for constants of elementwise ops, where a target writes these into it.
+    A target whose code depends on more, such as values of weights or the constants of elementwise ops, says so itself.
     """
 
     def __init__(self, graph: Graph) -> None:

@@ -128,9 +128,7 @@ def placed_in_order(
     Raises DeviceError where tensors take too much.
     """
     kernels, views, in_place = lowered.kernels, lowered.views, NOTHING_IN_PLACE
-    planner = remembering(
-        memory.strategy.plan
-    )  # what is asked for to choose outputs in place is mostly the plan itself
+    planner = remembering(memory.strategy.plan)  # to choose outputs in place mostly asks for the plan itself
     records = usage_records(lowered.graph, kernels, lowered.storages, views, always=outer_lifetime(memory))
     if levels:
         records = _through_levels(records, levels)

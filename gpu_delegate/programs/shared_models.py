@@ -141,8 +141,9 @@ class SharedModels:
             return f"{name} is another model than {', '.join(self.names)}, which it was finalized with"
         same = [entry for entry in known if entry.model.is_same(wanted)]
         if not same:
-            before = known[0].model.identity
-            if before.hybrid != identity.hybrid:
+            alike = [entry for entry in known if entry.model.identity.hybrid == identity.hybrid]
+            before = (alike or known)[0].model.identity
+            if not alike:
                 return f"{name} is in it with hybrid {before.hybrid}, not {identity.hybrid}"
             changed = next(number for number, each in identity.weights.items() if before.weights.get(number) != each)
             return (

@@ -145,7 +145,8 @@ def _backend(given: Mapping[str, Any], names: Mapping[str, str]) -> BenchBackend
                 raise UsageError(f"{names[option]} is for the CPU: add --backend cpu or --backend delegate")
             chosen = known[0]
         if chosen is not None and chosen not in known:
-            raise UsageError(_not_for(option, names[option], known, chosen))
+            flag = f"{names[option]} {given[option]}" if option == "precision" else names[option]
+            raise UsageError(_not_for(option, flag, known, chosen))
     return chosen
 
 

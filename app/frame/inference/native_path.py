@@ -159,6 +159,7 @@ class NativePath:
         with self._network.turn():
             self._mask.take(self._mask_plane(), frame_mask)
             self._network.pool.run(self._table)
+            self._scores = self._read_scores() if self._reads_scores else None
         return frame_mask
 
     def close(self) -> None:

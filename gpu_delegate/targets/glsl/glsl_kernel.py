@@ -8,7 +8,7 @@ from ...device.device import Device
 from ...device.limits import Limits
 from ...device.tile import Tile
 from ...kernels.kernel_code import KernelCode, pixel_code, vector_code
-from ...kernels.weights_recipe import Pieces, WeightsRecipe
+from ...kernels.weights_recipe import WeightsRecipe
 from ...model.graph import Graph, Node
 from ...model.layout import PHWC4, PHWC4_HALVES, Fetch, Storage, Storages, ceil_div, shape_of
 from ...model.packing import Float32Array
@@ -104,12 +104,12 @@ class GlslKernels:
         same = body.key, tile, tuple(map(self.storages.get, body.tensors))
         is_alone = not prologue.nodes and not left
         if is_alone and same in self.known:
-            first, recipe = self.known[same]
-            return replace(_with_tensors_of(body, first), weights=recipe.weights(body), signature=signature)
-        kernel, pieces = pixel_kernel(body, prologue, tile, self.limits, self.storages, left)
+            first, known = self.known[same]
+            return replace(_with_tensors_of(body, first), weights=known.weights(body), signature=signature)
+        kernel, recipe = pixel_kernel(body, prologue, tile, self.limits, self.storages, left)
         if not is_short(kernel.source) and not left:
             tile = _shortest(body, tile, keeps_slices=bool(prologue.nodes))
-            kernel, pieces = pixel_kernel(body, prologue, tile, self.limits, self.storages, left)
+            kernel, recipe = pixel_kernel(body, prologue, tile, self.limits, self.storages, left)
         check_source(kernel.name, kernel.source)
         blocks = len(kernel.outputs) + [*kernel.fetches, kernel.weights_fetch].count("storage")
         pairs = in_place_pairs(body, tile, frozenset(input_names((), prologue)), self.storages)
@@ -118,8 +118,8 @@ class GlslKernels:
             kernel, signature=signature, tile=tile, in_place=pairs[:1] if fits else (),
             operations=source_size(body, tile).operations + VECTOR_NODE * len(prologue.nodes),
         )  # fmt: skip
-        if is_alone and pieces is not None:
-            self.known[same] = kernel, WeightsRecipe.of(body, pieces, kernel.weights)
+        if recipe:
+            self.known[same] = kernel, recipe
         return kernel
 
     def vectors(self, work: VectorWork, outputs: Sequence[int]) -> Sequence[Kernel]:
@@ -163,14 +163,14 @@ def pixel_kernel(
     limits: Limits,
     storages: Storages,
     left: Sequence[EpilogueSum] = (),
-) -> tuple[Kernel, Pieces | None]:
+) -> tuple[Kernel, WeightsRecipe | None]:
     """GLSL for a body under a tile, with vector nodes computed first by every work-group, and sums left at the end.
 
-    And how its weights are packed, if that is how those of others are with the same body's key.
+    And how its weights are packed, if bodies with the same key have this code and theirs are packed so.
     """
     graph, domain = body.graph, body.domain
     code = pixel_code(body, prologue, tile, left, storages, bool(limits.half_arithmetic))
-    slices = shape_of(graph.tensors[body.outputs[0]]).slices
+    slices, packed = shape_of(graph.tensors[body.outputs[0]]).slices, len(code.blob)
     width, height = tile.area(domain)
     defines = {
         "WIDTH": width,
@@ -187,7 +187,7 @@ def pixel_kernel(
     kernel = replace(
         kernel, idle_threads=kernel.threads - busy, repeated_macs=again.macs, repeated_bytes=again.read_bytes
     )
-    return kernel, code.pieces
+    return kernel, None if code.pieces is None else WeightsRecipe.of(body, code.pieces, kernel.weights[packed:])
 
 
 def reduction_kernel(

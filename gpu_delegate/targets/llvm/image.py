@@ -146,7 +146,7 @@ def parse_image(data: bytes, weights_of: WeightsOf) -> NativeImage | None:
     start = _HEAD_BYTES + int.from_bytes(data[:_HEAD_BYTES], "little")
     try:
         image = _parsed(json.loads(data[_HEAD_BYTES:start]), data[start:], weights_of)
-    except (ValueError, TypeError, KeyError, RecursionError, OverflowError, StopIteration):
+    except (ValueError, TypeError, LookupError, RecursionError, OverflowError, StopIteration):
         return None
     return image if _is_sound(image) else None
 
@@ -261,8 +261,8 @@ def _is_within(part: StepRange, steps: Sequence[NativeStep]) -> bool:
     step = steps[part.step] if part.step < len(steps) else None
     return (
         step is not None
-        and part.y1 <= step.row_groups
-        and part.z1 <= step.slice_blocks
+        and part.y0 <= part.y1 <= step.row_groups
+        and part.z0 <= part.z1 <= step.slice_blocks
         and part.shift < step.row_groups * step.group_pixels
         and len(step.local) == len(step.tensors)
     )

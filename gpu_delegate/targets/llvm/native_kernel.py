@@ -135,7 +135,7 @@ def pixel_function(
         patches=grid.patches,
     )
     if emitter.is_for_all:
-        known.kernels[same] = kernel, WeightsRecipe.of(body, emitter.pieces, weights)
+        known.kernels[same] = kernel, WeightsRecipe.of(body, emitter.pieces, tables)
     return kernel
 
 

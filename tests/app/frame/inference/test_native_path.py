@@ -65,6 +65,9 @@ def test_paths_of_a_cache_take_turns_and_keep_their_scores() -> None:
     pictures, apart = [*map(rgba_picture, drawn)], NativePath(model, form, threads=1)
     masks = [apart.run(picture).tobytes() for picture in pictures]
     assert [path.run(picture).tobytes() for path, picture in zip(paths, pictures, strict=True)] == masks
+    for path, picture in zip(paths, pictures, strict=True):
+        apart.run(picture)
+        np.testing.assert_array_equal(path.scores, apart.scores)
     tensors = [path.image_to_tensor(picture) for path, picture in zip(paths, pictures, strict=True)]
     for path, tensor in zip(paths, tensors, strict=True):
         path.network(tensor)

@@ -150,6 +150,16 @@ def test_an_image_comes_back_from_its_bytes(image: NativeImage) -> None:
     np.testing.assert_array_equal(again.weights, image.weights)
 
 
+@pytest.mark.parametrize("faults", ["[]", '""', "[0]", "[1]"])
+def test_a_description_that_lacks_something_is_none(faults: str, image: NativeImage) -> None:
+    good = image.to_bytes()
+    end = 8 + int.from_bytes(good[:8], "little")
+    head = good[8:end].replace(b'"faults": null', f'"faults": {faults}'.encode())
+    assert head != good[8:end]
+    found = parse_image(len(head).to_bytes(8, "little") + head + good[end:], {image.weights_digest: image.weights}.get)
+    assert found is None
+
+
 @settings(max_examples=150)
 @given(st.integers(0, 2000), st.binary(min_size=1, max_size=12), st.integers(0, 12))
 def test_bytes_that_are_no_image_are_none(image: NativeImage, at: int, new: bytes, dropped: int) -> None:

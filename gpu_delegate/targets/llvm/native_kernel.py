@@ -7,9 +7,10 @@ the kernel's own, 64-byte aligned. Row groups y0 to y1 - 1 of the map are comput
 output, and all columns: what calls with other groups and blocks write is never written with other values.
 
 A function is a loop over blocks of slices, over groups of rows and over blocks of as many columns as there are lanes;
-of sums the first one is the innermost, and what it reads may be packed first (panels.py, winograd.py).
-Where a map is no multiple of them, the last group or block begins earlier, and computes some values again. In
-small maps it has vectors of half as many lanes, where these are enough.
+of sums the first one is the innermost, and what it reads may be packed first (panels.py, winograd.py). Planes may be
+copied first, with zeros around them (padded_planes.py). Where a map is no multiple of them, the last group or block
+begins earlier, and computes some values again; in small maps it has vectors of half as many lanes, where these are
+enough, or four pixels at a time (quads.py).
 """
 
 from collections.abc import Hashable, Iterator, Mapping
@@ -109,7 +110,7 @@ def pixel_function(
     blob, statements = emitter.blob, (*emitter.preamble, *emitter.statements)
     start = 4 * len(blob)
     # Printing takes longer than all that is before. Where other bodies may have the same code it is known by its key.
-    parts = statements, grid, _memories(body, storages), _plain(body, storages), start
+    parts = statements, grid, ends_in_quads, plane is None, _memories(body, storages), _plain(body, storages), start
     text = "" if emitter.is_for_all else repr(parts)
     if not text or text not in known.functions:
         name = module.new_name("k")
@@ -355,10 +356,8 @@ class _Writer:
         lanes = Lanes(self.f, replace(self._target, lanes=QUAD_PIXELS))
         memories = {**self._context.memories, PANEL: PlaneMemory(self._quad_panel, 1, QUAD_PIXELS)}
         outline = Outline.of(statements, min(grid.width, 3), grid.first_rows)  # pixels in a row are all the same
-        context, region = (
-            replace(self._context, memories=memories, outline=outline),
-            Region((0, grid.width - 1), slice(None)),
-        )
+        context = replace(self._context, memories=memories, outline=outline)
+        region = Region((0, grid.width - 1), slice(None))
         first = grid.width // grid.step * grid.step
         count = ceil_div(grid.width - first, QUAD_PIXELS)
         with self.f.loop(integer(0, I64), integer(count, I64)) as number, lanes.block():

@@ -1,7 +1,7 @@
 """Copies planes that a depthwise window reads with zeros around them, where most vectors have reads outside of the map.
 
 A window of 3x3 taps that lie 4 apart is wholly inside a map of 33x33 at 25x25 places, and there are few vectors of 8 of
-which all are. So each plane is copied into the first cache, a few per cent of the work, and no read needs a condition.
+which all are. So each plane is copied into the first cache, a small part of the work, and no read needs a condition.
 """
 
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from .machine import CpuTarget
 from .plane_emitter import PlaneEmitter
 
 MOST_PLANE_BYTES = 24 << 10  # of the first cache, beside what is stored
-MOST_INSIDE = 0.6  # of all vectors: where more read no place outside, code of their own is enough
+MOST_INSIDE = 0.6  # of all vectors: where more read no place outside, code of their own is enough; estimated
 
 
 @dataclass(frozen=True)

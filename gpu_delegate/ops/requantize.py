@@ -96,13 +96,18 @@ def in_floats(multipliers: list[FixedPoint]) -> tuple[_Floats, _Floats, _Floats]
     return np.array(high, np.float32), np.array(low, np.float32), np.array(powers, np.float32)
 
 
+def rounds_twice(node: Node) -> bool:
+    """Whether it is a REQUANTIZE of which channel_rounding may know the multipliers, by the values of its inputs."""
+    return isinstance(node.attributes, Requantize) and not node.attributes.is_once
+
+
 def channel_rounding(graph: Graph, node: Node) -> tuple[_Ints, _Ints, Steps] | None:
     """The multipliers of REQUANTIZE in 2^-31, its shifts to the right, both of each channel, and its limits.
 
     None for other ops, and where it rounds once or shifts to the left.
     """
     attributes = node.attributes
-    if not isinstance(attributes, Requantize) or attributes.is_once:
+    if not isinstance(attributes, Requantize) or not rounds_twice(node):
         return None
     channels = shape_of(graph.tensors[node.outputs[0]]).channels
     high, low, power = (

@@ -20,7 +20,7 @@ from ...model.layout import Storages, ceil_div, plane_floats, shape_of
 from ...model.packing import Blob, Float32Array, bias_of, vector_texels
 from ...ops.convolution import weight_rows
 from ...ops.nodes import is_contraction, needs_mask
-from ...ops.requantize import Requantize, channel_rounding
+from ...ops.requantize import channel_rounding, rounds_twice
 from ...plan.body import Body
 from ...plan.storages import byte_storage
 from .machine import CpuTarget
@@ -93,7 +93,7 @@ class PlaneEmitter(Emitter):
 
     def _elementwise(self, node: Node, at: Slice) -> Sequence[Value]:
         """What rounds sums to steps has its multipliers as ints."""
-        if isinstance(node.attributes, Requantize) and not node.attributes.is_once:
+        if rounds_twice(node):
             self.is_for_all = False  # others may have no shifts, or some to the left
         rounding = channel_rounding(self.graph, node)
         if rounding is None:

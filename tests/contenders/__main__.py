@@ -45,8 +45,8 @@ from .rival_trial import INPUTS, tried, write_arrays
 
 MADE = Path("build/networks")
 CALL_MS = 0.03  # that a call may take longer
-YARDSTICK = "XNNPACK"
-MOST_ERROR, TIMES_YARDSTICKS = 0.01, 4.0
+ALWAYS_COUNTS = "XNNPACK"
+MOST_ERROR, TIMES_ITS_ERROR = 0.01, 4.0
 
 
 def columns() -> Sequence[str]:
@@ -126,7 +126,7 @@ def rivals(folder: Path, expected: Arrays, threads: int) -> Rivals:
             notes[found].append(name)
             continue
         error = largest_error(found, expected)
-        if not counts(name, error, errors.get(YARDSTICK, 0.0)):
+        if not counts(name, error, errors.get(ALWAYS_COUNTS, 0.0)):
             what = (
                 f"an error of {error:.2g} of the largest value" if error < np.inf else "outputs of other sizes, or NaN"
             )
@@ -138,9 +138,9 @@ def rivals(folder: Path, expected: Arrays, threads: int) -> Rivals:
     return Rivals(runs, errors, notes)
 
 
-def counts(name: str, error: float, yardstick: float) -> bool:
+def counts(name: str, error: float, its_error: float) -> bool:
     """Whether a rival computes the model: of 8-bit models XNNPACK is far from the reference kernels, too."""
-    return name == YARDSTICK or error <= max(MOST_ERROR, TIMES_YARDSTICKS * yardstick)
+    return name == ALWAYS_COUNTS or error <= max(MOST_ERROR, TIMES_ITS_ERROR * its_error)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tests.helpers.inner_loops import innermost_loops
 from texelflow.gpu_delegate.model.packing import Float32Array, check_values, in_file_type
 from texelflow.gpu_delegate.targets.llvm.compiler import object_code
 from texelflow.gpu_delegate.targets.llvm.image import NativeStep, StoredTensor, image_of
@@ -91,17 +92,9 @@ def _read(arena: Float32Array, stored: StoredTensor) -> Values:
 
 def inner_loop(listing: str) -> str:
     """The loop of an ARM listing that multiplies and adds most: what stands between a label and a branch back to it."""
-    lines = [line.split("//")[0].strip() for line in listing.splitlines()]
-    labels = {line[:-1]: number for number, line in enumerate(lines) if re.fullmatch(r"\.LBB\w+:", line)}
-    loops = [
-        lines[labels[target] + 1 : number + 1]
-        for number, line in enumerate(lines)
-        for target in re.findall(r"^(?:b|b\.\w+|cb\w+|tb\w+)\s.*?(\.LBB\w+)$", line)
-        if labels.get(target, number) < number
-    ]
-    innermost = [loop for loop in loops if not any(line.endswith(":") for line in loop)]
-    best = max(innermost, key=lambda loop: (_multiply_adds(" ".join(loop)), -len(loop)))  # not that of a map's edges
-    return "\n".join(line for line in best if line)
+    loops = innermost_loops(listing, "//", r"^(?:b|b\.\w+|cb\w+|tb\w+)\s.*?(\.LBB\w+)$")
+    best = max(loops, key=lambda loop: (_multiply_adds(" ".join(loop)), -len(loop)))  # not that of a map's edges
+    return "\n".join(best)
 
 
 def multiply_adds_a_cycle(loop: str, cpu: str = "cortex-a72", turns: int = 100) -> float:

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import moderngl
 import numpy as np
@@ -18,6 +18,7 @@ from tests.helpers.delegated import inferred, interpreter_of
 from tests.helpers.gpu_resets import GpuResets
 from tests.helpers.markers import exhaustive
 from tests.model_files.model_builder import ModelBuilder
+from texelflow.gpu_delegate.model.graph import Hybrid
 from texelflow.gpu_delegate.targets.gl.context import Context, compile_compute
 
 pytestmark = pytest.mark.gl
@@ -143,6 +144,18 @@ def test_what_was_not_there_when_it_was_finalized_is_refused_by_name(
         results([program])
     with pytest.raises(texelflow.UsageError, match="weights_cache is a WeightsCache, not str"):
         texelflow.Program(model, weights_cache="cache")  # type: ignore[arg-type]
+
+
+def test_a_changed_weight_is_named_where_a_model_is_there_in_both_ways(
+    tmp_path: Path, cache: texelflow.WeightsCache
+) -> None:
+    graphs = [load(tmp_path, network(1, seed), f"net{seed}").graph for seed in (2, 4)]
+    for hybrid in get_args(Hybrid):
+        cache.shared(replace(graphs[0], hybrid=hybrid), {}, lambda: None)
+    cache.finalize_soft()
+    for hybrid in get_args(Hybrid):
+        with pytest.raises(texelflow.UsageError, match=r"the weight tensor4 of net4\.tflite is not the one"):
+            cache.shared(replace(graphs[1], hybrid=hybrid), {}, lambda: None)
 
 
 def test_equal_layers_of_different_models_share_weights(tmp_path: Path, cache: texelflow.WeightsCache) -> None:

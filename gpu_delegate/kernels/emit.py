@@ -334,10 +334,14 @@ class Emitter:
 
     def place(self, shape: MapShape, row: int) -> Place:
         """(b, y, x) of the thread's pixel `row`, in a map that may be smaller: where its size is 1, it is broadcast."""
-        place = place_of_pixel(self.tile, self.body.domain, row)
+        place = self.own_place(row)
         sizes = shape.batch, shape.height, shape.width
         b, y, x = (Index.of(0) if size == 1 else index for index, size in zip(place, sizes, strict=True))
         return b, y, x
+
+    def own_place(self, row: int) -> Place:
+        """(b, y, x) of the thread's pixel `row`."""
+        return place_of_pixel(self.tile, self.body.domain, row)
 
     def moved(self, node: Node, row: int, at: Slice) -> Value:
         """Slice `at` of a node that moves data, at the thread's pixel `row`."""

@@ -29,7 +29,7 @@ from .precedence import Precedence
 from .reads import read_through
 from .static_model import dispatch_cost, whole_cost
 from .storages import plan_storages
-from .tiling import has_threads_enough, is_too_long, takes_too_many_turns, usual_tile
+from .tiling import has_threads_enough, is_too_long, only_reduces, takes_too_many_turns, usual_tile
 from .vector_nodes import is_vector_node
 from .views import Views
 
@@ -177,7 +177,7 @@ class _Grouper:
             raise Decline("its source would be too long")
         if not self.device.tuning.joins_sums and sum(map(_sums, body.nodes)) > 1:
             raise Decline("it would have two windows or contractions")
-        if self._is_reduction(body):
+        if only_reduces(body):
             return group
         whole = not body.split or sum(is_contraction(node) for node in body.nodes) > 1
         if whole and not self._told(has_threads_enough, body):
@@ -203,11 +203,6 @@ class _Grouper:
 
     def _loops(self, nodes: Sequence[Node]) -> Loops:
         return Loops(self.graph, self.device, nodes, self.through, self.keys)
-
-    def _is_reduction(self, body: Body) -> bool:
-        """Whether a body reduces channels and does nothing else that could occupy more threads on its own."""
-        reductions = [is_channel_reduction(self.graph, node) for node in body.nodes]
-        return any(reductions) and all(r or is_elementwise(n) for r, n in zip(reductions, body.nodes, strict=True))
 
     def _planned(self, loops: Loops, members: frozenset[int]) -> _Group:
         """A group that stores those values that nodes outside it read. Raises Decline."""

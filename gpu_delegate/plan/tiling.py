@@ -19,12 +19,14 @@ from ..device.work_group_shapes import (
     power_of_two_to,
     turned_group,
 )
+from ..model.graph import Graph, Node
 from ..model.layout import MapShape, ceil_div, shape_of
 from ..ops.nodes import (
     computed_weights,
     groups_of_channels,
     has_role,
     has_weights,
+    is_channel_reduction,
     is_contraction,
     is_elementwise,
     is_pixelwise_contraction,
@@ -394,16 +396,31 @@ def runs_across(body: Body) -> bool:
 
 
 def is_pixelwise(body: Body) -> bool:
+    """Whether every pixel is computed from the same pixel of the inputs, wherever it lies, and channel by channel."""
+    return needs_its_pixels(body) and not any(is_channel_reduction(body.graph, node) for node in body.nodes)
+
+
+def needs_its_pixels(body: Body) -> bool:
     """Whether every pixel is computed from the same pixel of the inputs, wherever it lies in the map."""
     graph, domain = body.graph, body.domain
     read = {tensor for node in body.nodes for tensor in node.inputs}
     shapes = [shape_of(graph.tensors[tensor]) for tensor in body.inputs]
     return (
         not runs_across(body)
-        and all(is_elementwise(node) or is_pixelwise_contraction(graph, node) for node in body.nodes)
+        and all(_needs_its_pixel(graph, node) for node in body.nodes)
         and not read & body.through.keys()
         and all(s.is_vector or (s.batch, s.height, s.width) == domain_sides(domain) for s in shapes)
     )
+
+
+def _needs_its_pixel(graph: Graph, node: Node) -> bool:
+    return is_elementwise(node) or is_pixelwise_contraction(graph, node) or is_channel_reduction(graph, node)
+
+
+def only_reduces(body: Body) -> bool:
+    """Whether a body reduces channels and does nothing else that could occupy more threads on its own."""
+    reductions = [is_channel_reduction(body.graph, node) for node in body.nodes]
+    return any(reductions) and all(r or is_elementwise(n) for r, n in zip(reductions, body.nodes, strict=True))
 
 
 def domain_sides(domain: MapShape) -> tuple[int, int, int]:

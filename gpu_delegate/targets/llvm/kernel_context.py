@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .index_analysis import Known, Outline
-from .ir import I32, Function, Register
-from .lanes import NO_LOW, PlaneMemory
+from .ir import I32, I64, Function, Register, integer
+from .lanes import NO_LOW, Affine, PlaneMemory
 from .machine import CpuTarget
 
 
@@ -75,3 +75,13 @@ def own_int(function: Function, tables: Tables, weights: Register, key: object, 
     if value == 0:
         return NO_LOW
     return function.load(I32, function.at(weights, tables.own_place(key, value, I32)))
+
+
+def first_of_block(function: Function, number: Register, together: int, whole: int) -> Affine:
+    """Where a block of so many begins: the last one ends with the whole."""
+    if whole <= together:
+        return Affine(None, 0)
+    first = function.binary("mul nsw", number, integer(together, I64)) if together > 1 else number
+    if whole % together:
+        first = function.call("llvm.smin.i64", I64, first, integer(whole - together, I64))
+    return Affine(first, 0)

@@ -91,6 +91,7 @@ class PlaneMemory(NamedTuple):
     step: int
     low: Register | None = None  # of bytes: the whole number whose byte is 0
     in_pairs: bool = False
+    channels: int = 4  # of each texel
 
 
 IntValue = Affine | Near | Register  # a register: a vector of i32

@@ -16,6 +16,7 @@ enough, or four pixels at a time (quads.py).
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,21 +24,23 @@ from ...code.vocabulary import Statement
 from ...device.tile import Tile
 from ...kernels.weights_recipe import WeightsRecipe
 from ...model.graph import Node
-from ...model.layout import MapShape, Storages, ceil_div, plane_floats, shape_of
+from ...model.layout import MapShape, Storages, ceil_div, shape_of
 from ...model.packing import Blob, Float32Array, joined_floats
 from ...ops.nodes import computed_of, is_contraction, is_elementwise, record_of
 from ...plan.body import Body
-from ...plan.tiling import is_pixelwise
+from ...plan.tiling import needs_its_pixels
 from .index_analysis import Outline, run_of
-from .ir import FLOAT, I64, POINTER, Function, Module, Register, integer
-from .kernel_context import KernelContext, Region, Tables, own_int
+from .ir import FLOAT, I64, Function, Module, Register, integer
+from .kernel_context import KernelContext, Region, Tables, first_of_block
 from .lanes import Affine, IntValue, Lanes, PlaneMemory
 from .machine import CpuTarget
+from .matrix_kernel import ProductEmitter, ProductTile, ProductWriter, product_tile
 from .padded_planes import PaddedEmitter, PaddedPlane, copy_plane, fill_with_zeros, padded_plane
 from .panels import LANE, PANEL, Packing, packed, packs
 from .plane_emitter import PlaneEmitter
 from .print_llvm import LanePrinter, by_channels
 from .quads import QUAD_PIXELS, QuadEmitter
+from .tensor_memories import context_of, forms_in_memory, has_all_planes, plain_outputs
 from .tiles import native_tile
 from .winograd import WinogradEmitter
 
@@ -94,6 +97,55 @@ def pixel_function(
         first, recipe = known.kernels[same]
         weights = recipe.weights(body)
         return replace(first, nodes=body.nodes, inputs=body.inputs, outputs=body.outputs, weights=weights)
+    if chosen := product_tile(body, target):
+        made = _product(module, body, chosen, target, storages)
+    else:
+        made = _pixels(module, body, tile, target, storages, known)
+    emitter, grid = made.emitter, made.grid
+    kernel = LlvmKernel(
+        name="+".join(record_of(node).kernel_name for node in body.nodes),
+        symbol=made.symbol,
+        nodes=body.nodes,
+        inputs=body.inputs,
+        outputs=body.outputs,
+        weights=joined_floats([*emitter.blob.pieces, made.tables]),
+        row_groups=grid.row_groups,
+        rows=emitter.tile.down,
+        slice_blocks=grid.slice_blocks,
+        macs=sum(record_of(node).macs(body.graph, node) for node in body.nodes),
+        tile=emitter.tile,
+        group_pixels=grid.step or emitter.tile.down * (grid.width if grid.patches else body.domain.width),
+        patches=grid.patches,
+    )
+    if emitter.is_for_all:
+        known.kernels[same] = kernel, WeightsRecipe.of(body, emitter.pieces, made.tables)
+    return kernel
+
+
+class _Made(NamedTuple):
+    """A function, what its code was built by, and the tables behind its weights."""
+
+    emitter: PlaneEmitter
+    grid: "Grid"
+    symbol: str
+    tables: Float32Array
+
+
+def _product(module: Module, body: Body, chosen: ProductTile, target: CpuTarget, storages: Storages) -> _Made:
+    """Of a product of two computed matrices."""
+    name = module.new_name("k")
+    emitter = ProductEmitter(body, chosen, target, storages)
+    emitter.emit()
+    tables = Tables(4 * len(emitter.blob))
+    function = module.function(name, PARAMETERS)
+    ProductWriter(function, target, chosen, emitter, storages, tables).write()
+    return _Made(emitter, Grid.of(body, chosen.tile, chosen.lanes), module.shared(name), tables.data)
+
+
+def _pixels(
+    module: Module, body: Body, tile: Tile, target: CpuTarget, storages: Storages, known: KnownKernels
+) -> _Made:
+    """Of all other bodies."""
     has_bytes = any(storages[tensor].is_bytes for tensor in (*body.inputs, *body.outputs))
     tile, target, patched, ends_in_quads = native_tile(body, tile, target, has_bytes)
     grid, plane = Grid.of(body, tile, target.lanes, patched), padded_plane(body, tile, target)
@@ -107,10 +159,17 @@ def pixel_function(
     if plane and not (by_channels((*emitter.preamble, *emitter.statements)) and has_all_planes(body, storages)):
         plane, emitter = None, PlaneEmitter(body, tile, target, Blob(), storages)
         emitter.emit()
-    blob, statements = emitter.blob, (*emitter.preamble, *emitter.statements)
-    start = 4 * len(blob)
+    statements, start = (*emitter.preamble, *emitter.statements), 4 * len(emitter.blob)
     # Printing takes longer than all that is before. Where other bodies may have the same code it is known by its key.
-    parts = statements, grid, ends_in_quads, plane is None, _memories(body, storages), _plain(body, storages), start
+    parts = (
+        statements,
+        grid,
+        ends_in_quads,
+        plane is None,
+        forms_in_memory(body, storages),
+        plain_outputs(body, storages),
+        start,
+    )
     text = "" if emitter.is_for_all else repr(parts)
     if not text or text not in known.functions:
         name = module.new_name("k")
@@ -118,26 +177,7 @@ def pixel_function(
         writer = _Writer(module.function(name, PARAMETERS), target, grid, body, storages, start, quads, plane)
         writer.write(statements, emitter.panel_floats)
         known.functions[text] = module.shared(name), writer.tables.data
-    symbol, tables = known.functions[text]
-    weights = joined_floats([*blob.pieces, tables])
-    kernel = LlvmKernel(
-        name="+".join(record_of(node).kernel_name for node in body.nodes),
-        symbol=symbol,
-        nodes=body.nodes,
-        inputs=body.inputs,
-        outputs=body.outputs,
-        weights=weights,
-        row_groups=grid.row_groups,
-        rows=tile.down,
-        slice_blocks=grid.slice_blocks,
-        macs=sum(record_of(node).macs(body.graph, node) for node in body.nodes),
-        tile=tile,
-        group_pixels=grid.step or tile.down * (grid.width if grid.patches else body.domain.width),
-        patches=grid.patches,
-    )
-    if emitter.is_for_all:
-        known.kernels[same] = kernel, WeightsRecipe.of(body, emitter.pieces, tables)
-    return kernel
+    return _Made(emitter, grid, *known.functions[text])
 
 
 @dataclass(frozen=True)
@@ -181,29 +221,6 @@ class Grid:
         return np.minimum(np.arange(self.row_groups) * self.rows, self.height - self.rows)
 
 
-def _memories(body: Body, storages: Storages) -> list[tuple[str, int, int, int | None]]:
-    """What a function reads and writes: name, floats of a slice's place and from channel to channel, what byte 0 is."""
-    tensors = [(f"in{k}", tensor) for k, tensor in enumerate(body.inputs)]
-    tensors += [(f"out{k}", tensor) for k, tensor in enumerate(body.outputs)]
-    found = list[tuple[str, int, int, int | None]]()
-    for name, tensor in tensors:
-        shape, storage = shape_of(body.graph.tensors[tensor]), storages[tensor]
-        scale, step = (4, 1) if shape.is_vector else (1, plane_floats(shape))
-        found.append((name, scale, step, storage.low if storage.is_bytes else None))
-    return found
-
-
-def has_all_planes(body: Body, storages: Storages) -> bool:
-    """Whether what is read and written has a plane for each channel of a slice: none is one plane, or has bytes."""
-    has_bytes = any(storages[tensor].is_bytes for tensor in (*body.inputs, *body.outputs))
-    return not has_bytes and not _plain(body, storages)
-
-
-def _plain(body: Body, storages: Storages) -> frozenset[str]:
-    """The outputs that are one plane."""
-    return frozenset(f"out{k}" for k, tensor in enumerate(body.outputs) if storages[tensor].lanes == 1)
-
-
 class _Writer:
     """Writes one function: its loops, and within them the code of blocks."""
 
@@ -222,7 +239,7 @@ class _Writer:
         self.f = function
         self.grid = grid
         self.lanes = Lanes(function, target)
-        self._is_sum, self._is_pixelwise = any(map(is_contraction, body.nodes)), is_pixelwise(body)
+        self._is_sum, self._needs_its_pixels = any(map(is_contraction, body.nodes)), needs_its_pixels(body)
         self._packs = packs(body)
         self._packs_pairs = target.precision == "bf16" and packs(body, in_pairs=True)
         has_narrow = not quads and grid.has_narrow_end(target.lanes, self._is_sum)
@@ -230,34 +247,29 @@ class _Writer:
         self.tables = Tables(weights)
         self._quads, self._plane = quads, plane
         self._source = "" if plane is None else f"in{body.inputs.index(plane.tensor)}"
-        self._tensors, self._weights, *self._limits = function.parameters
+        self._limits = function.parameters[2:]
         self._target = target
-        self._memories, self._lows = dict[str, PlaneMemory](), dict[int, Register]()
-        for place, (name, scale, step, low) in enumerate(_memories(body, storages)):
-            pointer = self.f.load(POINTER, self.f.at(self._tensors, place, POINTER), 8)
-            if low is not None and low not in self._lows:
-                self._lows[low] = own_int(function, self.tables, self._weights, ("low", low), low)
-            self._memories[name] = PlaneMemory(pointer, scale, step, None if low is None else self._lows[low])
-        self._plain, self._has_all_planes = _plain(body, storages), has_all_planes(body, storages)
+        self._body, self._storages = body, storages
 
     def write(self, statements: tuple[Statement, ...], panel_floats: int) -> None:
         """All of it; of a panel, if its size is not known from the statements."""
         grid = self.grid
-        columns = min(grid.width, 3) if grid.step and self._is_pixelwise else grid.width  # those need no conditions
+        columns = min(grid.width, 3) if grid.step and self._needs_its_pixels else grid.width  # those need no conditions
         self._statements = statements
         outline = Outline.of(statements, columns, grid.first_rows)
-        self._context = KernelContext(
-            outline, grid.first_rows, self.tables, self._weights, self._memories, self._plain, self._target, self._lows
+        self._context = context_of(
+            self.f, self._body, self._storages, self.tables, self._target, outline, grid.first_rows
         )
         packing = self._packing(self.lanes)
-        self._panel = self.f.reserve(FLOAT, packing.floats or panel_floats) if packing else None
+        floats = (packing.floats if packing else 0) or panel_floats
+        self._panel = self.f.reserve(FLOAT, floats) if floats else None
         y0, y1, z0, z1 = (self.f.convert("sext", limit, I64) for limit in self._limits)
         self._inner_blocks = (z0, z1) if self._is_sum else None
         if self._quads:
             self._quads.emit()
             self._quad_panel = self.f.reserve(FLOAT, self._quads.panel_floats)
         with self._block_loop(None if self._is_sum else (z0, z1)) as ints:
-            if by_channels(statements) and self._has_all_planes:
+            if by_channels(statements) and has_all_planes(self._body, self._storages):
                 copied = self._plane and self._room_for(self._plane)
                 with self.f.loop(integer(0, I64), integer(4, I64)) as channel:
                     self._context = self._of_channel(channel)
@@ -281,7 +293,7 @@ class _Writer:
         with self.f.loop(*limits) as block:
             ints: dict[str, IntValue] = {"block": Affine(block, 0)}
             if self.grid.z_slices:
-                ints["z0"] = self._start(block, self.grid.z_slices, self.grid.slices)
+                ints["z0"] = first_of_block(self.f, block, self.grid.z_slices, self.grid.slices)
             yield ints
 
     def _room_for(self, plane: PaddedPlane) -> Register:
@@ -297,7 +309,7 @@ class _Writer:
         """Copy what is read for some groups of rows; it is read from there."""
         grid, source, z0 = self.grid, self._context.memories[self._source], ints["z0"]
         assert isinstance(z0, Affine)
-        first = self.lanes.scalar(self._start(groups[0], grid.rows, grid.height))
+        first = self.lanes.scalar(first_of_block(self.f, groups[0], grid.rows, grid.height))
         behind = self.f.binary("mul nsw", groups[1], integer(grid.rows, I64))
         behind = self.f.call("llvm.smin.i64", I64, behind, integer(grid.height, I64))
         slices = self.f.binary("mul nsw", self.lanes.scalar(z0), integer(4 * source.step, I64))
@@ -316,7 +328,7 @@ class _Writer:
     @property
     def _has_bytes(self) -> bool:
         """Whether a tensor has the four channels of a slice in an int."""
-        return any(memory.low is not None for memory in self._memories.values())
+        return any(memory.low is not None for memory in self._context.memories.values())
 
     def _of_channel(self, channel: Register) -> KernelContext:
         """What surrounds the code of one channel of all slices."""
@@ -324,7 +336,7 @@ class _Writer:
             name: memory._replace(
                 pointer=self.f.at(memory.pointer, self.f.binary("mul nsw", channel, integer(memory.step, I64)))
             )
-            for name, memory in self._memories.items()
+            for name, memory in self._context.memories.items()
         }
         return replace(self._context, memories=memories, channel=channel)
 
@@ -368,29 +380,20 @@ class _Writer:
             with self._block_loop(self._inner_blocks) as more, lanes.block():
                 LanePrinter(lanes, context, region, x, {**ints, **more, LANE.name: _LANE}, None).print(packing.use)
 
-    def _start(self, number: Register, together: int, whole: int) -> Affine:
-        """Where a block begins: the last one ends with the whole."""
-        if whole <= together:
-            return Affine(None, 0)
-        first = self.f.binary("mul nsw", number, integer(together, I64)) if together > 1 else number
-        if whole % together:
-            first = self.f.call("llvm.smin.i64", I64, first, integer(whole - together, I64))
-        return Affine(first, 0)
-
     def _rows(self, group: Register, ints: Mapping[str, IntValue]) -> None:
         """The blocks of one group of rows."""
         grid, lanes = self.grid, self.lanes.count
         whole = Region((0, grid.width - 1), slice(None))
         if grid.step:
-            self._print(whole, self._start(group, grid.step, grid.width), {**ints, "y0": Affine(None, 0)})
+            self._print(whole, first_of_block(self.f, group, grid.step, grid.width), {**ints, "y0": Affine(None, 0)})
             return
-        ints = {**ints, "y0": self._start(group, grid.rows, grid.height)}
+        ints = {**ints, "y0": first_of_block(self.f, group, grid.rows, grid.height)}
         blocks, inside = self._blocks, self._inside()
         if (inside is None or inside == whole) and blocks == 1:
             self._print(Region((0, min(grid.width, lanes) - 1), slice(None)), Affine(None, 0), ints)
         elif inside is None or inside == whole:
             with self.f.loop(integer(0, I64), integer(blocks, I64)) as number:
-                self._print(whole, self._start(number, lanes, grid.width), ints)
+                self._print(whole, first_of_block(self.f, number, lanes, grid.width), ints)
         else:
             self._edges_apart(group, inside, blocks, ints)
         if self._narrow:
@@ -407,12 +410,14 @@ class _Writer:
         first, behind = self._blocks_inside(inside)
         last = self.f.choose(self._is_inside(group, inside), integer(behind, I64), integer(first, I64))
         with self.f.loop(integer(first, I64), last) as number:
-            self._print(inside, self._start(number, lanes, grid.width), ints)
+            self._print(inside, first_of_block(self.f, number, lanes, grid.width), ints)
         done = self.f.binary("sub nsw", last, integer(first, I64))
         with self.f.loop(integer(0, I64), self.f.binary("sub nsw", integer(blocks, I64), done)) as number:
             skipped = self.f.choose(self.f.compare("icmp sge", number, integer(first, I64)), done, integer(0, I64))
             place = self.f.binary("add nsw", number, skipped)
-            self._print(Region((0, grid.width - 1), slice(None)), self._start(place, lanes, grid.width), ints)
+            self._print(
+                Region((0, grid.width - 1), slice(None)), first_of_block(self.f, place, lanes, grid.width), ints
+            )
 
     def _inside(self) -> Region | None:
         """Where no condition fails; None where that is too little for code of its own.
@@ -455,10 +460,15 @@ class _Writer:
         lanes.present = mask or lanes.present
         context, statements = self._context, self._statements
         with lanes.block():
-            if self._panel and (packing := self._packing(lanes)):
-                panel = PlaneMemory(self._panel, 1, lanes.count, in_pairs=packing.in_pairs)
-                memories = {**context.memories, PANEL: panel}
-                context, statements, ints = replace(context, memories=memories), packing.use, {**ints, LANE.name: _LANE}
+            packing = self._packing(lanes)
+            if self._panel:
+                panel = PlaneMemory(self._panel, 1, lanes.count)
+                if packing:
+                    panel = panel._replace(in_pairs=packing.in_pairs, channels=packing.channels)
+                context = replace(context, memories={**context.memories, PANEL: panel})
+                ints = {**ints, LANE.name: _LANE}
+            if packing:
+                statements = packing.use
                 LanePrinter(lanes, context, region, x, ints, mask).print(packing.pack)
             with self._block_loop(self._inner_blocks) as more, lanes.block():
                 LanePrinter(lanes, context, region, x, {**ints, **more}, mask).print(statements)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ...model.graph import Graph, Node
 from ...model.layout import FLOAT_BYTES, MapShape, shape_of
-from ...ops.nodes import computed_weights, is_elementwise, is_pixelwise_contraction, is_scatter
+from ...ops.nodes import computed_weights, is_channel_reduction, is_elementwise, is_pixelwise_contraction, is_scatter
 from ...plan.tiling import domain_sides
 from ...plan.views import Views
 from .cutting import StepSize
@@ -27,21 +27,34 @@ def pixels_of_steps(graph: Graph, steps: Sequence[LlvmKernel], views: Views) -> 
 
 
 def local_tensors(graph: Graph, steps: Sequence[LlvmKernel], views: Views, found: Sequence[range]) -> frozenset[int]:
-    """Tensors in memory of their own that no step outside of the section reads: whole they are never there."""
-    readers: dict[int, list[int]] = {}
+    """Tensors, with their views, that no step outside of the section reads: whole they are never there."""
+    users: dict[int, set[int]] = {}  # steps, by the tensor whose memory it is
     for number, step in enumerate(steps):
-        for tensor in step.inputs:
-            readers.setdefault(tensor, []).append(number)
-    shared = {*graph.inputs, *graph.outputs, *views.inside, *(view.parent for view in views.inside.values())}
-    return frozenset(
-        tensor
-        for section in found
-        if len(section) > 1
-        for number in section
-        for tensor in steps[number].outputs
-        if tensor not in shared and all(reader in section for reader in readers.get(tensor, ()))
-        if domain_sides(shape_of(graph.tensors[tensor])) == domain_sides(_domain(graph, steps[number]))
-    )
+        for tensor in (*step.inputs, *step.outputs):
+            users.setdefault(views.place(tensor)[0], set()).add(number)
+    alike: dict[int, list[int]] = {}
+    for tensor in {*views.inside, *(view.parent for view in views.inside.values())}:
+        alike.setdefault(views.place(tensor)[0], []).append(tensor)
+    outside = {*graph.inputs, *graph.outputs}
+    local = set[int]()
+    for section in found:
+        for tensor in (tensor for number in section for tensor in steps[number].outputs if len(section) > 1):
+            whole, _ = views.place(tensor)
+            same = [tensor, *alike.get(whole, ())]
+            if (
+                outside.isdisjoint(same)
+                and users[whole] <= set(section)
+                and all(_has_its_place(graph, views, each) for each in same)
+                and all(_is_of_domains(graph, steps[number], same) for number in section)
+            ):
+                local.update(same)
+    return frozenset(local)
+
+
+def _is_of_domains(graph: Graph, step: LlvmKernel, same: Sequence[int]) -> bool:
+    """Whether those of some tensors that a step writes are maps of the size over which it runs."""
+    sides = domain_sides(_domain(graph, step))
+    return all(domain_sides(shape_of(graph.tensors[t])) == sides for t in step.outputs if t in same)
 
 
 def _pixels_of(graph: Graph, step: LlvmKernel, writers: dict[int, list[int]], views: Views) -> StepPixels:
@@ -52,7 +65,7 @@ def _pixels_of(graph: Graph, step: LlvmKernel, writers: dict[int, list[int]], vi
     work += _WORK_OF_A_STEP * sum(4 * shape.texels for shape in rounded)
     sources = [
         PixelSource(
-            writer, not step.patches and views.place(tensor) == (tensor, 0) and _needs_its_pixel(graph, step, tensor)
+            writer, not step.patches and _has_its_place(graph, views, tensor) and _needs_its_pixel(graph, step, tensor)
         )
         for tensor in step.inputs
         for writer in writers.get(views.place(tensor)[0], ())
@@ -65,6 +78,13 @@ def _pixels_of(graph: Graph, step: LlvmKernel, writers: dict[int, list[int]], vi
         pixel_bytes=FLOAT_BYTES * sum(4 * shape.slices for shape in outputs),
         weights_bytes=FLOAT_BYTES * step.weights.size,
     )
+
+
+def _has_its_place(graph: Graph, views: Views, tensor: int) -> bool:
+    """Whether a pixel of a tensor lies where the same pixel of the one lies whose memory it is, if not its own."""
+    whole, offset = views.place(tensor)
+    pixels = {shape_of(graph.tensors[each]).pixels for each in (whole, tensor)}
+    return offset == 0 and len(pixels) == 1
 
 
 def _domain(graph: Graph, step: LlvmKernel) -> MapShape:
@@ -84,4 +104,5 @@ def _needs_its_pixel(graph: Graph, step: LlvmKernel, tensor: int) -> bool:
 def _is_of_pixels(graph: Graph, node: Node, tensor: int) -> bool:
     if tensor in computed_weights(node):
         return False
-    return is_elementwise(node) or is_scatter(node) or is_pixelwise_contraction(graph, node)
+    is_reduction = is_channel_reduction(graph, node)
+    return is_reduction or is_elementwise(node) or is_scatter(node) or is_pixelwise_contraction(graph, node)

@@ -9,21 +9,25 @@ import numpy as np
 import numpy.typing as npt
 
 from ...code.expressions import Slice, Weights
+from ...code.indices import Index, Place
 from ...code.kernel_writer import Pack
 from ...code.product_forms import FLOAT_PRODUCTS, PAIR_PRODUCTS, Products, gains_in_pairs, products_of_bytes
-from ...code.vocabulary import X0, Bits, Element, Name, Operand, Requantized, Value, Weight
+from ...code.vocabulary import X0, Y0, Bits, Element, LoadFrom, Name, Operand, Requantized, StoreTo, Value, Weight
 from ...device.tile import Tile
 from ...kernels.emit import Emitter
 from ...kernels.epilogue_reduction import GroupSums
 from ...model.graph import Graph, Node, Size2
-from ...model.layout import Storages, ceil_div, plane_floats, shape_of
+from ...model.layout import MapShape, Storages, ceil_div, plane_floats, shape_of
 from ...model.packing import Blob, Float32Array, bias_of, vector_texels
 from ...ops.convolution import weight_rows
 from ...ops.nodes import is_contraction, needs_mask
 from ...ops.requantize import channel_rounding, rounds_twice
-from ...plan.body import Body
+from ...plan.body import Body, Phase
 from ...plan.storages import byte_storage
+from ...plan.tiling import domain_sides
+from .kept_values import kept_values
 from .machine import CpuTarget
+from .panels import LANE, PANEL
 from .planes import slice_planes
 
 MOST_TAPS_IN_ROWS = 25  # of windows without loops: those of 7x7 take a quarter less time with one, and LLVM a tenth
@@ -53,11 +57,39 @@ class PlaneEmitter(Emitter):
         self.lanes = target.lanes
         self._target = target
         self._products: dict[int, Products] = {}
+        self._kept, self._loop = kept_values(body, tile.rows * target.lanes), 0
 
     @property
     def panel_floats(self) -> int:
         """Of the panel that the code writes itself."""
-        return 0
+        return self._texel * sum(self.shape(tensor).slices for tensor in self._kept)
+
+    @property
+    def _texel(self) -> int:
+        """Floats of a slice in a panel, of all pixels."""
+        return 4 * self.lanes * len(self.rows)
+
+    def panel_place(self, number: Index, row: int) -> Operand:
+        """Where a slice of the thread's pixel `row` lies in a panel, of each lane."""
+        lane = Index.variable(LANE, 0, self.lanes - 1)
+        return number.times(self._texel).plus(lane).plus(row * 4 * self.lanes).code
+
+    def _phase(self, phase: Phase) -> None:
+        super()._phase(phase)
+        self._loop += 1
+
+    def _compute(self, node: Node, at: Slice) -> Sequence[Value]:
+        """What is kept is stored when it is computed, and loaded later."""
+        if (kept := self._kept.get(node.outputs[0])) is None:
+            return super()._compute(node, at)
+        number = slice_number(at, self.shape(node.outputs[0]).slices).plus(kept.first_slice)
+        places = [self.panel_place(number, row) for row in self.rows]
+        if self._loop > kept.loop:
+            return [self.once("v", LoadFrom(PANEL, place)) for place in places]
+        values = super()._compute(node, at)
+        for place, value in zip(places, values, strict=True):
+            self.add(StoreTo(PANEL, place, value))
+        return values
 
     def slice_stride(self, tensor: int) -> int:
         """In planes, whose slices are four of them, or one of four bytes; vectors count in whole slices."""
@@ -118,11 +150,34 @@ class PlaneEmitter(Emitter):
         height, width = kernel
         return height * width > MOST_TAPS_IN_ROWS, width > MOST_COLUMNS
 
+    def own_place(self, row: int) -> Place:
+        """Of a tile across, too, rows are runs of pixels one behind the other."""
+        if self.tile.flat:
+            down, _, right = self.map_place(row)
+            y, x = (Index.variable(at, 0, n - 1) for at, n in ((down, self.domain.rows), (right, self.domain.width)))
+            return y.over(self.domain.height), y.modulo(self.domain.height), x
+        if not self.tile.across:
+            return super().own_place(row)
+        ahead = row * self.lanes
+        behind = self.domain.width - (self.tile.rows - 1) * self.lanes  # the last column of a thread's first lanes
+        y = Index.variable(Y0, 0, self.domain.rows - 1)
+        x = Index.variable(X0, 0, behind - 1).plus(ahead)
+        return y.over(self.domain.height), y.modulo(self.domain.height), x
+
     def pixel(self, row: int) -> Operand:
         """The index of the thread's pixel `row`, where lanes count from the first one."""
         if self.tile.flat:
             return self.position("i", X0 + row * self.lanes)
+        if self.tile.across:
+            return self.position("i", Y0 * self.domain.width + (X0 + row * self.lanes))
         return super().pixel(row)
+
+    def _pixel(self, shape: MapShape, row: int) -> Operand:
+        if not self.tile.across or domain_sides(shape) == domain_sides(self.domain):
+            return super()._pixel(shape, row)
+        b, y, x = self.place(shape, row)
+        found = b.times(shape.height).plus(y).times(shape.width).plus(x).code
+        return self.position("i", found) if isinstance(found, Value) else found
 
     def map_place(self, row: int) -> tuple[Value, int, Value]:
         """In a flat tile each has a row and a column of its own."""
@@ -138,6 +193,11 @@ class PlaneEmitter(Emitter):
         starts = block_starts(shape_of(self.graph.tensors[self.body.outputs[0]]).slices, self.tile.z_slices)
         found = self._packed(node, partial(_in_blocks, pack, starts, self.tile.z_slices))
         return BlockWeights(found.values[0], found.base)
+
+
+def slice_number(at: Slice, slices: int) -> Index:
+    """The number of a slice, of so many."""
+    return Index.of(at.index) if at.index is not None else Index.variable(at.at, 0, slices - 1)
 
 
 def _in_blocks(pack: Pack, starts: Sequence[int], together: int, graph: Graph, node: Node) -> Float32Array:

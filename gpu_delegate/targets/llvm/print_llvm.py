@@ -300,7 +300,7 @@ class LanePrinter(PositionPrinter):
         if memory.in_pairs:
             words = self._pairs.words(texels, self._together)
             texels = tuple(self.f.convert("bitcast", word, self.lanes.kind) for word in words)
-        for channel, each in enumerate(texels):
+        for channel, each in enumerate(texels[: memory.channels]):
             place = self.lanes.add(self.lanes.times(at, memory.scale), Affine(None, memory.step * channel))
             self._store_values(statement.target, memory.pointer, place, (each,))
 

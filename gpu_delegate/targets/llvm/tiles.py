@@ -4,10 +4,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...device.tile import Tile
-from ...model.layout import MapShape, ceil_div, shape_of
+from ...model.layout import LINE_FLOATS, MapShape, ceil_div, shape_of
 from ...ops.nodes import is_contraction
 from ...plan.body import Body
-from ...plan.tiling import is_pixelwise
+from ...plan.tiling import is_pixelwise, needs_its_pixels, only_reduces
 from .machine import CpuTarget
 from .panels import MOST_PIXELS, may_be_flat
 from .quads import saved_by_quads
@@ -16,7 +16,6 @@ from .winograd import panel_fits, patches
 _LEAST_LANES = 4
 _LEAST_SLICES = 2  # of sums at once: four depend on one another too often
 _MOST_ROWS = 8  # of a group: more take long to compile, and gain nothing
-_MOST_ACROSS = 4  # runs of pixels in a row that share the matrix that they are multiplied by
 _ACROSS_SLICES = 2  # of their sums: more would not stay in registers
 _REGISTERS_OF_ROW = 8  # of windows over bytes, whose four channels are computed together: half of them are sums
 _MOST_WHOLE_ROWS = 10  # of a map in one group: what its rows share is loaded once
@@ -41,6 +40,8 @@ def native_tile(body: Body, tile: Tile, target: CpuTarget, has_bytes: bool = Fal
     domain, slices = body.domain, shape_of(body.graph.tensors[body.outputs[0]]).slices
     if tile.across:
         return _across_tile(body, tile, target)
+    if not has_bytes and target.is_x86 and only_reduces(body):
+        return _reduced_tile(body, target)
     if not has_bytes and (found := _patched_tile(body, min(tile.z_slices, slices), tile.rows, target)):
         return found
     z_slices, flat = min(tile.z_slices, slices), tile.flat or is_pixelwise(body)
@@ -72,6 +73,17 @@ def native_tile(body: Body, tile: Tile, target: CpuTarget, has_bytes: bool = Fal
     return NativeTile(Tile(rows, z_slices, (1, 1, 1), flat=flat, loads_at_use=True), target, None, ends_in_quads)
 
 
+def _reduced_tile(body: Body, target: CpuTarget) -> NativeTile:
+    """For what reduces channels, in several loops over all planes: a cache line of each, taken at once.
+
+    Narrower vectors would use half of what is loaded, and each other half after all planes.
+    """
+    domain = body.domain
+    flat = needs_its_pixels(body) and (domain.rows == 1 or _saves_lanes(domain, 1, LINE_FLOATS))
+    target = replace(target, lanes=_lanes(domain.pixels if flat else domain.width, LINE_FLOATS))
+    return NativeTile(Tile(1, 0, (1, 1, 1), flat=flat, loads_at_use=True), target)
+
+
 def _patched_tile(body: Body, z_slices: int, rows: int, target: CpuTarget) -> NativeTile | None:
     """Of patches, by rows or in the order of memory, whichever fills vectors better.
 
@@ -89,15 +101,11 @@ def _patched_tile(body: Body, z_slices: int, rows: int, target: CpuTarget) -> Na
 
 
 def _across_tile(body: Body, tile: Tile, target: CpuTarget) -> NativeTile:
-    """For products of matrices: pixels of a row that are as far apart as all lanes, or more, share what is loaded."""
-    width, slices = body.domain.width, shape_of(body.graph.tensors[body.outputs[0]]).slices
-    lanes = _lanes(width, target.lanes)
-    choices = [rows for rows in range(1, _MOST_ACROSS + 1) if width % rows == 0 and width // rows >= lanes]
-    z_slices = min(tile.z_slices, _ACROSS_SLICES) if tile.z_slices else 0
-    rows = max(choices, default=1)
-    local = (1, 1, 1)
-    tile = Tile(rows, min(z_slices, slices), local, loads_at_use=True, across=True)
-    return NativeTile(tile, replace(target, lanes=lanes))
+    """For the products of matrices that matrix_kernel.py leaves."""
+    slices = shape_of(body.graph.tensors[body.outputs[0]]).slices
+    z_slices = min(tile.z_slices, _ACROSS_SLICES, slices)
+    tile = Tile(1, z_slices, (1, 1, 1), loads_at_use=True, across=True)
+    return NativeTile(tile, replace(target, lanes=_lanes(body.domain.width, target.lanes)))
 
 
 def _saves_lanes(domain: MapShape, rows: int, lanes: int) -> bool:

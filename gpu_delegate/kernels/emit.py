@@ -250,6 +250,10 @@ class Emitter:
             return Weight(address.plus(self._constant(tensor)).code)
         return LoadFrom(self._inputs[tensor], address.code)
 
+    def channel_in_memory(self, tensor: int, channel: Index, pixel: Index) -> Value | None:
+        """Of textures and buffers a texel is the least that is read."""
+        return None
+
     def texel_at(self, tensor: int, at: Slice, place: Place) -> Value:
         """Slice `at` of an input at (b, y, x)."""
         if (node := self.body.through.get(tensor)) is not None:

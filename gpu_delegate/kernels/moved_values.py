@@ -116,15 +116,23 @@ class _Reader:
         *place, channel = at
         node = self.writer.body.through.get(tensor)
         if node is None:
-            texel = self._texel(tensor, place, channel.over(4))
-            return texel if whole else Lane(texel, channel.modulo(4).code)
+            pixel = self._pixel(tensor, place)
+            return self._texel(tensor, channel.over(4), pixel) if whole else self._one(tensor, channel, pixel)
         b, y, x = place
         if whole:
             return self.slice(node, (b, y, x), channel, self.graph.tensors[tensor].shape[3])
         return self._chosen(node, at, whole=False)
 
-    def _texel(self, tensor: int, place: Sequence[Index], at: Index) -> Name:
-        """The name of a texel in memory, loaded once."""
+    def _pixel(self, tensor: int, place: Sequence[Index]) -> Index:
+        """The index of a pixel in its map."""
         shape, (b, y, x) = self.writer.shape(tensor), place
-        pixel = b.times(shape.height).plus(y).times(shape.width).plus(x)
+        return b.times(shape.height).plus(y).times(shape.width).plus(x)
+
+    def _texel(self, tensor: int, at: Index, pixel: Index) -> Name:
+        """The name of a texel in memory, loaded once."""
         return self.writer.once("v", self.writer.in_memory(tensor, at, pixel))
+
+    def _one(self, tensor: int, channel: Index, pixel: Index) -> Value:
+        """A value in memory: a lane of a texel, unless channels may be read by number."""
+        found = self.writer.channel_in_memory(tensor, channel, pixel)
+        return found or Lane(self._texel(tensor, channel.over(4), pixel), channel.modulo(4).code)

@@ -29,3 +29,7 @@ class PartWriter(KernelWriter, Protocol):
     def in_memory(self, tensor: int, at: Index, pixel: Index) -> Value:
         """Slice `at` of a tensor at a pixel, given by its index in the map, from where the kernel has it."""
         ...
+
+    def channel_in_memory(self, tensor: int, channel: Index, pixel: Index) -> Value | None:
+        """One channel of a tensor at a pixel, where reading it takes no texel; None elsewhere."""
+        ...

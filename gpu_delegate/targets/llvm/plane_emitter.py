@@ -12,7 +12,7 @@ from ...code.expressions import Slice, Weights
 from ...code.indices import Index, Place
 from ...code.kernel_writer import Pack
 from ...code.product_forms import FLOAT_PRODUCTS, PAIR_PRODUCTS, Products, gains_in_pairs, products_of_bytes
-from ...code.vocabulary import X0, Y0, Bits, Element, LoadFrom, Name, Operand, Requantized, StoreTo, Value, Weight
+from ...code.vocabulary import X0, Y0, Bits, Element, Lane, LoadFrom, Name, Operand, Requantized, StoreTo, Value, Weight
 from ...device.tile import Tile
 from ...kernels.emit import Emitter
 from ...kernels.epilogue_reduction import GroupSums
@@ -95,6 +95,13 @@ class PlaneEmitter(Emitter):
         """In planes, whose slices are four of them, or one of four bytes; vectors count in whole slices."""
         shape = self.shape(tensor)
         return 1 if shape.is_vector else slice_planes(self.storages[tensor]) * plane_floats(shape)
+
+    def channel_in_memory(self, tensor: int, channel: Index, pixel: Index) -> Value | None:
+        """Its plane follows those of the channels before; one whose number is known is loaded with its neighbors."""
+        is_in_planes = slice_planes(self.storages[tensor]) == 4 and not self.shape(tensor).is_vector
+        return (
+            Lane(LoadFrom(self._inputs[tensor], pixel.code), channel.code) if is_in_planes and channel.factors else None
+        )
 
     def products(self, node: Node) -> Products:
         """Of bytes where the input is bytes, and weights are whole numbers; of floats elsewhere, in pairs if asked."""

@@ -19,6 +19,7 @@ from ...code.vocabulary import (
     Element,
     Inside,
     Lane,
+    LoadFrom,
     Name,
     OnGrid,
     Operand,
@@ -301,6 +302,8 @@ class PositionPrinter(ABC):
         return self.lanes.select(self.lanes.mask(condition), 1.0, 0.0)
 
     def _lane(self, value: Lane) -> FloatValue:
+        if isinstance(value.value, LoadFrom) and not isinstance(value.lane, int):
+            return self._channel(value.value, value.lane)
         texels = self.texels(value.value)
         if isinstance(value.lane, int):
             return texels[value.lane]
@@ -308,6 +311,13 @@ class PositionPrinter(ABC):
         for lane in range(1, 4):
             found = self.lanes.select(self.lanes.compare_ints("eq", place, Affine(None, lane)), texels[lane], found)
         return found
+
+    def _channel(self, value: LoadFrom, channel: Operand) -> FloatValue:
+        """A float of the plane with this number."""
+        memory = self.context.memories[value.source]
+        at = self.lanes.times(self._int(value.at), memory.scale)
+        place = self.lanes.add(at, self.lanes.times(self._int(channel), memory.step))
+        return self.lanes.load_channel(memory._replace(scale=1), place, 0)
 
     def _arithmetic(self, operation: str, *operands: FloatValue) -> FloatValue:
         """Arithmetic on floats; on what all lanes share it is done once."""

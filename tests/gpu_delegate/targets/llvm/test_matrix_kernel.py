@@ -191,6 +191,21 @@ def test_what_is_moved_is_packed() -> None:
     assert may_be_flat(body)
 
 
+def test_channels_are_read_alone() -> None:
+    """Where each lane has another one: not four, of which one is chosen."""
+    order = (0, 1, 3, 2)
+    graph = GraphCase(
+        "TRANSPOSE",
+        "turned",
+        lambda m: m.op("TRANSPOSE", [m.image(3, 20, 24), m.constant(order, "int32")], (1, 3, 24, 20)),
+    ).graph()
+    text = compile_native(graph, AVX2).text
+    assert text.count("= call <8 x float> @llvm.masked.gather") % 4 == 0
+    assert text.count("= call <8 x float> @llvm.masked.gather") <= 2 * 4, "of a row, and of its last columns"
+    x = np.random.default_rng(0).uniform(-1, 1, (1, 3, 20, 24)).astype(np.float32)
+    assert np.array_equal(native_networks({0: graph})[0].run([x])[0], x.transpose(order))
+
+
 def sizes_on_stack(text: str) -> Sequence[int]:
     """Floats of all arrays that a function has on the stack."""
     return [int(line.split("i32 ")[1].split(",")[0]) for line in text.splitlines() if "alloca float, i32" in line]

@@ -142,7 +142,7 @@ class OfBytes(Products):
         return _bits(_joined(padded.reshape(len(matrix), -1, self.together)))
 
     def texels_of_block(self, lanes: int) -> int:
-        return _LANES // self.together
+        return min(lanes, _LANES // self.together)  # the first and third channel are in one, or each in its own
 
     def of_block(self, value: Value, texels: Sequence[Value], lanes: int = _LANES) -> Value:
         return ByteProducts(value, tuple(texels), self.together, self.low)

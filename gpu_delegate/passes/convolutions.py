@@ -1,5 +1,6 @@
 """Passes that bring convolutions and pools into the forms that kernels have, and separate their activations."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +9,7 @@ from ..base.errors import UnsupportedError
 from ..model.graph import (
     ABSENT,
     Activated,
+    Concatenation,
     Conv2D,
     DepthwiseConv2D,
     Graph,
@@ -16,9 +18,12 @@ from ..model.graph import (
     Padding,
     Pool2D,
     Reduce,
+    Shape,
+    StridedSlice,
+    Tensor,
     TransposeConv2D,
 )
-from ..model.layout import aligned_shape, shape_of
+from ..model.layout import BYTE_VALUES, aligned_shape, ceil_div, shape_of
 from ..model.rewrite import Outcome, Rewriter, float_data, fused_only
 from ..ops.nodes import is_elementwise
 from .grouped import MOST_DENSE_WEIGHTS
@@ -138,6 +143,60 @@ def turn_columns(graph: Graph) -> tuple[Graph, Outcome]:
             Node("RESHAPE", (result,), node.outputs),
         )
     return edit.finish()
+
+
+def columns_to_channels(graph: Graph) -> tuple[Graph, Outcome]:
+    """CONV_2D of bytes with one or two channels -> the columns of its window as channels, multiplied four at a time.
+
+    Channel kx * C + c of the new map is c of column x * stride + kx * dilation, so that a window has one column.
+    """
+    edit = Rewriter(graph)
+    for node in graph.nodes:
+        if node.op != "CONV_2D" or not isinstance(node.attributes, Conv2D):
+            continue
+        source, weights, out = (graph.tensors[i] for i in (*node.inputs[:2], node.outputs[0]))
+        if not _are_bytes(source) or weights.data is None or not _gains_in_channels(weights.shape, out.shape):
+            continue
+        conv, (batch, height, _, channels) = node.attributes, source.shape
+        outputs, rows, columns, _ = weights.shape
+        stride, width = conv.stride[1], out.shape[2]
+        sides = ((0, 0), (0, 0), (conv.padding.left, conv.padding.right), (0, 0))
+
+        def like(name: str, *shape: int, of: Tensor = source) -> int:
+            return edit.set_tensor(replace(of, index=edit.next_index, name=f"{of.name}:{name}", shape=shape))
+
+        padded = like("padded", batch, height, source.shape[2] + sum(sides[2]), channels)
+        parts = [like(f"column {k}", batch, height, width, channels) for k in range(columns)]
+        nodes = [Node("PAD", (source.index,), (padded,), Pad(sides))]
+        nodes += [
+            Node(
+                "STRIDED_SLICE",
+                (padded,),
+                (part,),
+                StridedSlice((0, 0, k * conv.dilation[1], 0), (batch, height, width, channels), (1, 1, stride, 1)),
+            )
+            for k, part in enumerate(parts)
+        ]
+        joined = like("columns", batch, height, width, columns * channels)
+        nodes.append(Node("CONCATENATION", tuple(parts), (joined,), Concatenation(axis=3)))
+        constant = edit.new_constant(f"{weights.name}:columns", float_data(weights).reshape(outputs, rows, 1, -1))
+        before = replace(conv.padding, left=0, right=0)
+        turned = replace(conv, stride=(conv.stride[0], 1), dilation=(conv.dilation[0], 1), padding=before)
+        edit.replace(node, *nodes, replace(node, inputs=(joined, constant, *node.inputs[2:]), attributes=turned))
+    return edit.finish()
+
+
+def _are_bytes(tensor: Tensor) -> bool:
+    """Whether a byte holds each of a tensor's whole numbers, and 0."""
+    steps = tensor.steps
+    return steps is not None and max(0, steps.high) - min(0, steps.low) < BYTE_VALUES
+
+
+def _gains_in_channels(weights: Shape, out: Shape) -> bool:
+    """Whether words of four channels that are multiplied become half as many, and more than what is moved for them."""
+    outputs, rows, columns, channels = weights
+    words, wide = rows * columns, rows * ceil_div(columns * channels, 4)
+    return 2 * wide <= words and (words - wide) * ceil_div(outputs, 4) >= columns * channels and math.prod(out[:3]) > 1
 
 
 def _turned(graph: Graph, node: Node) -> Conv2D | Pool2D | None:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from tests.helpers.emulated import emulated_network
+from tests.helpers.markers import one_in
 from tests.model_files.model_builder import ModelBuilder
 from tests.quantized.networks import Net
 from tests.quantized.quantizer import Scheme, quantized_twin
@@ -18,6 +19,7 @@ from texelflow.gpu_delegate.model.graph import Graph, Node
 from texelflow.gpu_delegate.ops.requantize import channel_rounding
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.targets.llvm.machine import AVX2, AVX512, NEON, CpuTarget
+from texelflow.gpu_delegate.targets.llvm.native_program import compile_native
 
 KINDS = {
     "avx2": AVX2,
@@ -148,3 +150,21 @@ def shifts_of(graph: Graph, node: Node) -> Sequence[int]:
     """To the right, of a node that rounds sums on ints; those of another one are none."""
     rounding = channel_rounding(graph, node)
     return [] if rounding is None else [int(shift) for shift in rounding[1]]
+
+
+@one_in(3, "kind", ["avx2", "avx512-vnni", "neon"])
+def test_columns_of_few_channels_are_channels(kind: str) -> None:
+    """Of windows whose words have room for them; those of three channels, or of one column, have none."""
+    net = Net(6)
+    grey, pair, picture = net.image(17, 14, 1), net.image(13, 11, 2), net.image(9, 9, 3)
+    tall = net.conv(grey, 21, (10, 4), stride=(2, 2))
+    spread = net.conv(grey, 24, (3, 3), dilation=(1, 2))
+    deep = net.depthwise(grey, (8, 10), multiplier=8, stride=(2, 2))
+    wide = net.conv(pair, 33, (3, 4), stride=(1, 3), padding="VALID")
+    net.output(tall, spread, deep, wide, net.conv(picture, 32, (3, 3)), net.conv(grey, 32, (5, 1)))
+    rng = np.random.default_rng(0)
+    shapes = [(1, 17, 14, 1), (1, 13, 11, 2), (1, 9, 9, 3)]
+    graph = read_model(quantized_twin(net, [[rng.uniform(0, 1, shape).astype(np.float32) for shape in shapes]]))
+    (found,) = [report for report in compile_native(graph, KINDS[kind]).passes if report.name == "columns_to_channels"]
+    assert found.applied == 4
+    check(graph, kind)

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..model.graph import ABSENT, Activated, Graph, Node, Resize, Tensor
 from ..model.interpolation import interpolation_matrix
+from ..model.layout import shape_of
 from ..model.rewrite import Outcome, Rewriter, fused_only
 from ..ops.convolution import is_pointwise_convolution
 from ..ops.reduce import is_spatial_mean
@@ -97,3 +98,25 @@ def keeps_mean(resize: Node, small: Tensor, large: Tensor) -> bool:
         if not np.allclose(columns, target / source, rtol=1e-6):
             return False
     return True
+
+
+@fused_only
+def multiply_by_reciprocal(graph: Graph) -> tuple[Graph, Outcome]:
+    """DIV of values by their SUM over channels, as of SOFTMAX -> MUL by its reciprocal: one division for each pixel.
+
+    Not of networks with quantized tensors, whose bytes are those of the reference kernels.
+    """
+    edit = Rewriter(graph)
+    producers, is_quantized = graph.producers(), any(tensor.steps for tensor in graph.tensors.values())
+    for node in graph.nodes:
+        divisor = producers.get(node.inputs[1]) if node.op == "DIV" else None
+        if divisor is None or is_quantized or divisor.op != "SUM" or divisor.inputs[0] != node.inputs[0]:
+            continue
+        total = graph.tensors[divisor.outputs[0]]
+        if total.shape[-1] != 1 or shape_of(total).is_vector:
+            continue
+        one = edit.new_constant(f"{total.name}:one", np.ones((1, 1, 1, 1), np.float32))
+        part = edit.new_tensor(f"{total.name}:reciprocal", total.shape)
+        reciprocal = Node("DIV", (one, total.index), (part,), Activated())
+        edit.replace(node, reciprocal, replace(node, op="MUL", inputs=(node.inputs[0], part)))
+    return edit.finish()

@@ -18,6 +18,7 @@ from ...model.layout import FLOAT_BYTES, LINE_FLOATS, MapShape, Precision, Stora
 from ...model.packing import Float32Array, output_floats
 from ...model.quantization import precision_for
 from ...model.rewrite import float_data
+from ...passes.algebra import multiply_by_reciprocal
 from ...passes.convolutions import columns_to_channels, turn_columns, whole_map_to_vector
 from ...passes.pipeline import PassReport
 from ...plan.admission import rewrite_graph
@@ -42,7 +43,7 @@ from .planes import tensor_floats, to_planes
 from .strips import StepPixels, kept_together, sections
 from .vectors import in_functions, vector_function
 
-_PASSES = (whole_map_to_vector, columns_to_channels, turn_columns)  # after those of all targets
+_PASSES = (whole_map_to_vector, columns_to_channels, turn_columns, multiply_by_reciprocal)  # after those of all targets
 # LLVM takes about a second for a megabyte of text, and for long functions of many conditions up to five
 MOST_FUNCTION_BYTES = 5_000_000
 MOST_MODEL_BYTES = 16_000_000

@@ -185,6 +185,19 @@ def test_what_is_kept() -> None:
     assert not kept_values(single, 16), "what one slice has is in registers"
 
 
+def test_shares_take_one_division_for_each_pixel() -> None:
+    """Those of values by their own sum alone, and on maps."""
+
+    def by_another(m: Sketch) -> int:
+        x = m.image(3, 5, 9)
+        return m.binary("DIV", x, m.reduce("SUM", m.unary("EXP", x)))
+
+    other, vector = GraphCase("DIV", "by another", by_another), GraphCase("DIV", "of one", lambda m: softmax(m, 1, 9))
+    for case, count in ((CASES["softmax of 37"], 1), (other, 0), (vector, 0)):
+        passes = compile_native(case.graph(), AVX2).passes
+        assert [each.applied for each in passes if each.name == "multiply_by_reciprocal"] == [count]
+
+
 def test_what_is_moved_is_packed() -> None:
     (body,) = bodies_of(CASES["sum of moved channels"])
     assert sums_moved(body)

@@ -25,7 +25,7 @@ from ...code.vocabulary import (
     values_in,
 )
 from ...model.graph import Conv2D, DepthwiseConv2D, Node
-from ...model.layout import FLOAT_BYTES, shape_of
+from ...model.layout import FLOAT_BYTES, plane_floats, shape_of
 from ...ops.nodes import groups_of_channels, is_contraction, is_elementwise, is_pixelwise_contraction
 from ...plan.body import Body
 from ...plan.tiling import domain_sides
@@ -37,7 +37,10 @@ LEAST_SLICES = 8  # of the output that read a panel, so that packing is a small 
 MOST_PIXELS = 40 * 40  # of maps whose windows have tables of where they are inside
 LEAST_MOVED_SLICES = 2  # that read what is moved for them, value by value
 MOST_MOVED_PIXELS = 1 << 13  # of maps of them, which have tables of where they lie
-LONG_SUM = 96  # slices of an input from which on planes lie too far apart for the first cache
+LONG_SUM = 96  # slices of an input from which on planes lie too far apart for the first cache ...
+MOST_PAGES = 64  # ... or channels, each in a page of its own, of which a core's first table has so many ...
+PAGE_BYTES = 4096
+MANY_SLICES = 20  # ... for so many slices of the output
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,9 @@ def packs(body: Body, in_pairs: bool = False) -> bool:
     if node is None or slices < LEAST_SLICES:
         return False
     source = shape_of(body.graph.tensors[node.inputs[0]])
-    return in_pairs or source.slices >= LONG_SUM or not is_pixelwise_contraction(body.graph, node)
+    fills_pages = source.channels >= MOST_PAGES and FLOAT_BYTES * plane_floats(source) >= PAGE_BYTES
+    is_far = source.slices >= LONG_SUM or (fills_pages and slices >= MANY_SLICES)
+    return in_pairs or is_far or not is_pixelwise_contraction(body.graph, node)
 
 
 def sums_moved(body: Body) -> bool:

@@ -53,6 +53,7 @@ DIRECT = (  # in the order of memory, or by rows
     GraphCase("CONV_2D", "13x10x9 3x2 s1x3", lambda m: m.conv(m.image(13, 10, 9), 32, (3, 2), stride=(1, 3))),
     GraphCase("CONV_2D", "19x21x6 3x3 valid", lambda m: m.conv(m.image(19, 21, 6), 32, (3, 3), padding="VALID")),
     GraphCase("CONV_2D", "5x5x390 1x1", lambda m: m.conv(m.image(5, 5, 390), 33)),
+    GraphCase("CONV_2D", "33x32x65 1x1", lambda m: m.conv(m.image(33, 32, 65), 78)),
     GraphCase("CONV_2D", "3x3x8 3x3 s2", lambda m: m.conv(m.image(3, 3, 8), 32, (3, 3), stride=(2, 2))),
     GraphCase("CONV_2D", "2x1x9 3x3", lambda m: m.conv(m.image(2, 1, 9), 32, (3, 3))),
 )
@@ -111,6 +112,18 @@ def test_small_sums_stay_as_they_are() -> None:
         body = body_of(case.graph())
         assert not packs(body)
         assert patches(body) is None
+
+
+def test_planes_in_many_pages_are_packed() -> None:
+    """Where many slices read them: of smaller maps several planes lie in one page."""
+    for side, inputs, outputs, expected in (
+        (36, 64, 80, True),
+        (30, 64, 80, False),
+        (36, 60, 80, False),
+        (36, 64, 72, False),
+    ):
+        case = GraphCase("CONV_2D", "pages", lambda m, n=side, i=inputs, o=outputs: m.conv(m.image(n, n, i), o))
+        assert packs(body_of(case.graph())) == expected
 
 
 def test_panels_are_not_larger_than_the_stack_allows() -> None:

@@ -460,7 +460,7 @@ class _Writer:
         lanes.present = mask or lanes.present
         context, statements = self._context, self._statements
         with lanes.block():
-            packing = self._packing(lanes)
+            packing = self._packing(lanes) if self._panel else None
             if self._panel:
                 panel = PlaneMemory(self._panel, 1, lanes.count)
                 if packing:

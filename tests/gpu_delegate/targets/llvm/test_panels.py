@@ -136,6 +136,12 @@ def test_panels_are_not_larger_than_the_stack_allows() -> None:
     assert worst(found, wanted) <= 1e-4 * float(np.abs(wanted[0]).max())
 
 
+def test_narrow_last_pixels_have_no_panel_where_others_have_none() -> None:
+    """Theirs would be small enough."""
+    graph = GraphCase("CONV_2D", "narrow", lambda m: m.conv(m.image(5, 4, 512), 32, (3, 3), stride=(1, 1))).graph()
+    assert not sizes_on_stack(compile_native(graph, AVX512).text)
+
+
 def test_weights_that_are_computed_stay_out_of_panels() -> None:
     """Those of the same sides as the map, too."""
     sides, window = (32, 3, 3, 8), {"padding": "SAME", "stride": (1, 1)}

@@ -148,7 +148,7 @@ def _pixels(
     """Of all other bodies."""
     has_bytes = any(storages[tensor].is_bytes for tensor in (*body.inputs, *body.outputs))
     tile, target, patched, ends_in_quads = native_tile(body, tile, target, has_bytes)
-    grid, plane = Grid.of(body, tile, target.lanes, patched), padded_plane(body, tile, target)
+    grid, plane = Grid.of(body, tile, target.lanes, patched.map if patched else None), padded_plane(body, tile, target)
     if patched:
         emitter: PlaneEmitter = WinogradEmitter(body, tile, target, Blob(), storages, patched)
     elif plane:
@@ -272,7 +272,7 @@ class _Writer:
             if by_channels(statements) and has_all_planes(self._body, self._storages):
                 copied = self._plane and self._room_for(self._plane)
                 with self.f.loop(integer(0, I64), integer(4, I64)) as channel:
-                    self._context = self._of_channel(channel)
+                    self._context = self._of_channel(self._context, channel)
                     if self._plane and copied:
                         self._copy(self._plane, copied, (y0, y1), ints)
                     self._groups(y0, y1, ints)
@@ -330,15 +330,15 @@ class _Writer:
         """Whether a tensor has the four channels of a slice in an int."""
         return any(memory.low is not None for memory in self._context.memories.values())
 
-    def _of_channel(self, channel: Register) -> KernelContext:
+    def _of_channel(self, context: KernelContext, channel: Register) -> KernelContext:
         """What surrounds the code of one channel of all slices."""
         memories = {
             name: memory._replace(
                 pointer=self.f.at(memory.pointer, self.f.binary("mul nsw", channel, integer(memory.step, I64)))
             )
-            for name, memory in self._context.memories.items()
+            for name, memory in context.memories.items()
         }
-        return replace(self._context, memories=memories, channel=channel)
+        return replace(context, memories=memories, channel=channel)
 
     def _groups(self, y0: Register, y1: Register, ints: Mapping[str, IntValue]) -> None:
         if not self.grid.step or not (self._narrow or self._quads):
@@ -458,17 +458,25 @@ class _Writer:
         lanes = lanes or self.lanes
         mask = lanes.first_lanes(self.grid.width) if self.grid.width < lanes.count else None
         lanes.present = mask or lanes.present
-        context, statements = self._context, self._statements
+        context, packing = self._context, self._packing(lanes) if self._panel else None
         with lanes.block():
-            packing = self._packing(lanes) if self._panel else None
-            if self._panel:
-                panel = PlaneMemory(self._panel, 1, lanes.count)
-                if packing:
-                    panel = panel._replace(in_pairs=packing.in_pairs, channels=packing.channels)
+            if self._panel and packing:
+                panel = PlaneMemory(self._panel, 1, lanes.count, in_pairs=packing.in_pairs, channels=packing.channels)
                 context = replace(context, memories={**context.memories, PANEL: panel})
                 ints = {**ints, LANE.name: _LANE}
+
+            def write(statements: tuple[Statement, ...], ints: Mapping[str, IntValue], in_turn: bool = False) -> None:
+                """Statements; those of the four channels of slices in turn, where they may be: that is less code."""
+                if in_turn and by_channels(statements) and has_all_planes(self._body, self._storages):
+                    with self.f.loop(integer(0, I64), integer(4, I64)) as channel, lanes.block():
+                        of_channel = self._of_channel(context, channel)
+                        LanePrinter(lanes, of_channel, region, x, ints, mask).print(statements)
+                else:
+                    LanePrinter(lanes, context, region, x, ints, mask).print(statements)
+
             if packing:
-                statements = packing.use
-                LanePrinter(lanes, context, region, x, ints, mask).print(packing.pack)
+                write(packing.pack, ints, bool(packing.finish))
             with self._block_loop(self._inner_blocks) as more, lanes.block():
-                LanePrinter(lanes, context, region, x, {**ints, **more}, mask).print(statements)
+                write(packing.use if packing else self._statements, {**ints, **more})
+                if packing and packing.finish:
+                    write(packing.finish, {**ints, **more}, True)

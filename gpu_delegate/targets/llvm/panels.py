@@ -47,7 +47,8 @@ MANY_SLICES = 20  # ... for so many slices of the output
 class Packing:
     """Statements that write a panel, those that use it, and how many floats it has, if these say it.
 
-    In pairs it has two bfloat16 in each, of what is multiplied so and used for nothing else.
+    In pairs it has two bfloat16 in each, of what is multiplied so and used for nothing else. What remains to be done
+    when all that is used is summed up is apart where sums lie in the panel, too.
     """
 
     pack: tuple[Statement, ...]
@@ -55,6 +56,7 @@ class Packing:
     floats: int = 0
     channels: int = 4  # of each slice
     in_pairs: bool = False
+    finish: tuple[Statement, ...] = ()
 
 
 def convolved(body: Body) -> Node | None:
@@ -116,11 +118,13 @@ def _has_one_size(body: Body) -> bool:
 def packed(statements: Sequence[Statement], lanes: int) -> Packing | None:
     """What reads and adds in one loop in two parts; None where there is no such loop, or its panel is too large.
 
-    A loop that writes a panel already is the first part.
+    A loop that writes a panel already is the first part, and the next one that does the sums.
     """
-    for k, each in enumerate(statements):
-        if isinstance(each, ForEach) and any(isinstance(part, StoreTo) and part.target == PANEL for part in each.body):
-            return Packing((*_positions(statements[:k]), each), (*statements[:k], *statements[k + 1 :]))
+    writers = [each for each in statements if isinstance(each, ForEach) and _writes_panel(each)]
+    if writers:
+        positions, rest = tuple(_positions(statements)), tuple(each for each in statements if each not in writers)
+        pack = (*positions, writers[0])
+        return Packing(pack, (*positions, *writers[1:]), finish=rest) if len(writers) > 1 else Packing(pack, rest)
     loops = {k: _joined(each) for k, each in enumerate(statements) if isinstance(each, ForEach)}
     found = [k for k, loop in loops.items() if any(isinstance(each, AddTo) for each in loop.body)]
     if len(found) != 1:
@@ -171,3 +175,7 @@ def _joined(loop: ForEach) -> ForEach:
     while len(loop.body) == 1 and isinstance(inner := loop.body[0], ForEach):
         loop = ForEach((*loop.over, *inner.over), inner.body)
     return loop
+
+
+def _writes_panel(loop: ForEach) -> bool:
+    return any(isinstance(part, StoreTo) and part.target == PANEL for part in loop.body)

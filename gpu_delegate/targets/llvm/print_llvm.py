@@ -38,6 +38,7 @@ from ...code.vocabulary import (
     Statement,
     StoreTo,
     Tap,
+    Texel,
     Vector,
     Weight,
     When,
@@ -56,6 +57,7 @@ from .pairs_code import PairCode
 from .panels import PANEL
 from .print_positions import PositionPrinter, Texels
 from .quads import QuadSum, quad_sum
+from .runs import EVEN_STEP, RunPixel, Spread, pixel_of_run, store_apart
 from .steps_code import numbers_of_sum
 from .vector_math import OwnNumbers
 
@@ -300,9 +302,30 @@ class LanePrinter(PositionPrinter):
         if memory.in_pairs:
             words = self._pairs.words(texels, self._together)
             texels = tuple(self.f.convert("bitcast", word, self.lanes.kind) for word in words)
+        if self._stores_apart(statement.at, memory, texels):
+            return
         for channel, each in enumerate(texels[: memory.channels]):
             place = self.lanes.add(self.lanes.times(at, memory.scale), Affine(None, memory.step * channel))
             self._store_values(statement.target, memory.pointer, place, (each,))
+
+    def _stores_apart(self, at: Operand, memory: PlaneMemory, texels: Texels) -> bool:
+        """Store lanes one by one where they are apart, and all are stored; False elsewhere."""
+        if self.mask is not None or memory.scale != 1:
+            return False
+        shared, pixels = self._shared_and_own(at)
+        if isinstance(pixels, Affine) and pixels.step <= EVEN_STEP:
+            return False
+        for channel, each in enumerate(texels):
+            store_apart(self.lanes, Spread(memory.pointer, _moved(shared, memory.step * channel), pixels), each)
+        return True
+
+    def _shared_and_own(self, at: Operand) -> tuple[Affine, IntValue]:
+        """The place of a texel: what all lanes share, and what each adds to it."""
+        if not isinstance(at, Texel):
+            return Affine(None, 0), self._int(at)
+        shared = self.lanes.times(self._int(at.at), at.pixels)
+        assert isinstance(shared, Affine)
+        return shared, self._int(at.pixel)
 
     def _store_values(self, target: str, pointer: Register, at: IntValue, values: Texels) -> None:
         """Values that lie one behind the other, for each lane."""
@@ -488,6 +511,17 @@ class LanePrinter(PositionPrinter):
         with self.lanes.block(), self._own_values():
             return quad_sum(self.f, value, places)
 
+    def _run_pixel(self, value: RunPixel) -> Texels:
+        memory = self.context.memories[value.first.source]
+        shared, pixels = self._shared_and_own(value.first.at)
+        if isinstance(pixels, Affine) and pixels.step <= EVEN_STEP:
+            place = self.lanes.add(shared, _moved(pixels, value.number))
+            return self.lanes.load(memory, place, self._together)
+        runs = (
+            Spread(memory.pointer, _moved(shared, memory.step * channel), pixels) for channel in range(self._together)
+        )
+        return tuple(pixel_of_run(self.lanes, run, value.number, value.count) for run in runs)
+
     def _weight(self, value: Weight) -> Texels:
         return self.lanes.load(self._weights, self._int(value.at), self._together)
 
@@ -505,6 +539,10 @@ def _terms(value: Operand) -> Iterator[Operand]:
         yield value.operands[1]
     else:
         yield value
+
+
+def _moved(place: Affine, floats: int) -> Affine:
+    return place._replace(constant=place.constant + floats)
 
 
 def _form(value: Operand) -> type:
@@ -555,5 +593,6 @@ _WORDS: Mapping[type, Callable[[LanePrinter, Any], Texels]] = MappingProxyType(
         LoadFrom: LanePrinter._load,
         Weight: LanePrinter._weight,
         QuadSum: LanePrinter._quad_sum,
+        RunPixel: LanePrinter._run_pixel,
     }
 )

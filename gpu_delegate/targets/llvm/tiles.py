@@ -9,11 +9,10 @@ from ...ops.nodes import is_contraction
 from ...plan.body import Body
 from ...plan.tiling import is_pixelwise, needs_its_pixels, only_reduces
 from .machine import CpuTarget
-from .panels import MOST_PIXELS, may_be_flat
+from .panels import may_be_flat
+from .patches import LEAST_LANES, Patches, lanes_for, patches
 from .quads import saved_by_quads
-from .winograd import panel_fits, patches
 
-_LEAST_LANES = 4
 _LEAST_SLICES = 2  # of sums at once: four depend on one another too often
 _MOST_ROWS = 8  # of a group: more take long to compile, and gain nothing
 _ACROSS_SLICES = 2  # of their sums: more would not stay in registers
@@ -26,7 +25,7 @@ class NativeTile(NamedTuple):
 
     tile: Tile
     target: CpuTarget
-    patches: MapShape | None = None  # that it computes instead of pixels (winograd.py)
+    patches: Patches | None = None  # that it computes instead of pixels (winograd.py)
     ends_in_quads: bool = False  # whether its last pixels are computed four at a time (quads.py)
 
 
@@ -42,11 +41,12 @@ def native_tile(body: Body, tile: Tile, target: CpuTarget, has_bytes: bool = Fal
         return _across_tile(body, tile, target)
     if not has_bytes and target.is_x86 and only_reduces(body):
         return _reduced_tile(body, target)
-    if not has_bytes and (found := _patched_tile(body, min(tile.z_slices, slices), tile.rows, target)):
-        return found
+    if not has_bytes and tile.z_slices and (found := patches(body, target)):
+        patched = Tile(found.rows, found.slices, (1, 1, 1), flat=found.flat, loads_at_use=True)
+        return NativeTile(patched, replace(target, lanes=found.lanes), found)
     z_slices, flat = min(tile.z_slices, slices), tile.flat or is_pixelwise(body)
     flat = flat or (not has_bytes and may_be_flat(body) and _saves_lanes(domain, tile.rows, target.lanes))
-    target = replace(target, lanes=_lanes(domain.pixels if flat else domain.width, target.lanes))
+    target = replace(target, lanes=lanes_for(domain.pixels if flat else domain.width, target.lanes))
     most = domain.pixels // target.lanes if flat else domain.rows
     is_sum = any(map(is_contraction, body.nodes)) and (flat or domain.batch == 1)  # rows are of one map of a batch
     least = _LEAST_SLICES // (z_slices or slices) if is_sum else 1
@@ -80,24 +80,8 @@ def _reduced_tile(body: Body, target: CpuTarget) -> NativeTile:
     """
     domain = body.domain
     flat = needs_its_pixels(body) and (domain.rows == 1 or _saves_lanes(domain, 1, LINE_FLOATS))
-    target = replace(target, lanes=_lanes(domain.pixels if flat else domain.width, LINE_FLOATS))
+    target = replace(target, lanes=lanes_for(domain.pixels if flat else domain.width, LINE_FLOATS))
     return NativeTile(Tile(1, 0, (1, 1, 1), flat=flat, loads_at_use=True), target)
-
-
-def _patched_tile(body: Body, z_slices: int, rows: int, target: CpuTarget) -> NativeTile | None:
-    """Of patches, by rows or in the order of memory, whichever fills vectors better.
-
-    They save at most 9 of 16 products, and in bfloat16 two take an instruction: too little is left to gain.
-    """
-    found = patches(body) if target.precision == "fp32" else None
-    if not found or not z_slices:
-        return None
-    flat = found.pixels <= MOST_PIXELS and _saves_lanes(found, rows, target.lanes)
-    target = replace(target, lanes=_lanes(found.pixels if flat else found.width, target.lanes))
-    rows = max(1, min(rows, found.pixels // target.lanes if flat else found.height))
-    if not panel_fits(body, rows, target.lanes):
-        return None
-    return NativeTile(Tile(rows, z_slices, (1, 1, 1), flat=flat, loads_at_use=True), target, found)
 
 
 def _across_tile(body: Body, tile: Tile, target: CpuTarget) -> NativeTile:
@@ -105,20 +89,13 @@ def _across_tile(body: Body, tile: Tile, target: CpuTarget) -> NativeTile:
     slices = shape_of(body.graph.tensors[body.outputs[0]]).slices
     z_slices = min(tile.z_slices, _ACROSS_SLICES, slices)
     tile = Tile(1, z_slices, (1, 1, 1), loads_at_use=True, across=True)
-    return NativeTile(tile, replace(target, lanes=_lanes(body.domain.width, target.lanes)))
+    return NativeTile(tile, replace(target, lanes=lanes_for(body.domain.width, target.lanes)))
 
 
 def _saves_lanes(domain: MapShape, rows: int, lanes: int) -> bool:
     """Whether pixels in the order of memory fill vectors better than those of rows, by a tenth."""
-    of_row = _lanes(domain.width, lanes)
+    of_row = lanes_for(domain.width, lanes)
     blocks, rest = divmod(domain.width, of_row)
-    end = of_row // 2 if 0 < rest <= of_row // 2 and of_row > _LEAST_LANES * 2 else of_row if rest else 0
+    end = of_row // 2 if 0 < rest <= of_row // 2 and of_row > LEAST_LANES * 2 else of_row if rest else 0
     by_rows = ceil_div(domain.rows, rows) * rows * (blocks * of_row + end)
     return 1.1 * ceil_div(domain.pixels, rows * lanes) * rows * lanes <= by_rows * (lanes / of_row)
-
-
-def _lanes(pixels: int, lanes: int) -> int:
-    """As many lanes as a vector has, or fewer where that is enough for all of so many pixels."""
-    while lanes > _LEAST_LANES and pixels <= lanes // 2:
-        lanes //= 2
-    return lanes

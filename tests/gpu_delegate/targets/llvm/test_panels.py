@@ -14,6 +14,7 @@ from tests.model_files.sketch import GraphCase, Sketch
 from texelflow.gpu_delegate.cases.op_case import CaseArray
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.model.packing import Float32Array
 from texelflow.gpu_delegate.passes.pipeline import run_passes
 from texelflow.gpu_delegate.plan.body import Body
 from texelflow.gpu_delegate.plan.fusion import group_nodes
@@ -23,7 +24,7 @@ from texelflow.gpu_delegate.targets.llvm.native_program import compile_native
 from texelflow.gpu_delegate.targets.llvm.native_runtime import CheckedNetwork
 from texelflow.gpu_delegate.targets.llvm.native_tuning import cpu_device
 from texelflow.gpu_delegate.targets.llvm.panels import MOST_BYTES, packs
-from texelflow.gpu_delegate.targets.llvm.winograd import patches
+from texelflow.gpu_delegate.targets.llvm.patches import MOST_PANEL_BYTES, patches
 
 
 def plus(
@@ -45,8 +46,8 @@ def reversed_rows(model: Sketch, x: int) -> int:
 
 
 DIRECT = (  # in the order of memory, or by rows
-    GraphCase("CONV_2D", "17x17x20 1x7", lambda m: m.conv(m.image(17, 17, 20), 35, (1, 7))),
-    GraphCase("CONV_2D", "17x17x20 7x1", lambda m: m.conv(m.image(17, 17, 20), 35, (7, 1))),
+    GraphCase("CONV_2D", "17x17x9 1x7", lambda m: m.conv(m.image(17, 17, 9), 35, (1, 7))),
+    GraphCase("CONV_2D", "17x17x9 7x1", lambda m: m.conv(m.image(17, 17, 9), 35, (7, 1))),
     GraphCase("CONV_2D", "11x9x5 5x5", lambda m: m.conv(m.image(11, 9, 5), 33, (5, 5))),
     GraphCase("CONV_2D", "35x33x7 3x3 s2", lambda m: m.conv(m.image(35, 33, 7), 34, (3, 3), stride=(2, 2))),
     GraphCase("CONV_2D", "48x50x3 3x3 s2", lambda m: m.conv(m.image(48, 50, 3), 32, (3, 3), stride=(2, 2))),
@@ -63,6 +64,14 @@ PATCHED = (
     GraphCase("CONV_2D", "19x64x20", lambda m: m.conv(m.image(19, 64, 20), 33, (3, 3))),
     GraphCase("CONV_2D", "18x33x16 valid", lambda m: m.conv(m.image(18, 33, 16), 32, (3, 3), padding="VALID")),
     GraphCase("CONV_2D", "7x15x40 relu", lambda m: m.conv(m.image(7, 15, 40), 36, (3, 3), activation="RELU")),
+    GraphCase("CONV_2D", "17x17x20 1x7", lambda m: m.conv(m.image(17, 17, 20), 35, (1, 7))),
+    GraphCase("CONV_2D", "17x17x20 7x1", lambda m: m.conv(m.image(17, 17, 20), 35, (7, 1))),
+    GraphCase("CONV_2D", "8x8x48 1x3", lambda m: m.conv(m.image(8, 8, 48), 64, (1, 3))),
+    GraphCase("CONV_2D", "13x10x48 3x1", lambda m: m.conv(m.image(13, 10, 48), 64, (3, 1))),
+    GraphCase("CONV_2D", "13x11x17 5x5", lambda m: m.conv(m.image(13, 11, 17), 33, (5, 5))),
+    GraphCase("CONV_2D", "14x18x16 3x5 valid", lambda m: m.conv(m.image(14, 18, 16), 32, (3, 5), padding="VALID")),
+    GraphCase("CONV_2D", "11x12x16 7x7", lambda m: m.conv(m.image(11, 12, 16), 32, (7, 7))),
+    GraphCase("CONV_2D", "19x20x40 2x2", lambda m: m.conv(m.image(19, 20, 40), 64, (2, 2))),
     GraphCase("CONV_2D", "9x9x24 + x", lambda m: m.binary("ADD", *[(x := m.image(9, 9, 32)), m.conv(x, 32, (3, 3))])),
 )
 MOVED = (  # added values lie at other pixels: neither panels nor patches
@@ -102,7 +111,30 @@ def body_of(graph: Graph) -> Body:
 def test_what_is_chosen(case: GraphCase) -> None:
     body = body_of(case.graph())
     assert packs(body) == (case not in MOVED)
-    assert (patches(body) is not None) == (case in PATCHED)
+    assert (patches(body, AVX2) is not None) == (case in PATCHED)
+
+
+@pytest.mark.parametrize("window", [(1, 7), (3, 3), (5, 5)], ids=lambda window: "{}x{}".format(*window))
+@pytest.mark.parametrize("kind", ["uniform", "normal"])
+def test_errors_of_patches(window: tuple[int, int], kind: str) -> None:
+    """At most a fifth of what is admitted, 1e-4 of the largest value, against sums in float64."""
+    rng = np.random.default_rng(3)
+    sizes = (32, *window, 64), (1, 24, 24, 64)
+    drawn = [rng.uniform(-1, 1, size) if kind == "uniform" else rng.normal(0, 1, size) for size in sizes]
+    weights, x = (values.astype(np.float32) for values in drawn)
+    graph = GraphCase("CONV_2D", "drawn", lambda m: constant_convolution(m, weights)).graph()
+    assert patches(body_of(graph), AVX2) is not None
+    down, across = (size // 2 for size in window)
+    around = np.pad(x[0].astype(np.float64), ((down, down), (across, across), (0, 0)))
+    taps = np.lib.stride_tricks.sliding_window_view(around, window, (0, 1))  # type: ignore[call-overload]
+    exact = np.einsum("yxcab,oabc->yxo", taps, weights.astype(np.float64), optimize=True)
+    (found,) = networks_of(graph).run([x])
+    assert np.abs(found[0] - exact).max() <= 2e-5 * np.abs(exact).max()
+
+
+def constant_convolution(m: Sketch, weights: Float32Array) -> int:
+    inputs = [m.image(24, 24, 64), m.constant(weights), m.constant(np.zeros(32, np.float32))]
+    return m.op("CONV_2D", inputs, (1, 24, 24, 32), padding="SAME", stride=(1, 1))
 
 
 def test_small_sums_stay_as_they_are() -> None:
@@ -111,7 +143,7 @@ def test_small_sums_stay_as_they_are() -> None:
     for case in (few, short):
         body = body_of(case.graph())
         assert not packs(body)
-        assert patches(body) is None
+        assert patches(body, AVX2) is None
 
 
 def test_planes_in_many_pages_are_packed() -> None:
@@ -131,6 +163,9 @@ def test_panels_are_not_larger_than_the_stack_allows() -> None:
     for target in (AVX2, AVX512):
         text = compile_native(graph, target).text
         assert not [size for size in sizes_on_stack(text) if 4 * size > MOST_BYTES]
+    patched = GraphCase("CONV_2D", "large", lambda m: m.conv(m.image(35, 35, 96), 96, (3, 3))).graph()
+    sizes = [4 * size for size in sizes_on_stack(compile_native(patched, AVX2).text)]
+    assert MOST_BYTES < max(sizes) <= MOST_PANEL_BYTES
     x = np.random.default_rng(0).uniform(-1, 1, (1, 6, 6, 1024)).astype(np.float32)
     found, wanted = networks_of(graph).run([x]), Reference(graph).run([x])
     assert worst(found, wanted) <= 1e-4 * float(np.abs(wanted[0]).max())

@@ -4,7 +4,7 @@
 
 `tensors` has a float pointer for each input, then one for each output, in the order of LlvmKernel; `weights` points at
 the kernel's own, 64-byte aligned. Row groups y0 to y1 - 1 of the map are computed, slice blocks z0 to z1 - 1 of the
-output, and all columns: what calls with other groups and blocks write is never written with other values.
+output, and all columns: what calls with other groups and blocks write is never left with other values.
 
 A function is a loop over blocks of slices, over groups of rows and over blocks of as many columns as there are lanes;
 of sums the first one is the innermost, and what it reads may be packed first (panels.py, winograd.py). Planes may be

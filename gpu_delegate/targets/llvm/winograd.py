@@ -58,7 +58,8 @@ class WinogradEmitter(PlaneEmitter):
     """Builds the code; a tile's rows are vectors of patches, each of which has some of the thread's pixels.
 
     These are counted from the last one of a patch to the first: where a patch ends past the end of the map, what is
-    computed there goes to the map's last pixels, and then come the right values, without any condition.
+    computed there goes to the map's last pixels, and then come the right values, without any condition. So a step
+    that reads these pixels begins when all groups are done (strips.py: patches and pixels are never one run).
     """
 
     def __init__(

@@ -460,8 +460,10 @@ class _Writer:
         lanes.present = mask or lanes.present
         context, packing = self._context, self._packing(lanes) if self._panel else None
         with lanes.block():
-            if self._panel and packing:
-                panel = PlaneMemory(self._panel, 1, lanes.count, in_pairs=packing.in_pairs, channels=packing.channels)
+            if self._panel:
+                panel = PlaneMemory(self._panel, 1, lanes.count)
+                if packing:
+                    panel = panel._replace(in_pairs=packing.in_pairs, channels=packing.channels)
                 context = replace(context, memories={**context.memories, PANEL: panel})
                 ints = {**ints, LANE.name: _LANE}
 

@@ -111,6 +111,7 @@ class OfBytes(Products):
     low: int  # the whole number whose byte is 0
     together: Together
     sees: int = 0  # what the target multiplies is the byte less this
+    subtracts: bool = False  # products from sums: weights are stored with the other sign
 
     def bias(self, texels: Float32Array, weights: Callable[[], Float32Array]) -> Float32Array:
         each = weights().sum(axis=1, dtype=np.float64)
@@ -126,20 +127,25 @@ class OfBytes(Products):
         if self.together == 2:
             parts = parts[..., [0, 2, 1, 3]]
         words = parts.reshape(*parts.shape[:-1], _LANES // self.together, self.together)
-        return _bits(np.moveaxis(_joined(words), -1, -2))
+        return np.moveaxis(self._joined(words), -1, -2)
 
     def taps(self, taps: Float32Array) -> Float32Array:
         if self.together == 1:
-            return _bits(taps)
+            return self._joined(taps[..., None])
         words = np.zeros((*taps.shape, self.together), taps.dtype)
         for lane in range(_LANES):
             words[..., lane, lane if self.together == _LANES else lane // 2] = taps[..., lane]
-        return _bits(_joined(words))
+        return self._joined(words)
 
     def rows(self, matrix: Float32Array) -> Float32Array:
         """Weights (outputs, inputs) as (outputs, ints of as many inputs as are together)."""
         padded = np.pad(matrix, ((0, 0), (0, -matrix.shape[1] % self.together)))
-        return _bits(_joined(padded.reshape(len(matrix), -1, self.together)))
+        return self._joined(padded.reshape(len(matrix), -1, self.together))
+
+    def _joined(self, weights: Float32Array) -> Float32Array:
+        """The bits of ints of the weights along the last axis, the first in the lowest bits."""
+        parts = np.negative(weights) if self.subtracts else weights
+        return np.ascontiguousarray(parts, f"<i{4 // self.together}").view("<f4")[..., 0]
 
     def texels_of_block(self, lanes: int) -> int:
         return min(lanes, _LANES // self.together)  # the first and third channel are in one, or each in its own
@@ -152,22 +158,22 @@ class OfBytes(Products):
 
 
 def products_of_bytes(
-    low: int, rows: Float32Array, bias: Float32Array, together: Together, is_signed: bool
+    low: int, rows: Float32Array, bias: Float32Array, together: Together, is_signed: bool, subtracts: bool
 ) -> Products:
     """Those of bytes with weights, as a target computes them that takes so many in an int.
 
     Rows are (outputs, products) of a sum each. Of floats where one is no whole number, or a sum may be beyond ints.
-    `is_signed`: it takes four bytes as -128 to 127, and has no instruction for two halves.
+    `is_signed`: it takes four bytes as -128 to 127, and has no instruction for two halves. `subtracts` is OfBytes'.
     """
     least, most = (float(rows.min()), float(rows.max())) if rows.size else (0.0, 0.0)
-    if not all(np.array_equal(each, np.rint(each)) for each in (rows, bias)) or least < -(1 << 15) or most >= 1 << 15:
+    if not all(np.array_equal(each, np.rint(each)) for each in (rows, bias)) or least <= -(1 << 15) or most >= 1 << 15:
         return FLOAT_PRODUCTS
     largest = max(-low, low + BYTE_VALUES - 1) * np.abs(rows).sum(axis=1, dtype=np.float64)
     if largest.max(initial=0.0) + np.abs(bias).max(initial=0.0) >= END_OF_INTS:
         return FLOAT_PRODUCTS
     if together == _LANES and (least < -128 or most > 127):
         together = 1 if is_signed else 2
-    return OfBytes(low, together, 128 if is_signed and together == _LANES else 0)
+    return OfBytes(low, together, 128 if is_signed and together == _LANES else 0, subtracts)
 
 
 @dataclass(frozen=True)
@@ -213,15 +219,6 @@ def _exact_scales(matrix: Float32Array, largest: Float32Array) -> Float32Array |
         if scales.all():
             return scales
     return None
-
-
-def _joined(words: Float32Array) -> npt.NDArray[np.int64]:
-    """Ints of the whole numbers along the last axis, the first in the lowest bits."""
-    together = words.shape[-1]
-    bits = 32 // together
-    parts = words.astype(np.int64) & ((1 << bits) - 1)
-    found: npt.NDArray[np.int64] = (parts << (bits * np.arange(together))).sum(axis=-1)
-    return found
 
 
 def _bits(values: npt.NDArray[Any]) -> Float32Array:

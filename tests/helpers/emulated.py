@@ -1,6 +1,7 @@
 """Runs code for CPUs that are not here: their instructions as functions of LLVM's language, on this machine.
 
-What LLVM makes of vectors wider than this machine's is right anyway; only calls of a CPU's own intrinsics need a body.
+What LLVM makes of vectors wider than this machine's is right anyway; only calls of a CPU's own intrinsics need a body,
+and what hides how a vector was computed keeps it in one register: it is left out.
 """
 
 import re
@@ -14,6 +15,7 @@ from texelflow.gpu_delegate.targets.llvm.native_program import compile_native
 from texelflow.gpu_delegate.targets.llvm.native_runtime import CheckedNetwork
 from texelflow.gpu_delegate.targets.llvm.pool import WorkerPool
 
+_HIDDEN = re.compile(r'call (<[^>]*>) asm "", "=v,0"\((.*)\)')
 _DECLARED = re.compile(r"^declare (\S+ x \S+|<[^>]*>) @(llvm\.(?:x86|aarch64)\.[\w.]+)\(.*\)$", re.MULTILINE)
 
 
@@ -36,7 +38,7 @@ def emulated(text: str) -> str:
     lines = "\n".join([_DECLARED.sub("", text), *defined]).splitlines()
     declared = dict.fromkeys(line for line in lines if line.startswith("declare "))
     whole = "\n".join([*declared, *(line for line in lines if not line.startswith("declare "))])
-    return re.sub(r"@llvm\.(x86|aarch64)\.", r"@\1.", whole)
+    return _HIDDEN.sub(r"bitcast \2 to \1", re.sub(r"@llvm\.(x86|aarch64)\.", r"@\1.", whole))
 
 
 def _lanes(name: str, bits: int) -> int:

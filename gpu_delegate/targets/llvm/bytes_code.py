@@ -32,7 +32,7 @@ class ByteCode:
         self.lanes = lanes
         self.f = lanes.f
         self._is_x86 = target.is_x86
-        self._adds = target.products_together == 4  # an instruction to a sum, else to nothing
+        self._subtracts = target.subtracts_products
         self._bits = 32 * lanes.count
 
     # Words ------------------------------------------------------------------------------------------------------------
@@ -42,6 +42,9 @@ class ByteCode:
         found = word_of(texel)
         if found and found.low == low:
             return found.word
+        return self.lanes.once(("word", low.text, *texel), lambda: self._word_of(texel, low))
+
+    def _word_of(self, texel: Sequence[FloatValue], low: Register) -> Register:
         values = [self._above(each, low) for each in texel]
         return self._packed(values) if self._is_x86 else self._joined(values)
 
@@ -84,12 +87,12 @@ class ByteCode:
     # Products ---------------------------------------------------------------------------------------------------------
 
     def add(self, total: Register, word: Register, weight: FloatValue, together: int, part: int) -> Register:
-        """A sum and products of bytes of an int with a weight's parts: all four, the first or second two, or one."""
+        """A sum with products of bytes of an int with a weight's parts: all four, the first or second two, or one."""
         values = word if together == 4 else self._pair(word, part) if together == 2 else self.lanes.byte(word, part)
         return self.add_parts(total, values, self.lanes.bits(weight), together)
 
     def add_parts(self, total: Register, values: Register, weights: Register, together: int) -> Register:
-        """A sum and products of the parts of two ints: four bytes, two halves, or each as a whole."""
+        """A sum with products of the parts of two ints: four bytes, two halves, or each as a whole."""
         if together == 4:
             return self._four(total, values, weights)
         if together == 2:
@@ -122,13 +125,13 @@ class ByteCode:
         return self.lanes.once(("pair", word.text, part), made)
 
     def _two(self, total: Register, pair: Register, weights: Register) -> Register:
-        if self._is_x86 and self._adds:
+        if self._is_x86 and not self._subtracts:
             ints = self._as(total.type, weights)
             return self.f.call(f"llvm.x86.avx512.vpdpwssd.{self._bits}", total.type, total, pair, ints)
         halves = vector("i16", 2 * self.lanes.count)
         name = {4: "sse2.pmadd.wd", 8: "avx2.pmadd.wd", 16: "avx512.pmaddw.d.512"}[self.lanes.count]
         operands = [self._as(halves, each) for each in (pair, weights)]
-        return self.f.binary("add", total, self.f.call(f"llvm.x86.{name}", total.type, *operands))
+        return self.f.binary("sub", total, self.f.call(f"llvm.x86.{name}", total.type, *operands))
 
     # Rounding ---------------------------------------------------------------------------------------------------------
 
@@ -186,7 +189,10 @@ class ByteCode:
         return self.f.binary("ashr", nudged, shift)
 
     def _high_product(self, value: Register, multiplier: Register) -> Register:
-        """Bits 31 to 62 of a product of ints, rounded up at one half: of the even lanes, and of the odd ones."""
+        """Bits 31 to 62 of a product of ints, rounded up at one half: of the even lanes, and of the odd ones.
+
+        How a sum came to be is hidden, since LLVM looks for what its bits may be at each step from here on.
+        """
         count = self.lanes.count
         if not self._is_x86:
             return self.f.call("llvm.aarch64.neon.sqrdmulh.v4i32", value.type, value, multiplier)
@@ -194,15 +200,15 @@ class ByteCode:
         thirty_two = filled(integer(32, I64), count // 2)
         half = filled(integer(1 << (MULTIPLIER_BITS - 1), I64), count // 2)
 
-        def even(each: Register) -> Register:
-            whole = self.f.convert("bitcast", each, longs)
-            return self.f.binary("ashr", self.f.binary("shl", whole, thirty_two), thirty_two)
+        def odd(pair: Register) -> Register:
+            return self.f.binary("ashr", pair, thirty_two)
 
-        def odd(each: Register) -> Register:
-            return self.f.binary("ashr", self.f.convert("bitcast", each, longs), thirty_two)
+        def even(pair: Register) -> Register:
+            return odd(self.f.binary("shl", pair, thirty_two))
 
-        factor = self.lanes.once(("long", multiplier.text), lambda: even(multiplier))  # all lanes have the same
-        products = [self.f.binary("add", self.f.binary("mul", each(value), factor), half) for each in (even, odd)]
+        factor = self.lanes.once(("long", multiplier.text), lambda: even(self._as(longs, multiplier)))  # of all lanes
+        pair = self.f.convert("bitcast", self.f.opaque(value), longs)
+        products = [self.f.binary("add", self.f.binary("mul", each(pair), factor), half) for each in (even, odd)]
         low = self.f.binary("lshr", products[0], filled(integer(MULTIPLIER_BITS, I64), count // 2))
         high = self.f.binary("shl", products[1], filled(integer(32 - MULTIPLIER_BITS, I64), count // 2))
         parts = [self.f.convert("bitcast", each, vector(I32, count)) for each in (low, high)]

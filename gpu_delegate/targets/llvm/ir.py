@@ -183,8 +183,9 @@ class Function:
         return self.give(f"call {kind} @{name}({kind} {left.text}, {kind} {right.text}, {kind} {addend.text})", kind)
 
     def opaque(self, value: Register) -> Register:
-        """The same value, of which LLVM does not know how it was computed."""
-        return self.give(f'call {value.type} asm "", "=r,0"({value.operand})', value.type)
+        """The same value, of which LLVM does not know how it was computed; of vectors x86's."""
+        kept_in = "v" if lanes_of(value.type) > 1 else "r"
+        return self.give(f'call {value.type} asm "", "={kept_in},0"({value.operand})', value.type)
 
     def hidden(self, value: Register) -> Register:
         """The same value, of which LLVM does not know that it is: what is computed from it stays where it is."""

@@ -50,6 +50,15 @@ class CpuTarget:
             return 4
         return 2 if self.is_x86 else 1
 
+    @property
+    def subtracts_products(self) -> bool:
+        """Whether products of bytes, of weights with the other sign, are subtracted from sums: those of VPMADDWD.
+
+        Of each addition LLVM asks whether both sides have bits in common, and for that what the six additions before
+        may give: with subtractions compiling a network of bytes takes a seventh less, and the code is as fast.
+        """
+        return self.products_together == 2
+
     def with_precision(self, precision: Precision) -> "CpuTarget":
         """The same with products in fp32 or bf16. Raises DeviceError for what the CPU lacks, and for what GPUs have."""
         if precision not in ("fp32", "bf16"):

@@ -120,7 +120,7 @@ class PlaneEmitter(Emitter):
             return PAIR_PRODUCTS if self._multiplies_pairs(node) else FLOAT_PRODUCTS
         rows, bias = weight_rows(self.graph, node), bias_of(self.graph, node)
         self.is_for_all = False  # other weights may need other products
-        return products_of_bytes(found.low, rows, bias, together, is_signed=is_arm)
+        return products_of_bytes(found.low, rows, bias, together, is_arm, self._target.subtracts_products)
 
     def _multiplies_pairs(self, node: Node) -> bool:
         """Whether products are in bfloat16: those of contractions, if it pays. Sums of steps are exact in float32."""

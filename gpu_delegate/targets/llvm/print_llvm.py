@@ -193,7 +193,7 @@ class LanePrinter(PositionPrinter):
 
     def _word(self, value: Operand, low: int) -> Register:
         """A slice as bytes."""
-        found = self.context.lows.get(low) or self.context.own_int(self.f, ("low", low), low)
+        found = self.context.lows.get(low) or self._own_int(("low", low), low)
         return self._bytes.word(self.texels(value), found)
 
     def _factors(self, term: Operand) -> tuple[Texels, Texels | None]:
@@ -425,7 +425,7 @@ class LanePrinter(PositionPrinter):
 
     def _limited(self, values: Sequence[Register], limits: tuple[int, int]) -> Texels:
         """Whole numbers between limits, of which later code knows that they are."""
-        low, high = (self.context.own_int(self.f, ("limit", k, limit), limit) for k, limit in enumerate(limits))
+        low, high = (self._own_int(("limit", k, limit), limit) for k, limit in enumerate(limits))
         byte_low = self.context.lows.get(limits[0]) if limits[1] - limits[0] == BYTE_VALUES - 1 else None
         return tuple(Limited(value, (low, high), byte_low) for value in values)
 
@@ -436,11 +436,15 @@ class LanePrinter(PositionPrinter):
         left, right, *_ = (operands[number] for number in order if number < len(operands))
 
         def own(number: int) -> Register:
-            return self.context.own_int(self.f, ("add steps", value.numbers, number), number)
+            return self._own_int(("add steps", value.numbers, number), number)
 
         pairs = zip(map(self.lanes.wholes, left), map(self.lanes.wholes, right), strict=True)
         summed = [self._bytes.added(first, second, value.numbers, own) for first, second in pairs]
         return self._limited(summed, numbers_of_sum(value.numbers)[-1])
+
+    def _own_int(self, key: object, value: int) -> Register:
+        """An int that a kernel of the same text may have another of."""
+        return self.lanes.once(("own int", key), lambda: self.context.own_int(self.f, key, value))
 
     def _own_numbers(self, value: Elementwise) -> OwnNumbers:
         """The numbers of an op among the weights, by the order in which its code asks for them."""

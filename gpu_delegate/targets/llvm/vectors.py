@@ -275,7 +275,8 @@ class _Writer:
         storage, together = byte_storage([steps]), self.target.products_together
         if storage is None or step.matrix.shape[1] > MOST_PACKED:
             return None
-        found = products_of_bytes(storage.low, step.matrix, step.bias, together, not self.target.is_x86)
+        is_arm, subtracts = not self.target.is_x86, self.target.subtracts_products
+        found = products_of_bytes(storage.low, step.matrix, step.bias, together, is_arm, subtracts)
         return found if isinstance(found, OfBytes) else None
 
     def _as_parts(self, source: Register, inputs: int, form: OfBytes | InPairs) -> Register:

@@ -7,7 +7,7 @@ integers of 64 bits, so its steps are theirs, to the bit, wherever the whole num
 2^-20 of a step, and HARD_SWISH_STEPS computes in 16 bits.
 """
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -81,19 +81,41 @@ HALF = FixedPoint(1 << (MULTIPLIER_BITS - 1), 0)
 
 def fixed_point(multiplier: float) -> FixedPoint:
     """A positive number (QuantizeMultiplier of TensorFlow Lite); to the left where the shift is negative."""
-    mantissa, exponent = math.frexp(multiplier)
-    if exponent < -MULTIPLIER_BITS:
-        return FixedPoint(0, 0)
-    integer = round(mantissa * 2**MULTIPLIER_BITS)
-    return FixedPoint(integer >> 1, -exponent - 1) if integer == 2**MULTIPLIER_BITS else FixedPoint(integer, -exponent)
+    return fixed_points([multiplier]).points[0]
 
 
-def in_floats(multipliers: list[FixedPoint]) -> tuple[_Floats, _Floats, _Floats]:
-    """(high, low, power) of each, as REQUANTIZE takes them."""
-    integers = [each.multiplier for each in multipliers]
-    high, low = ([integer >> LOW_BITS for integer in integers], [integer % (1 << LOW_BITS) for integer in integers])
-    powers = [2.0**-each.shift for each in multipliers]
-    return np.array(high, np.float32), np.array(low, np.float32), np.array(powers, np.float32)
+@dataclass(frozen=True)
+class FixedPoints:
+    """Several multipliers, as arrays (N,)."""
+
+    multipliers: npt.NDArray[np.int64]
+    shifts: npt.NDArray[np.int64]
+
+    @staticmethod
+    def of(points: Sequence[FixedPoint]) -> "FixedPoints":
+        pairs = np.array([(each.multiplier, each.shift) for each in points], np.int64)
+        return FixedPoints(pairs[:, 0], pairs[:, 1])
+
+    @property
+    def points(self) -> list[FixedPoint]:
+        """One by one."""
+        return list(map(FixedPoint, self.multipliers.tolist(), self.shifts.tolist()))
+
+    @property
+    def in_floats(self) -> tuple[_Floats, _Floats, _Floats]:
+        """(high, low, power) of each, as REQUANTIZE takes them."""
+        high, low = self.multipliers >> LOW_BITS, self.multipliers & ((1 << LOW_BITS) - 1)
+        return high.astype(np.float32), low.astype(np.float32), np.ldexp(np.float32(1), -self.shifts)
+
+
+def fixed_points(multipliers: npt.ArrayLike) -> FixedPoints:
+    """The same of several positive numbers (N,)."""
+    mantissas, exponents = np.frexp(np.asarray(multipliers, np.float64))
+    integers = np.rint(mantissas * 2**MULTIPLIER_BITS).astype(np.int64)
+    is_one = integers == 2**MULTIPLIER_BITS  # of the mantissa, rounded
+    is_lost = exponents < -MULTIPLIER_BITS
+    shifts = -exponents.astype(np.int64) - is_one
+    return FixedPoints(np.where(is_lost, 0, integers >> is_one), np.where(is_lost, 0, shifts))
 
 
 def rounds_twice(node: Node) -> bool:

@@ -52,11 +52,12 @@ def _impossible(tensor: Tensor) -> Iterator[str]:
         return
     quantization, limits = quantization_of(tensor), np.iinfo(tensor.dtype)
     may_be_zero = tensor.is_constant and len(quantization.scales) > 1  # of a channel whose weights are zero
+    least, low, high = 0.0 if may_be_zero else LEAST_SCALE, int(limits.min), int(limits.max)
     for scale in quantization.scales:
-        if not (0.0 if may_be_zero else LEAST_SCALE) <= scale <= MOST_SCALE:
+        if not least <= scale <= MOST_SCALE:
             yield f"{tensor.name} has a scale of {scale:g}"
-    for zero_point in quantization.zero_points:
-        if not limits.min <= zero_point <= limits.max:
+    for zero_point in set(quantization.zero_points):
+        if not low <= zero_point <= high:
             yield f"{tensor.name} is {tensor.dtype} with a zero point of {zero_point}"
 
 

@@ -118,7 +118,7 @@ def _moved(graph: Graph, node: Node, inputs: Sequence[WholeRange]) -> WholeRange
 def _contracted(graph: Graph, node: Node, inputs: Sequence[WholeRange]) -> WholeRange:
     """A sum of products with constant weights, whichever part of it comes first, and a constant bias."""
     x, weights = inputs[0], graph.tensors[node.inputs[1]]
-    if x is None or not exact(x.low, x.high) or weights.data is None or own_range(weights) is None:
+    if x is None or not exact(x.low, x.high) or weights.data is None or inputs[1] is None:
         return None
     along = 3 if weights.shape[:1] == (1,) and isinstance(node.attributes, DepthwiseConv2D) else 0
     low, high = _bounds_of_products(weights.data, along, min(x.low, 0), max(x.high, 0))
@@ -136,6 +136,7 @@ def _bounds_of_products(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The least and the greatest sum, for each output channel, of all weights times numbers from low to high."""
     others = tuple(axis for axis in range(weights.ndim) if axis != along)
-    above = np.maximum(weights, 0).sum(axis=others, dtype=np.int64)
-    below = np.minimum(weights, 0).sum(axis=others, dtype=np.int64)
+    total = weights.sum(axis=others, dtype=np.float64).astype(np.int64)
+    sizes = np.abs(weights, dtype=np.float32).sum(axis=others, dtype=np.float64).astype(np.int64)
+    above, below = (total + sizes) // 2, (total - sizes) // 2
     return above * low + below * high, above * high + below * low

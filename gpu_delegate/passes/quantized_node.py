@@ -18,7 +18,7 @@ from ..base.errors import UnsupportedError
 from ..model.graph import ABSENT, Activated, Attributes, Graph, Node, Shape, Steps, Tensor
 from ..model.quantization import is_quantized, nearest_whole, quantization_of, steps_of
 from ..model.rewrite import END_OF_INTEGERS, Rewriter
-from ..ops.requantize import MULTIPLIER_BITS, FixedPoint, Requantize, RoundToSteps, fixed_point, in_floats
+from ..ops.requantize import MULTIPLIER_BITS, FixedPoint, FixedPoints, Requantize, RoundToSteps, fixed_points
 from .byte_rules import broken_rule
 
 EXACT = Steps(1 - END_OF_INTEGERS, END_OF_INTEGERS - 1)  # limits of whole numbers that are not steps yet
@@ -141,27 +141,27 @@ class QuantizedNode:
         self, x: int, multipliers: npt.ArrayLike, most: int, limits: Steps | None = None, is_once: bool = False
     ) -> Sequence[Node]:
         """All nodes, the last from whole numbers up to `most` in scales that are `multipliers` of the output's."""
-        points = self._fixed_points(np.asarray(multipliers, np.float64).ravel().tolist(), most)
+        points = self._fixed_points(np.ravel(multipliers), most)
         return self._requantize(x, points, limits or self.limits(), is_once)
 
     def requantize_mean(self, total: int, multiplier: float, count: int) -> Sequence[Node]:
         """The same of a sum, for its mean: an integer is divided by the count, after a shift by its bits."""
-        (whole,) = self._fixed_points([multiplier], self.most(0) * count)
+        (whole,) = self._fixed_points([multiplier], self.most(0) * count).points
         bits = min(count.bit_length() - 1, MULTIPLIER_BITS - whole.shift)
         point = FixedPoint((whole.multiplier << bits) // count, whole.shift + bits)
-        return self._requantize(total, [point], self.limits())
+        return self._requantize(total, FixedPoints.of([point]), self.limits())
 
-    def _fixed_points(self, multipliers: Sequence[float], most: int) -> list[FixedPoint]:
+    def _fixed_points(self, multipliers: npt.ArrayLike, most: int) -> FixedPoints:
         """Refuses what needs more than 32 bits, which the reference kernels cut off."""
-        largest = max(multipliers)
+        largest = float(np.max(multipliers))
         if not math.isfinite(largest):
             self.refuse(f"a multiplier of {largest:g}")
-        points = [fixed_point(each) for each in multipliers]
-        if most << max(0, *(-point.shift for point in points)) > MOST_INT32:
+        points = fixed_points(multipliers)
+        if most << max(0, -int(points.shifts.min())) > MOST_INT32:
             self.refuse(f"sums up to {most} times {largest:g}, which is more than 32 bits hold")
         return points
 
-    def _requantize(self, x: int, points: list[FixedPoint], limits: Steps, is_once: bool = False) -> Sequence[Node]:
+    def _requantize(self, x: int, points: FixedPoints, limits: Steps, is_once: bool = False) -> Sequence[Node]:
         return self.finish("REQUANTIZE", x, *self._factors(points), attributes=Requantize(limits, is_once))
 
     def round(self, x: int, multiplier: float = 1.0, limits: Steps | None = None) -> Sequence[Node]:
@@ -179,8 +179,8 @@ class QuantizedNode:
         plain = Activated() if op in _ARITHMETIC else Attributes()
         return [*self.nodes, Node(op, inputs, self.node.outputs, attributes or plain, self.node.index)]
 
-    def _factors(self, points: list[FixedPoint]) -> Sequence[int]:
-        values = [each if len(points) > 1 else each[0] for each in in_floats(points)]
+    def _factors(self, points: FixedPoints) -> Sequence[int]:
+        values = [each if len(each) > 1 else each[0] for each in points.in_floats]
         return [self.constant(what, each) for what, each in zip(("high", "low", "power"), values, strict=True)]
 
 

@@ -7,11 +7,11 @@ ARM), two (VPMADDWD, or VPDPWSSD), or one. Bytes are from 0 to 255; SDOT takes t
 from collections.abc import Callable, Sequence
 
 from ...code.vocabulary import TexelNumbers
-from ...ops.requantize import MULTIPLIER_BITS, SUM_BITS
+from ...ops.requantize import FRACTION_BITS, MULTIPLIER_BITS, SUM_BITS
 from .ir import I32, I64, Register, filled, integer, vector
 from .lanes import ByteLane, FloatValue, Lanes, Limited, is_whole_number
 from .machine import CpuTarget
-from .steps_code import numbers_of_sum
+from .steps_code import HALF_UNIT, numbers_of_sum
 
 _LOW_BYTES = 0x00FF00FF  # of both halves of an int
 _SIGNS = -0x7F7F7F80  # 0x80808080: the sign bits of four bytes
@@ -159,18 +159,34 @@ class ByteCode:
     ) -> Register:
         """ADD_STEPS of ints, with its numbers as steps_code.py has them; `own` loads one. Limits are not kept."""
         (factor, shift), total, signs, _ = numbers_of_sum(numbers)
-        doubled = self.f.binary("shl", right, filled(integer(SUM_BITS), self.lanes.count))
-        parts = [
-            self.f.binary("shl", left, filled(integer(SUM_BITS - 1), self.lanes.count)),
-            self._times(doubled, factor, shift, own),
-        ]
+        parts = [self._half_in_parts(left), self._divided(self._in_parts(right, factor, own), shift, own)]
         parts = parts if signs[0] > 0 else parts[::-1]
         summed = self.f.binary("add" if signs[0] * signs[1] > 0 else "sub", *parts)
         return self._times(summed, *total, own)
 
+    def _half_in_parts(self, value: Register) -> Register:
+        """Steps, times one half."""
+        return self.f.binary("shl", value, filled(integer(SUM_BITS - 1), self.lanes.count))
+
+    def _in_parts(self, value: Register, factor: int, own: Callable[[int], Register]) -> Register:
+        """Steps of bytes, which leave room for the factor in an int, times it, and rounded up at one half."""
+        if factor == HALF_UNIT:
+            return self._half_in_parts(value)
+        if not self._is_x86:
+            in_parts = self.f.binary("shl", value, filled(integer(SUM_BITS), self.lanes.count))
+            return self._high_product(in_parts, self.lanes.splat_int(own(factor)))
+        bits, half = (filled(integer(each), self.lanes.count) for each in (FRACTION_BITS, 1 << (FRACTION_BITS - 1)))
+        whole, fraction = (
+            self.f.binary("mul", value, self.lanes.splat_int(own(part))) for part in divmod(factor, 1 << FRACTION_BITS)
+        )
+        return self.f.binary("add", whole, self.f.binary("ashr", self.f.binary("add", fraction, half), bits))
+
     def _times(self, value: Register, multiplier: int, shift: int, own: Callable[[int], Register]) -> Register:
         """Rounded up behind the product, and away from zero behind the shift."""
-        product = self._high_product(value, self.lanes.splat_int(own(multiplier)))
+        return self._divided(self._high_product(value, self.lanes.splat_int(own(multiplier))), shift, own)
+
+    def _divided(self, product: Register, shift: int, own: Callable[[int], Register]) -> Register:
+        """By a power of two."""
         if not shift:
             return product
         half, bits = (self.lanes.splat_int(own(each)) for each in (1 << (shift - 1), shift))

@@ -17,9 +17,9 @@ from texelflow.gpu_delegate.ops.requantize import (
     HALF,
     AddSteps,
     FixedPoint,
+    FixedPoints,
     Requantize,
     fixed_point,
-    in_floats,
     is_narrow,
 )
 from texelflow.gpu_delegate.targets.gl.context import Context
@@ -76,7 +76,7 @@ def test_the_shorter_way_rounds_like_the_reference(context: Context, limits: Ste
     shifts = (0, 1, 3, 5, 8, 10, 11, 11) if most != END_OF_NARROW - 1 else (1, 1, 2, 5, 9, 12, 17, 21)
     points = [FixedPoint(1 << 30, shift) for shift in (shifts[0], 1, 9, 11)] + [FixedPoint((1 << 31) - 1, 7)]
     points += [FixedPoint(int(rng.integers(1 << 30, 1 << 31)), shift) for shift in shifts]
-    high, low, power = in_floats(points)
+    high, low, power = FixedPoints.of(points).in_floats
     assert is_narrow(limits, most, float(power.min()), float(power.max()))
     attributes, x = Requantize(limits, is_narrow=True), near_halves(points, most, rng)
     wanted = np.stack([product(x[..., k], point) for k, point in enumerate(points)], 3)
@@ -86,7 +86,7 @@ def test_the_shorter_way_rounds_like_the_reference(context: Context, limits: Ste
 
 def test_the_shorter_way_shifts_to_the_left_first(context: Context) -> None:
     point = fixed_point(5.3)
-    high, low, power = in_floats([point])
+    high, low, power = FixedPoints.of([point]).in_floats
     assert power[0] == 8.0
     x = np.arange(-4500, 4500).reshape(1, 90, 100, 1)
     wanted = product(x * 8, FixedPoint(point.multiplier, 0))

@@ -207,14 +207,16 @@ class ByteCode:
     def _high_product(self, value: Register, multiplier: Register) -> Register:
         """Bits 31 to 62 of a product of ints, rounded up at one half: of the even lanes, and of the odd ones.
 
-        How a sum came to be is hidden, since LLVM looks for what its bits may be at each step from here on.
+        How the value came to be is hidden, since at each step from here on LLVM looks for what its bits may be; so is
+        what rounds, which is subtracted as products of bytes are: constants that are subtracted would be added.
         """
         count = self.lanes.count
         if not self._is_x86:
             return self.f.call("llvm.aarch64.neon.sqrdmulh.v4i32", value.type, value, multiplier)
         longs = vector(I64, count // 2)
         thirty_two = filled(integer(32, I64), count // 2)
-        half = filled(integer(1 << (MULTIPLIER_BITS - 1), I64), count // 2)
+        half = filled(integer(-1 << (MULTIPLIER_BITS - 1), I64), count // 2)
+        rounding = self.lanes.once(("rounding",), lambda: self.f.opaque(half))
 
         def odd(pair: Register) -> Register:
             return self.f.binary("ashr", pair, thirty_two)
@@ -224,7 +226,7 @@ class ByteCode:
 
         factor = self.lanes.once(("long", multiplier.text), lambda: even(self._as(longs, multiplier)))  # of all lanes
         pair = self.f.convert("bitcast", self.f.opaque(value), longs)
-        products = [self.f.binary("add", self.f.binary("mul", each(pair), factor), half) for each in (even, odd)]
+        products = [self.f.binary("sub", self.f.binary("mul", each(pair), factor), rounding) for each in (even, odd)]
         low = self.f.binary("lshr", products[0], filled(integer(MULTIPLIER_BITS, I64), count // 2))
         high = self.f.binary("shl", products[1], filled(integer(32 - MULTIPLIER_BITS, I64), count // 2))
         parts = [self.f.convert("bitcast", each, vector(I32, count)) for each in (low, high)]

@@ -23,8 +23,11 @@ class WeightsRecipe:
         places = {tensor: place for place, tensor in enumerate(body.tensors)}
         return WeightsRecipe([(places[tensor], pack) for tensor, pack in pieces], rest)
 
-    def weights(self, body: Body) -> Float32Array:
-        """Of a body with the same key."""
+    def packed(self, body: Body) -> tuple[Float32Array, ...]:
+        """The pieces of a body with the same key, and the rest."""
         tensors = body.tensors
-        pieces = [pack(body, tensors[place]) for place, pack in self.pieces]
-        return joined_floats([*pieces, self.rest]).reshape(-1, *self.rest.shape[1:])
+        return (*(pack(body, tensors[place]) for place, pack in self.pieces), self.rest)
+
+    def weights(self, body: Body) -> Float32Array:
+        """The same, one behind the other."""
+        return joined_floats(self.packed(body)).reshape(-1, *self.rest.shape[1:])

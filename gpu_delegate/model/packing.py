@@ -192,9 +192,15 @@ class Blob:
 
 
 def joined_floats(pieces: Sequence[Float32Array]) -> Float32Array:
-    """All values one behind the other (N,), each copied but once: most pieces are views of a file, in other orders."""
-    joined, start = np.empty(sum(piece.size for piece in pieces), np.float32), 0
+    """All values one behind the other (N,)."""
+    joined = np.empty(sum(piece.size for piece in pieces), np.float32)
+    put_together(pieces, joined)
+    return joined
+
+
+def put_together(pieces: Sequence[Float32Array], joined: Float32Array) -> None:
+    """All values into an array (N,), each copied but once: most pieces are views of a file, in other orders."""
+    start = 0
     for piece in pieces:
         joined[start : start + piece.size].reshape(piece.shape)[...] = piece
         start += piece.size
-    return joined

@@ -10,7 +10,6 @@ from texelflow.gpu_delegate.cpu.delegation import IN_NATIVE_CODE
 from texelflow.gpu_delegate.delegate.native_parts import native_parts
 from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.model.layout import FLOAT_BYTES, LINE_FLOATS
-from texelflow.gpu_delegate.model.packing import Float32Array
 from texelflow.gpu_delegate.plan.memory.memory_options import ARENA
 from texelflow.gpu_delegate.targets.llvm.compiler import native_target
 from texelflow.gpu_delegate.targets.llvm.native_program import NativeProgram, compile_native
@@ -47,7 +46,7 @@ def inspect_native(graph: Graph, fuse: bool, json: bool, console: Console, plot:
     target = program.target
     what = f"{graph.name} on {target.name}: {len(graph.nodes)} operators, {len(program.kernels)} steps"
     rows = [
-        (number, k.name, k.symbol, k.row_groups, k.slice_blocks, round(k.macs / 1e6, 2), _kib(k.weights))
+        (number, k.name, k.symbol, k.row_groups, k.slice_blocks, round(k.macs / 1e6, 2), _kib(k.weights_bytes))
         for number, k in enumerate(program.kernels)
     ]
     console.table(what, _COLUMNS, rows, dense=True)
@@ -80,8 +79,8 @@ def _inspect_parts(graph: Graph, refused: UnsupportedError, json: bool, console:
     return 0
 
 
-def _kib(values: Float32Array) -> float:
-    return round(values.nbytes / 1024, 1)
+def _kib(size_bytes: int) -> float:
+    return round(size_bytes / 1024, 1)
 
 
 def _as_json(program: NativeProgram, fuse: bool) -> dict[str, Any]:
@@ -97,7 +96,7 @@ def _as_json(program: NativeProgram, fuse: bool) -> dict[str, Any]:
                 "row_groups": kernel.row_groups,
                 "slice_blocks": kernel.slice_blocks,
                 "mmac": kernel.macs / 1e6,
-                "weights_bytes": kernel.weights.nbytes,
+                "weights_bytes": kernel.weights_bytes,
             }
             for kernel in program.kernels
         ],

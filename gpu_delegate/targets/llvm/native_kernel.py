@@ -25,7 +25,7 @@ from ...device.tile import Tile
 from ...kernels.weights_recipe import WeightsRecipe
 from ...model.graph import Node
 from ...model.layout import MapShape, Storages, ceil_div, shape_of
-from ...model.packing import Blob, Float32Array, joined_floats
+from ...model.packing import Blob, Float32Array
 from ...ops.nodes import computed_of, is_contraction, is_elementwise, record_of
 from ...plan.body import Body
 from ...plan.tiling import needs_its_pixels
@@ -65,7 +65,7 @@ class LlvmKernel:
     nodes: tuple[Node, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
-    weights: Float32Array  # (N,), texels one behind the other, then tables
+    weights: tuple[Float32Array, ...]  # to lie one behind the other: texels, then tables
     row_groups: int  # y0 and y1 are among 0 ... row_groups
     rows: int  # of a group; of a flat tile runs of as many pixels as there are lanes
     slice_blocks: int  # z0 and z1 are among 0 ... slice_blocks
@@ -74,6 +74,11 @@ class LlvmKernel:
     signature: str = ""  # by which its tile is chosen
     group_pixels: int = 1  # that a group of rows computes, in the order of memory
     patches: int = 0  # of which groups have some, where they have no pixels in that order
+
+    @property
+    def weights_bytes(self) -> int:
+        """Of all pieces."""
+        return sum(piece.nbytes for piece in self.weights)
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,7 @@ def pixel_function(
     same = body.key, numbers, tile, tuple(map(storages.get, body.tensors))
     if same in known.kernels:
         first, recipe = known.kernels[same]
-        weights = recipe.weights(body)
+        weights = recipe.packed(body)
         return replace(first, nodes=body.nodes, inputs=body.inputs, outputs=body.outputs, weights=weights)
     if chosen := product_tile(body, target):
         made = _product(module, body, chosen, target, storages)
@@ -108,7 +113,7 @@ def pixel_function(
         nodes=body.nodes,
         inputs=body.inputs,
         outputs=body.outputs,
-        weights=joined_floats([*emitter.blob.pieces, made.tables]),
+        weights=(*emitter.blob.pieces, made.tables),
         row_groups=grid.row_groups,
         rows=emitter.tile.down,
         slice_blocks=grid.slice_blocks,
@@ -156,7 +161,7 @@ def _pixels(
     else:
         emitter = PlaneEmitter(body, tile, target, Blob(), storages)
     emitter.emit()
-    if plane and not (by_channels((*emitter.preamble, *emitter.statements)) and has_all_planes(body, storages)):
+    if plane and not (has_all_planes(body, storages) and by_channels((*emitter.preamble, *emitter.statements))):
         plane, emitter = None, PlaneEmitter(body, tile, target, Blob(), storages)
         emitter.emit()
     statements, start = (*emitter.preamble, *emitter.statements), 4 * len(emitter.blob)
@@ -269,7 +274,7 @@ class _Writer:
             self._quads.emit()
             self._quad_panel = self.f.reserve(FLOAT, self._quads.panel_floats)
         with self._block_loop(None if self._is_sum else (z0, z1)) as ints:
-            if by_channels(statements) and has_all_planes(self._body, self._storages):
+            if has_all_planes(self._body, self._storages) and by_channels(statements):
                 copied = self._plane and self._room_for(self._plane)
                 with self.f.loop(integer(0, I64), integer(4, I64)) as channel:
                     self._context = self._of_channel(self._context, channel)

@@ -15,7 +15,7 @@ from ...device.device import Device
 from ...device.tile import Tile
 from ...model.graph import Graph, Tensor
 from ...model.layout import FLOAT_BYTES, LINE_FLOATS, MapShape, Precision, Storage, Storages, aligned, shape_of
-from ...model.packing import Float32Array, output_floats
+from ...model.packing import Float32Array, output_floats, put_together
 from ...model.quantization import precision_for
 from ...model.rewrite import float_data
 from ...passes.algebra import multiply_by_reciprocal
@@ -130,7 +130,7 @@ def compile_native(
     plan = plan_memory(source.name, records, lowered.views, planner, FLOAT_BYTES * LINE_FLOATS, kept)
     shared_bytes = sum(plan.buffer_bytes[: plan.shared_buffers])
     planes = _constants(graph, kernels)
-    weights, offsets = _joined([*(kernel.weights for kernel in kernels), *planes.values()])
+    weights, offsets = _joined([*(kernel.weights for kernel in kernels), *((plane,) for plane in planes.values())])
     constants = dict(zip(planes, offsets[len(kernels) :], strict=True))
     return NativeProgram(
         source, graph, reports, lowered.declined, target, kernels, module.text, weights, offsets[: len(kernels)],
@@ -217,10 +217,11 @@ def _size_bytes(storage: Storage, shape: MapShape) -> int:
     return FLOAT_BYTES * tensor_floats(shape, storage)
 
 
-def _joined(pieces: Sequence[Float32Array]) -> tuple[Float32Array, tuple[int, ...]]:
-    """Pieces one behind the other, each from the beginning of a cache line on, and where each begins."""
-    ends = np.cumsum([0, *(aligned(piece.size, LINE_FLOATS) for piece in pieces)]).tolist()
+def _joined(groups: Sequence[Sequence[Float32Array]]) -> tuple[Float32Array, tuple[int, ...]]:
+    """Groups of pieces one behind the other, each from the beginning of a cache line on, and where each begins."""
+    sizes = [sum(piece.size for piece in pieces) for pieces in groups]
+    ends = np.cumsum([0, *(aligned(size, LINE_FLOATS) for size in sizes)]).tolist()
     joined = np.zeros(ends[-1], np.float32)
-    for start, piece in zip(ends, pieces, strict=False):
-        joined[start : start + piece.size] = piece.reshape(-1)
+    for start, size, pieces in zip(ends, sizes, groups, strict=False):
+        put_together(pieces, joined[start : start + size])
     return joined, tuple(ends[:-1])

@@ -76,7 +76,7 @@ def _pixels_of(graph: Graph, step: LlvmKernel, writers: dict[int, list[int]], vi
         step.group_pixels,
         tuple(sources),
         pixel_bytes=FLOAT_BYTES * sum(4 * shape.slices for shape in outputs),
-        weights_bytes=FLOAT_BYTES * step.weights.size,
+        weights_bytes=step.weights_bytes,
     )
 
 

@@ -125,9 +125,9 @@ class _Writer:
         self.parts = 1
 
     @property
-    def weights(self) -> Float32Array:
-        """All that the function reads behind its second argument."""
-        return np.concatenate(self._weights) if self._weights else np.zeros(0, np.float32)
+    def weights(self) -> tuple[Float32Array, ...]:
+        """All that the function reads behind its second argument, one piece behind the other."""
+        return tuple(self._weights)
 
     def write(self) -> None:
         """The whole function."""

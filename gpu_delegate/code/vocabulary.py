@@ -88,6 +88,9 @@ class Name(Value):
     name: str
     type: ValueType
 
+    def __hash__(self) -> int:
+        return hash(self.name)
+
 
 @dataclass(frozen=True)
 class Operation(Value):

@@ -31,6 +31,9 @@ class Padding:
     right: int = 0
 
 
+NO_PADDING = Padding()
+
+
 @dataclass(frozen=True)
 class Attributes:
     """Attributes of an op that has none."""
@@ -54,7 +57,7 @@ class Conv2D(Activated):
 
     stride: Size2 = (1, 1)
     dilation: Size2 = (1, 1)
-    padding: Padding = Padding()
+    padding: Padding = NO_PADDING
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ class TransposeConv2D(Activated):
     """
 
     stride: Size2 = (1, 1)
-    padding: Padding = Padding()
+    padding: Padding = NO_PADDING
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ class Pool2D(Activated):
 
     kernel: Size2 = (1, 1)
     stride: Size2 = (1, 1)
-    padding: Padding = Padding()
+    padding: Padding = NO_PADDING
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,7 @@ class Unpool2D(Attributes):
 
     kernel: Size2 = (1, 1)
     stride: Size2 = (1, 1)
-    padding: Padding = Padding()
+    padding: Padding = NO_PADDING
 
 
 @dataclass(frozen=True)
@@ -166,7 +169,7 @@ class SpaceToBatch(Attributes):
     """SPACE_TO_BATCH_ND: input (x BHWC); padded with zeros, then each block's places become batches."""
 
     block: Size2 = (1, 1)
-    padding: Padding = Padding()
+    padding: Padding = NO_PADDING
 
 
 @dataclass(frozen=True)
@@ -174,7 +177,7 @@ class BatchToSpace(Attributes):
     """BATCH_TO_SPACE_ND: input (x BHWC); the reverse, then rows and columns are cut off as padding says."""
 
     block: Size2 = (1, 1)
-    padding: Padding = Padding()
+    padding: Padding = NO_PADDING
 
 
 @dataclass(frozen=True)

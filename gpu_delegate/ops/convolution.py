@@ -13,12 +13,12 @@ from ..code.vocabulary import X0, Z0, AddTo, Declare, Name, Value
 from ..code.window_taps import TapIndex, axis_at, strided_axis_at, taps_of
 from ..model.graph import (
     ABSENT,
+    NO_PADDING,
     Attributes,
     Conv2D,
     DepthwiseConv2D,
     Graph,
     Node,
-    Padding,
     Pool2D,
     Shape,
     Size2,
@@ -39,7 +39,7 @@ def is_pointwise_convolution(graph: Graph, node: Node) -> bool:
     conv = node.attributes
     if node.op not in ("CONV_2D", "COMPUTED_CONV_2D") or not isinstance(conv, Conv2D):
         return False
-    return graph.tensors[node.inputs[1]].shape[1:3] == (1, 1) and conv.stride == (1, 1) and conv.padding == Padding()
+    return graph.tensors[node.inputs[1]].shape[1:3] == (1, 1) and conv.stride == (1, 1) and conv.padding == NO_PADDING
 
 
 # How files say them -------------------------------------------------------------------------------------------------

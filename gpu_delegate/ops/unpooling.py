@@ -16,7 +16,7 @@ from ..code.expressions import Slice
 from ..code.kernel_writer import KernelWriter
 from ..code.vocabulary import ZEROS, Assign, ChooseLanes, Splat, Value, Vector, to_float
 from ..code.whole_numbers import WholeRange
-from ..model.graph import Attributes, Graph, Node, Padding, Pool2D, Size2, Unpool2D
+from ..model.graph import NO_PADDING, Attributes, Graph, Node, Padding, Pool2D, Size2, Unpool2D
 from ..model.operators import ACTIVATION_CODES, ACTIVATIONS, EncodedOperator, Operator, attributes_of
 from .facts import first_range
 from .record import Emission, Example, FileForm, OpRecord
@@ -89,7 +89,7 @@ def read_resampler(operator: Operator) -> Attributes:
 
 
 def _parameters(kernel: Size2, stride: Size2, padding: Padding, activation: str) -> bytes:
-    scheme = 2 if padding == Padding() else 1
+    scheme = 2 if padding == NO_PADDING else 1
     return _PARAMETERS.pack(scheme, *stride[::-1], *kernel[::-1], ACTIVATION_CODES[activation]) + _IN_PIXELS
 
 

@@ -4,6 +4,7 @@ A plain writer of text, since a network takes tens of thousands of instructions,
 are allocas, which LLVM's mem2reg turns into registers; loops and branches are blocks of Python's `with`.
 """
 
+import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -37,8 +38,7 @@ def integer(value: int, kind: str = I32) -> Register:
 
 def number(value: float) -> Register:
     """A constant float: its bits, widened to a double, as LLVM writes floats."""
-    bits = np.float64(np.float32(value)).view(np.uint64)
-    return Register(f"0x{int(bits):016X}", FLOAT)
+    return Register(f"0x{struct.pack('>d', np.float32(value)).hex().upper()}", FLOAT)
 
 
 def constants(values: Sequence[Register]) -> Register:
@@ -150,7 +150,7 @@ class Function:
 
     def binary(self, operation: str, left: Register, right: Register) -> Register:
         """`operation` may carry flags ("fadd contract", "add nsw")."""
-        return self.give(f"{operation} {left.operand}, {right.text}", left.type)
+        return self.give(f"{operation} {left.type} {left.text}, {right.text}", left.type)
 
     def compare(self, how: str, left: Register, right: Register) -> Register:
         """`how` is an instruction with its condition ("icmp slt", "fcmp ogt")."""
@@ -162,7 +162,7 @@ class Function:
 
     def convert(self, how: str, value: Register, kind: str) -> Register:
         """A conversion ("sitofp", "fptosi", "bitcast", "zext") to a type."""
-        return self.give(f"{how} {value.operand} to {kind}", kind)
+        return self.give(f"{how} {value.type} {value.text} to {kind}", kind)
 
     def call(self, name: str, result: str, *arguments: Register) -> Register:
         """A call of an intrinsic or an outside function, which it declares."""
@@ -215,12 +215,13 @@ class Function:
 
     def at(self, pointer: Register, index: Register | int, element: str = FLOAT) -> Register:
         """The address of an element, by its index."""
-        where = integer(index, I64) if isinstance(index, int) else index
-        return self.give(f"getelementptr inbounds {element}, {pointer.operand}, {where.operand}", POINTER)
+        where = index if isinstance(index, int) else index.text
+        kind = I64 if isinstance(index, int) else index.type
+        return self.give(f"getelementptr inbounds {element}, {POINTER} {pointer.text}, {kind} {where}", POINTER)
 
     def load(self, kind: str, pointer: Register, align_bytes: int = 4) -> Register:
         """What stands at an address."""
-        return self.give(f"load {kind}, {pointer.operand}, align {align_bytes}", kind)
+        return self.give(f"load {kind}, {POINTER} {pointer.text}, align {align_bytes}", kind)
 
     def store(self, value: Register, pointer: Register, align_bytes: int = 4) -> None:
         """A value to an address."""

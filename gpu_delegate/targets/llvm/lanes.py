@@ -98,6 +98,7 @@ IntValue = Affine | Near | Register  # a register: a vector of i32
 LaneCondition = bool | Register  # of i1, or a vector of them
 FloatValue = float | Piece | ByteLane | Limited | Register  # of a float, or a vector of them, or of ints
 T = TypeVar("T")
+_UNKNOWN: Any = object()
 
 
 class Lanes:
@@ -137,11 +138,10 @@ class Lanes:
 
     def once(self, key: Any, make: Callable[[], T]) -> T:
         """What `make` gives, which is called unless an enclosing block has it; keys begin with a word of their own."""
-        if key in self._known:
-            found: T = self._known[key]
+        found: T = self._known.get(key, _UNKNOWN)
+        if found is not _UNKNOWN:
             return found
-        found = make()
-        self._known[key] = found
+        found = self._known[key] = make()
         self._blocks[-1].append(key)
         return found
 
@@ -590,7 +590,7 @@ def is_affine(values: "np.ndarray[Any, Any]") -> tuple[int, int] | None:
     if len(values) == 1:
         return 0, int(values[0])
     step = int(values[1]) - int(values[0])
-    return (step, int(values[0])) if np.array_equal(np.diff(values), np.full(len(values) - 1, step)) else None
+    return (step, int(values[0])) if (values[1:] - values[:-1] == step).all() else None
 
 
 def _mask(lanes: Sequence[int]) -> str:

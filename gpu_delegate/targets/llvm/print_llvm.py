@@ -62,6 +62,7 @@ from .steps_code import numbers_of_sum
 from .vector_math import OwnNumbers
 
 _LAZY = (LoadFrom, Tap, Weight)
+_ACROSS = frozenset({Lane, AcrossLanes, Vector, Repeated, ByteProducts, PairProducts})  # of channels
 
 
 class LanePrinter(PositionPrinter):
@@ -472,14 +473,14 @@ class LanePrinter(PositionPrinter):
         condition = self._condition(value.valid)
         if condition is False:
             return self.texels(value.outside)
-        where = self._where(value.valid)
         inside = value.value
+        if condition is True:
+            return self.texels(inside)
+        where = self._where(value.valid)
         if isinstance(inside, LoadFrom) and where is not None and where.ndim:
             texels = self.lanes.load(self.context.memories[inside.source], self._int(inside.at, where), self._together)
         else:
             texels = self.texels(inside)
-        if condition is True:
-            return texels
         mask, outside_texels = self.lanes.mask(condition), self.texels(value.outside)
         first = word_of(texels)
         if first and value.outside == ZEROS:
@@ -532,8 +533,7 @@ class LanePrinter(PositionPrinter):
 
 def by_channels(statements: Iterable[Statement]) -> bool:
     """Whether each channel of a slice is computed from the same channel of others."""
-    across = Lane | AcrossLanes | Vector | Repeated | ByteProducts | PairProducts
-    return not any(isinstance(v, across) for each in statements for v in values_in(each))
+    return not any(type(value) in _ACROSS for each in statements for value in values_in(each))
 
 
 def _terms(value: Operand) -> Iterator[Operand]:

@@ -157,7 +157,7 @@ class PositionPrinter(ABC):
         starts, y = self.context.rows[self.region.groups], self._ints["y0"]
         step = (int(rows[1]) - int(rows[0])) // (int(starts[1]) - int(starts[0]))
         first = int(rows[0]) - step * int(starts[0])
-        if not np.array_equal(rows, starts * step + first):
+        if not (rows == starts * step + first).all():
             return None
         return self.lanes.add(self.lanes.times(y, step), Affine(None, first))
 

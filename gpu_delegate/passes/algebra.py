@@ -4,6 +4,7 @@ A bilinear upsampling is linear and its weights sum to one, so it commutes with 
 mean is linear, too. The properties that the passes need are checked on the interpolation matrix, not assumed.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -102,15 +103,18 @@ def keeps_mean(resize: Node, small: Tensor, large: Tensor) -> bool:
 
 @fused_only
 def multiply_by_reciprocal(graph: Graph) -> tuple[Graph, Outcome]:
-    """DIV of values by their SUM over channels, as of SOFTMAX -> MUL by its reciprocal: one division for each pixel.
+    """DIV of a SOFTMAX's powers by their SUM over channels -> MUL by its reciprocal: one division for each pixel.
 
-    Not of networks with quantized tensors, whose bytes are those of the reference kernels.
+    Such a sum is from 1 to the number of channels; other reciprocals may be too small for a normal float. Not of
+    networks with quantized tensors, whose bytes are those of the reference kernels.
     """
     edit = Rewriter(graph)
     producers, is_quantized = graph.producers(), any(tensor.steps for tensor in graph.tensors.values())
     for node in graph.nodes:
         divisor = producers.get(node.inputs[1]) if node.op == "DIV" else None
         if divisor is None or is_quantized or divisor.op != "SUM" or divisor.inputs[0] != node.inputs[0]:
+            continue
+        if not _are_powers_below_one(graph, producers, node.inputs[0]):
             continue
         total = graph.tensors[divisor.outputs[0]]
         if total.shape[-1] != 1 or shape_of(total).is_vector:
@@ -120,3 +124,18 @@ def multiply_by_reciprocal(graph: Graph) -> tuple[Graph, Outcome]:
         reciprocal = Node("DIV", (one, total.index), (part,), Activated())
         edit.replace(node, reciprocal, replace(node, op="MUL", inputs=(node.inputs[0], part)))
     return edit.finish()
+
+
+def _are_powers_below_one(graph: Graph, producers: Mapping[int, Node], tensor: int) -> bool:
+    """Whether values are exp(x - max x), or that of it times a positive number."""
+    power = producers.get(tensor)
+    centered = producers.get(power.inputs[0]) if power and power.op == "EXP" else None
+    if centered and centered.op == "MUL":
+        factor = graph.tensors[centered.inputs[1]].data
+        if factor is None or not np.all(factor.astype(np.float64) > 0):
+            return False
+        centered = producers.get(centered.inputs[0])
+    if centered is None or centered.op != "SUB":
+        return False
+    largest = producers.get(centered.inputs[1])
+    return largest is not None and largest.op == "REDUCE_MAX" and largest.inputs[0] == centered.inputs[0]

@@ -127,7 +127,9 @@ def turn_columns(graph: Graph) -> tuple[Graph, Outcome]:
             continue
         batch, height, _, channels = source.shape
         row = edit.set_tensor(
-            replace(source, index=edit.next_index, name=f"{source.name}:row", shape=(batch, 1, height, channels))
+            replace(
+                source, index=edit.next_index, name=f"{source.name}:row", shape=(batch, 1, height, channels), data=None
+            )
         )
         shape = (batch, 1, out.shape[1], out.shape[3])
         result = edit.set_tensor(replace(out, index=edit.next_index, name=f"{out.name}:row", shape=shape))
@@ -163,7 +165,7 @@ def columns_to_channels(graph: Graph) -> tuple[Graph, Outcome]:
         sides = ((0, 0), (0, 0), (conv.padding.left, conv.padding.right), (0, 0))
 
         def like(name: str, *shape: int, of: Tensor = source) -> int:
-            return edit.set_tensor(replace(of, index=edit.next_index, name=f"{of.name}:{name}", shape=shape))
+            return edit.set_tensor(replace(of, index=edit.next_index, name=f"{of.name}:{name}", shape=shape, data=None))
 
         padded = like("padded", batch, height, source.shape[2] + sum(sides[2]), channels)
         parts = [like(f"column {k}", batch, height, width, channels) for k in range(columns)]

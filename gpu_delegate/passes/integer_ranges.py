@@ -137,6 +137,6 @@ def _bounds_of_products(
     """The least and the greatest sum, for each output channel, of all weights times numbers from low to high."""
     others = tuple(axis for axis in range(weights.ndim) if axis != along)
     total = weights.sum(axis=others, dtype=np.float64).astype(np.int64)
-    sizes = np.abs(weights, dtype=np.float32).sum(axis=others, dtype=np.float64).astype(np.int64)
+    sizes = np.abs(weights, dtype=np.float64).sum(axis=others, dtype=np.float64).astype(np.int64)
     above, below = (total + sizes) // 2, (total - sizes) // 2
     return above * low + below * high, above * high + below * low

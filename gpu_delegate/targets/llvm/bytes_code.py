@@ -34,6 +34,7 @@ class ByteCode:
         self._is_x86 = target.is_x86
         self._subtracts = target.subtracts_products
         self._bits = 32 * lanes.count
+        self._hides = lanes.count <= target.register_lanes  # what is hidden is in one register
 
     # Words ------------------------------------------------------------------------------------------------------------
 
@@ -204,6 +205,10 @@ class ByteCode:
         nudged = self.f.binary("add", self.f.binary("add", product, half), negative)
         return self.f.binary("ashr", nudged, shift)
 
+    def _hidden(self, value: Register) -> Register:
+        """The same value, of which LLVM does not know how it was computed, where that can be had."""
+        return self.f.opaque(value) if self._hides else value
+
     def _high_product(self, value: Register, multiplier: Register) -> Register:
         """Bits 31 to 62 of a product of ints, rounded up at one half: of the even lanes, and of the odd ones.
 
@@ -216,7 +221,7 @@ class ByteCode:
         longs = vector(I64, count // 2)
         thirty_two = filled(integer(32, I64), count // 2)
         half = filled(integer(-1 << (MULTIPLIER_BITS - 1), I64), count // 2)
-        rounding = self.lanes.once(("rounding",), lambda: self.f.opaque(half))
+        rounding = self.lanes.once(("rounding",), lambda: self._hidden(half))
 
         def odd(pair: Register) -> Register:
             return self.f.binary("ashr", pair, thirty_two)
@@ -225,7 +230,7 @@ class ByteCode:
             return odd(self.f.binary("shl", pair, thirty_two))
 
         factor = self.lanes.once(("long", multiplier.text), lambda: even(self._as(longs, multiplier)))  # of all lanes
-        pair = self.f.convert("bitcast", self.f.opaque(value), longs)
+        pair = self.f.convert("bitcast", self._hidden(value), longs)
         products = [self.f.binary("sub", self.f.binary("mul", each(pair), factor), rounding) for each in (even, odd)]
         low = self.f.binary("lshr", products[0], filled(integer(MULTIPLIER_BITS, I64), count // 2))
         high = self.f.binary("shl", products[1], filled(integer(32 - MULTIPLIER_BITS, I64), count // 2))

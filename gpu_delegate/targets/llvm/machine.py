@@ -51,6 +51,11 @@ class CpuTarget:
         return 2 if self.is_x86 else 1
 
     @property
+    def register_lanes(self) -> int:
+        """Floats of a register: a kernel's vectors may have fewer lanes, or those of two registers."""
+        return {"avx512": 16, "avx2": 8, "neon": 4}[self.name]
+
+    @property
     def subtracts_products(self) -> bool:
         """Whether products of bytes, of weights with the other sign, are subtracted from sums: those of VPMADDWD.
 

@@ -303,9 +303,10 @@ class LanePrinter(PositionPrinter):
         if memory.in_pairs:
             words = self._pairs.words(texels, self._together)
             texels = tuple(self.f.convert("bitcast", word, self.lanes.kind) for word in words)
+        texels = texels[: memory.channels]
         if self._stores_apart(statement.at, memory, texels):
             return
-        for channel, each in enumerate(texels[: memory.channels]):
+        for channel, each in enumerate(texels):
             place = self.lanes.add(self.lanes.times(at, memory.scale), Affine(None, memory.step * channel))
             self._store_values(statement.target, memory.pointer, place, (each,))
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.helpers.emulated import emulated_network
 from tests.helpers.markers import one_in
+from tests.helpers.native import native_networks
 from tests.model_files.model_builder import ModelBuilder
 from tests.quantized.networks import Net
 from tests.quantized.quantizer import Scheme, quantized_twin
@@ -168,3 +169,15 @@ def test_columns_of_few_channels_are_channels(kind: str) -> None:
     (found,) = [report for report in compile_native(graph, KINDS[kind]).passes if report.name == "columns_to_channels"]
     assert found.applied == 4
     check(graph, kind)
+
+
+def test_means_of_channels_in_vectors_of_two_registers() -> None:
+    """On this machine's own CPU: what LLVM is not to look into has to fit into one register."""
+    net = Net(3)
+    net.output(net.op("MEAN", [net.image(5, 20, 3), net.constant((3,), "int32")], (1, 5, 20, 1), keep_dims=True))
+    samples = [[np.random.default_rng(1).uniform(0, 1, (1, 5, 20, 3)).astype(np.float32)] for _ in range(2)]
+    graph = read_model(quantized_twin(net, samples, Scheme()))
+    (network,) = native_networks({"mean": graph}).values()
+    values = np.random.default_rng(2).integers(-128, 128, (1, 5, 20, 3)).astype(np.int8)
+    for found, wanted in zip(network.run([values]), Reference(graph, keep_all_tensors=True).run([values]), strict=True):
+        assert np.array_equal(found, wanted)

@@ -28,3 +28,14 @@ def test_columns_are_rows() -> None:
         assert turned.applied == 5
         x = np.random.default_rng(1).uniform(-1, 1, (batch, height, 1, channels)).astype(np.float32)
         assert worst(network.run([x]), on_cpu(models[height, channels, batch], [x])) < 1e-5
+
+
+def test_columns_of_a_constant() -> None:
+    sketch = Sketch(12)
+    x = sketch.image(12, 1, 5)
+    map_of_constants = sketch.constant(np.random.default_rng(3).uniform(-1, 1, (1, 12, 1, 5)).astype(np.float32))
+    sketch.output(sketch.binary("ADD", sketch.conv(map_of_constants, 4, (3, 1)), sketch.conv(x, 4, (3, 1))))
+    model = sketch.build()
+    (network,) = native_networks({"constant": read_model(model)}).values()
+    values = np.random.default_rng(1).uniform(-1, 1, (1, 12, 1, 5)).astype(np.float32)
+    assert worst(network.run([values]), on_cpu(model, [values])) < 1e-5

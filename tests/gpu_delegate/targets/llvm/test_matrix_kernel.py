@@ -186,14 +186,19 @@ def test_what_is_kept() -> None:
 
 
 def test_shares_take_one_division_for_each_pixel() -> None:
-    """Those of values by their own sum alone, and on maps."""
+    """Those of powers by their own sum alone, and on maps: other sums may be too large for a reciprocal."""
 
     def by_another(m: Sketch) -> int:
         x = m.image(3, 5, 9)
         return m.binary("DIV", x, m.reduce("SUM", m.unary("EXP", x)))
 
+    def by_its_own(m: Sketch) -> int:
+        x = m.image(3, 5, 9)
+        return m.binary("DIV", x, m.reduce("SUM", x))
+
     other, vector = GraphCase("DIV", "by another", by_another), GraphCase("DIV", "of one", lambda m: softmax(m, 1, 9))
-    for case, count in ((CASES["softmax of 37"], 1), (other, 0), (vector, 0)):
+    any_sum = GraphCase("DIV", "by its own", by_its_own)
+    for case, count in ((CASES["softmax of 37"], 1), (other, 0), (vector, 0), (any_sum, 0)):
         passes = compile_native(case.graph(), AVX2).passes
         assert [each.applied for each in passes if each.name == "multiply_by_reciprocal"] == [count]
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -10,14 +9,14 @@ import pytest
 from tests.helpers.case_group import Case
 from tests.helpers.engine import worst
 from tests.helpers.markers import one_in
-from tests.helpers.native import native_networks
+from tests.helpers.native import native_cases
 from tests.model_files.sketch import GraphCase
 from tests.tables.graph_cases import RUN
 from texelflow.gpu_delegate.cases.op_case import CaseArray
 from texelflow.gpu_delegate.cases.table import cases_of
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.ops.registry import SUPPORTED_OPS
-from texelflow.gpu_delegate.targets.llvm.compiler import assembly, native_target
+from texelflow.gpu_delegate.targets.llvm.compiler import assembly
 from texelflow.gpu_delegate.targets.llvm.machine import AVX2, AVX512, NEON, CpuTarget
 from texelflow.gpu_delegate.targets.llvm.native_program import compile_native
 from texelflow.gpu_delegate.targets.llvm.native_runtime import CheckedNetwork
@@ -45,8 +44,7 @@ CHOSEN = {name: BY_NAME[name] for name in NAMES} | {case.name: case for case in 
 @cache
 def networks(lanes: int) -> Mapping[str, CheckedNetwork]:
     """Of all chosen cases."""
-    target = replace(native_target(), lanes=lanes, registers=16 if lanes == 8 else 32)
-    return native_networks({name: case.graph() for name, case in CHOSEN.items()}, target)
+    return native_cases(CHOSEN, lanes)
 
 
 @pytest.mark.parametrize("lanes", [4, 8, 16])

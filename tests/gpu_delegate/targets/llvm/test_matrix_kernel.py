@@ -9,7 +9,7 @@ import pytest
 
 from tests.helpers.engine import worst
 from tests.helpers.markers import one_in
-from tests.helpers.native import code_of, native_networks
+from tests.helpers.native import code_of, native_cases, native_networks
 from tests.model_files.sketch import GraphCase, Shape, Sketch
 from texelflow.gpu_delegate.cases.op_case import CaseArray
 from texelflow.gpu_delegate.cpu.reference import Reference
@@ -113,8 +113,7 @@ CASES = {
 
 @cache
 def networks(lanes: int) -> Mapping[str, CheckedNetwork]:
-    target = replace(native_target(), lanes=lanes, registers=16 if lanes == 8 else 32)
-    return native_networks({name: case.graph() for name, case in CASES.items()}, target)
+    return native_cases(CASES, lanes)
 
 
 @cache

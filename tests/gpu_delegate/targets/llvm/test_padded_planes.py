@@ -1,17 +1,15 @@
 """Depthwise windows over planes with zeros around them: right at odd sizes and paddings, and used where it pays."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.helpers.engine import on_cpu, worst
-from tests.helpers.native import native_networks
+from tests.helpers.native import native_networks, target_of
 from tests.model_files.sketch import Size, Sketch
 from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.reading.reader import read_model
-from texelflow.gpu_delegate.targets.llvm.compiler import native_target
 from texelflow.gpu_delegate.targets.llvm.ir import Register
 from texelflow.gpu_delegate.targets.llvm.native_kernel import _Writer
 from texelflow.gpu_delegate.targets.llvm.padded_planes import PaddedPlane
@@ -48,7 +46,7 @@ def test_windows(lanes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_Writer, "_room_for", counted)
     models = {case: windows(*case) for case in CASES}
     graphs: dict[tuple[int, int, Size, int], Graph] = {case: read_model(model) for case, model in models.items()}
-    networks = native_networks(graphs, replace(native_target(), lanes=lanes))
+    networks = native_networks(graphs, target_of(lanes))
     assert len(copies) >= len(CASES)
     rng = np.random.default_rng(lanes)
     for case, network in networks.items():

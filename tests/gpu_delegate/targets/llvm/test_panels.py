@@ -1,7 +1,6 @@
 """Convolutions by panels and by Winograd's products: right at odd sizes, with vectors of 4, 8 and 16 lanes."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -9,7 +8,7 @@ import pytest
 
 from tests.helpers.engine import worst
 from tests.helpers.markers import one_in
-from tests.helpers.native import native_networks
+from tests.helpers.native import native_cases, native_networks
 from tests.model_files.sketch import GraphCase, Sketch
 from texelflow.gpu_delegate.cases.op_case import CaseArray
 from texelflow.gpu_delegate.cpu.reference import Reference
@@ -84,8 +83,7 @@ CASES = {case.name: case for case in (*DIRECT, *PATCHED, *MOVED)}
 
 @cache
 def networks(lanes: int) -> Mapping[str, CheckedNetwork]:
-    target = replace(native_target(), lanes=lanes, registers=16 if lanes == 8 else 32)
-    return native_networks({name: case.graph() for name, case in CASES.items()}, target)
+    return native_cases(CASES, lanes)
 
 
 @cache

@@ -15,7 +15,7 @@ Improving the Accuracy of Winograd Convolution for Deep Neural Networks", ACM TO
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, cached_property
 from math import prod
 from types import MappingProxyType
 
@@ -58,12 +58,12 @@ class WindowProducts:
     def points(self) -> int:
         return len(self.weights)
 
-    @property
+    @cached_property
     def input_steps(self) -> int:
         """Additions and multiply-adds of one transform of inputs."""
         return sum(map(_steps, self.inputs)) + 2 * self.pairs
 
-    @property
+    @cached_property
     def output_steps(self) -> int:
         """The same of outputs."""
         return sum(map(_steps, self.outputs)) + 2 * self.pairs

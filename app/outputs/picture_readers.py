@@ -14,7 +14,8 @@ from texelflow.gpu_delegate.targets.gl.context import Context
 from ..frame.drawing.mask_edge import edged
 from ..frame.looks.effects import Effect
 from ..frame.looks.looks import Look
-from ..frame.textures.offscreen_target import OffscreenTarget
+from ..frame.textures.offscreen_target import OffscreenTarget, on_opengl
+from ..frame.textures.picture_device import Target
 from ..frame.textures.readback import ReadbackRing, ReadBytes
 from ..frame.textures.yuv import YuvPicture, size_bytes
 from ..picture.picture import PictureFormat
@@ -38,9 +39,9 @@ class Pictures(Protocol):
     """What outputs show: the picture as it is composited, and the same frame with another effect."""
 
     @property
-    def target(self) -> OffscreenTarget: ...
+    def target(self) -> Target: ...
 
-    def drawn(self, effect: Effect) -> OffscreenTarget: ...
+    def drawn(self, effect: Effect) -> Target: ...
 
 
 class FrameReader(Protocol):
@@ -106,7 +107,7 @@ class DeviceReaders:
             self._yuv[format] = YuvPicture(self._context, format)
 
         def picture() -> OffscreenTarget:
-            return self._pictures.drawn(effect) if effect else self._pictures.target
+            return on_opengl(self._pictures.drawn(effect) if effect else self._pictures.target)
 
         return DeviceReader(self._context, self.size, picture, self._yuv[format] if format else None)
 

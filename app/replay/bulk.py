@@ -22,7 +22,7 @@ from .made_by import made_of, told_of_files, told_of_settings
 from .replay import CUT_OFF, replay
 from .replay_engine import ReplayEngine
 from .replay_options import ReplayOptions, files_of
-from .targets import OutputFormat, Target, targets_of
+from .targets import OutputFormat, ReplayTarget, targets_of
 
 BAD_INPUT = 2  # exit code
 _MOST_LEFT = 5  # names that are told of
@@ -63,7 +63,7 @@ def replay_all(options: BulkOptions, console: Console) -> tuple[dict[str, Any], 
     return _run([replace(job, force=force) for job in jobs], skipped, console)
 
 
-def _job(options: BulkOptions, target: Target, settings: Settings) -> ReplayOptions:
+def _job(options: BulkOptions, target: ReplayTarget, settings: Settings) -> ReplayOptions:
     """The replay of one input."""
     flags = {**options.each.flags, **target.outputs}
     made_by = _digest(target.input, settings, options.each)
@@ -122,7 +122,7 @@ def _check_several(each: ReplayOptions, inputs: int) -> None:
             raise UsageError(f"{flag} goes with one input, not with {inputs}")
 
 
-def _folders(targets: Sequence[Target], named: Mapping[str, str]) -> Iterator[str]:
+def _folders(targets: Sequence[ReplayTarget], named: Mapping[str, str]) -> Iterator[str]:
     """Those that are named, where files get names of their own in them, and those whose names might be files' names."""
     for name, path in named.items():
         if path and any(Path(target.outputs[name]) != Path(path) for target in targets):

@@ -33,7 +33,7 @@ def parse_format(text: str | None) -> OutputFormat | None:
 
 
 @dataclass(frozen=True)
-class Target:
+class ReplayTarget:
     """One input, and the settings that name its outputs. `folders` are those of them that get numbered PNG files."""
 
     input: MediaInput
@@ -43,7 +43,7 @@ class Target:
 
 def targets_of(
     inputs: Sequence[MediaInput], outputs: Mapping[str, str], format: OutputFormat | None, transparent: bool
-) -> tuple[Target, ...]:
+) -> tuple[ReplayTarget, ...]:
     """What each input makes, in their order; `outputs` are the settings out, masks and cutouts as they were given.
 
     `transparent` says that pictures have transparency, which an mp4 has not. Raises UsageError.
@@ -55,10 +55,10 @@ def targets_of(
         if several and (str(path) == PIPE or not wants_folder(path)):
             raise UsageError(f"--{name} {path}: {len(inputs)} inputs need a folder, such as {_folder_like(path)}")
 
-    def target(each: MediaInput) -> Target:
+    def target(each: MediaInput) -> ReplayTarget:
         places = {name: _place(name, path, each, format, several, transparent) for name, path in given.items()}
         folders = tuple(place for name, place in places.items() if several and place == str(given[name] / each.stem))
-        return Target(each, places, folders)
+        return ReplayTarget(each, places, folders)
 
     return tuple(map(target, inputs))
 

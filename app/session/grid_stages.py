@@ -147,9 +147,9 @@ def _grid_in_steps(shared: SharedParts, model: FrameModel, choice: ChosenLook, r
         if cache.has_models:  # TensorFlow Lite may have none
             cache.finalize_hard()
         first, canvas = cameras[0].stages, None
-        if shared.compute.context and shared.drawn and shared.grid:
+        if shared.compute.pictures and shared.drawn and shared.grid:
             drawn = [_drawn_camera(*pair) for pair in zip(shared.cameras, cameras, strict=True)]
-            canvas = GridCanvas(shared.compute.context, drawn, shared.drawn.target, shared.grid)
+            canvas = GridCanvas(shared.compute.pictures, drawn, shared.drawn.target, shared.grid)
         made.pop_all()
     return GridStages(
         first.segmenter, first.refiner, canvas, first.stages, first.compute, first.free_segmenter, tuple(cameras)

@@ -24,7 +24,7 @@ from ..frame.looks.effects import Effect
 from ..frame.looks.looks import ChosenLook
 from ..frame.refinement.refine import Refinement, Refiner
 from ..frame.stages.frame_pipeline import Stage, gathers_always
-from ..frame.textures.offscreen_target import OffscreenTarget
+from ..frame.textures.picture_device import Target
 from ..models.model_loading import FrameModel
 from ..picture.grid import PictureGrid
 from ..picture.picture import PictureFormat
@@ -41,7 +41,7 @@ _OF_NETWORK = ("image_to_tensor", "network")
 class Drawn:
     """Where pictures are drawn, and what is behind the person there."""
 
-    target: OffscreenTarget  # of the frame's size
+    target: Target  # of the frame's size
     backdrop: Backdrop
 
 
@@ -145,13 +145,13 @@ def stages_in_steps(
         made.callback(free)
         yield _READY
         refiner = canvas = None
-        if compute.context and drawn:
+        if compute.pictures and drawn:
             if segmenter.picture is None:
-                refiner = Refiner(compute.context, segmenter, fit, refinement)
+                refiner = Refiner(compute.pictures, segmenter, fit, refinement)
                 made.callback(refiner.release)
                 yield _READY
             canvas = Canvas(
-                compute.context, segmenter, drawn.target, fit, choice, backdrop=drawn.backdrop, refiner=refiner
+                compute.pictures, segmenter, drawn.target, fit, choice, backdrop=drawn.backdrop, refiner=refiner
             )
         made.pop_all()
     runs_on = replace(compute, backend=segmenter.backend)
@@ -201,7 +201,7 @@ class SwitchableStages:
         return picture is None or "mask" in picture.layout.effects
 
     @property
-    def target(self) -> OffscreenTarget:
+    def target(self) -> Target:
         """The picture of the last frame."""
         return self.canvas.target
 
@@ -209,11 +209,11 @@ class SwitchableStages:
         """Draw the picture of the current frame; once more if its look has changed since."""
         self.canvas.stage.run(frame)
 
-    def drawn(self, effect: Effect) -> OffscreenTarget:
+    def drawn(self, effect: Effect) -> Target:
         """The last frame with another effect."""
         return self.canvas.drawn(effect)
 
-    def shown(self) -> OffscreenTarget:
+    def shown(self) -> Target:
         """The last picture as a screen shows it."""
         return self.canvas.shown()
 

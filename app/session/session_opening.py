@@ -11,7 +11,7 @@ from pathlib import Path
 from time import sleep
 
 from texelflow.gpu_delegate.base.errors import ContextLostError, DeviceError
-from texelflow.gpu_delegate.targets.gl.context import DRAWING, REQUIRED, Context, open_context
+from texelflow.gpu_delegate.targets.gl.context import DRAWING, REQUIRED, open_context
 from texelflow.gpu_delegate.targets.gl.native_context import chosen_device
 
 from ..console import Console
@@ -25,7 +25,8 @@ from ..frame.looks.looks import Look
 from ..frame.stages.frame_figures import Figures
 from ..frame.stages.frame_pipeline import FrameRecord, Pipeline, Stage
 from ..frame.stages.run_stats import RunStats
-from ..frame.textures.offscreen_target import OffscreenTarget
+from ..frame.textures.offscreen_target import on_opengl
+from ..frame.textures.picture_device import PictureDevice, Target
 from ..models.model_loading import FrameModel, load_frame_model
 from ..outputs.file_sinks import SoundSource, Timing
 from ..outputs.frame_outputs import Outputs
@@ -254,32 +255,36 @@ def _shared_parts(
     host: SessionHost, source: SessionSource, settings: Settings, stack: contextlib.ExitStack
 ) -> SharedParts:
     """What stays when the model changes; cameras whose pictures have the same size are drawn in the same place."""
-    drawn = partial(_drawn, host.compute.context, source, settings, stack)
+    drawn = partial(_drawn, host.compute.pictures, source, settings, stack)
     options = network_options_of(settings)
     parts = partial(SharedParts, host.compute, options=options, kept=host.kept, sampler=host.sampler)
     if not source.grid:
         return parts(format=source.format, drawn=drawn(source.format.upright_size))
     places = {size: drawn(size) for size in dict.fromkeys(format.upright_size for format in source.cameras)}
     cameras = tuple(parts(format=format, drawn=places[format.upright_size]) for format in source.cameras)
-    first, context = cameras[0].drawn, host.compute.context
-    whole = replace(first, target=_target(context, source.grid.size, stack)) if first and context else None
+    first, pictures = cameras[0].drawn, host.compute.pictures
+    whole = replace(first, target=_target(pictures, source.grid.size, stack)) if first and pictures else None
     return parts(format=source.format, drawn=whole, cameras=cameras, grid=source.grid)
 
 
 def _drawn(
-    context: Context | None, source: SessionSource, settings: Settings, stack: contextlib.ExitStack, size: ImageSize
+    pictures: PictureDevice | None,
+    source: SessionSource,
+    settings: Settings,
+    stack: contextlib.ExitStack,
+    size: ImageSize,
 ) -> Drawn | None:
     """Where pictures of that size are drawn, if they are."""
-    if context is None:
+    if pictures is None:
         return None
-    target = _target(context, size, stack)
-    backdrop = Backdrop(context, size, chosen_look_of(settings).background, waits=source.clock.keeps_all)
+    target = _target(pictures, size, stack)
+    backdrop = Backdrop(pictures, size, chosen_look_of(settings).background, waits=source.clock.keeps_all)
     stack.callback(backdrop.release)
     return Drawn(target, backdrop)
 
 
-def _target(context: Context, size: ImageSize, stack: contextlib.ExitStack) -> OffscreenTarget:
-    target = OffscreenTarget(context, size)
+def _target(pictures: PictureDevice, size: ImageSize, stack: contextlib.ExitStack) -> Target:
+    target = pictures.target(size)
     stack.callback(target.release)
     return target
 
@@ -343,14 +348,14 @@ def _open_device_parts(
     if settings.overlay and context and drawn and not host.window:
         look = figure_look_of(settings)
         over = captions_of(parts, lambda: ScreenArea(0, 0, *drawn.target.size))
-        parts.overlay = Overlay(context, drawn.target, parts.figures, lambda: facts_of(parts), look, over)
+        parts.overlay = Overlay(context, on_opengl(drawn.target), parts.figures, lambda: facts_of(parts), look, over)
         device.callback(parts.overlay.release)
         drawing = (parts.overlay.stage,)
     run = [*stages.stages, *drawing, parts.outputs.stage, *parts.view.stages]
     parts.pipeline = Pipeline(run, context, lambda: stages.uploaded_bytes)
     device.callback(parts.pipeline.release)
     if host.window and drawn:
-        shots = Screenshots(host.window.context, drawn.target, source.stem, Path())
+        shots = Screenshots(host.window.context, on_opengl(drawn.target), source.stem, Path())
         parts.screenshots = device.enter_context(contextlib.closing(shots))
 
 

@@ -5,7 +5,8 @@ from fractions import Fraction
 from typing import Protocol
 
 from ..frame.stages.frame_pipeline import Stage, gathers_always
-from ..frame.textures.offscreen_target import OffscreenTarget
+from ..frame.textures.offscreen_target import on_opengl
+from ..frame.textures.picture_device import Target
 from ..media.sources import VideoFrame
 from ..overlay.gui import Gui
 from ..overlay.input_events import Button, Input, Moved
@@ -22,9 +23,9 @@ class ShownPicture(Protocol):
     """What is drawn elsewhere; `target` has the picture, and shown() what a screen shows of it, which may be wider."""
 
     @property
-    def target(self) -> OffscreenTarget: ...
+    def target(self) -> Target: ...
 
-    def shown(self) -> OffscreenTarget: ...
+    def shown(self) -> Target: ...
 
 
 class Screen:
@@ -97,7 +98,7 @@ class Screen:
             alone = shown.size == picture.size
             aspect = self._aspect if alone else self._aspect * Fraction(shown.size[0], picture.size[0])
             self._sizes, self._place = sizes, letterbox(aspect, window.size)
-        blit(shown, self._place, window)
+        blit(on_opengl(shown), self._place, window)
 
     def _write(self) -> None:
         scale = self._window.scale if self.parts else 1.0

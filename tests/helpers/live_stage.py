@@ -26,6 +26,7 @@ from texelflow.app.console import Console
 from texelflow.app.frame.drawing.canvas import Canvas
 from texelflow.app.frame.refinement.refine import Refinement
 from texelflow.app.frame.stages.frame_pipeline import FrameRecord
+from texelflow.app.frame.textures.offscreen_target import on_opengl
 from texelflow.app.live.sourcing import Waker, open_source
 from texelflow.app.media.sources import FileSource
 from texelflow.app.models.catalogue import CATALOGUE
@@ -143,7 +144,7 @@ class Stage:
 
     def drawn(self) -> Picture:
         """The last picture, without words: RGBA (H, W, 4). It is read back, which counts."""
-        gl, target = self.window.context.gl, self.parts.stages.target
+        gl, target = self.window.context.gl, on_opengl(self.parts.stages.target)
         pixels = np.empty((target.size[1], target.size[0], 4), np.uint8)
         gl.glBindFramebuffer(opengl.READ_FRAMEBUFFER, target.framebuffer)
         gl.glReadPixels(0, 0, *target.size, opengl.RGBA, opengl.UNSIGNED_BYTE, pixels.ctypes.data)

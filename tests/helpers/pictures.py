@@ -10,7 +10,9 @@ from texelflow.app.frame.drawing.render import Compositor
 from texelflow.app.frame.inference.network_output import ClassScores, PictureOutput
 from texelflow.app.frame.looks.background import cover
 from texelflow.app.frame.looks.looks import ChosenLook, Look
-from texelflow.app.frame.textures.offscreen_target import OffscreenTarget
+from texelflow.app.frame.textures.gl_pictures import GlPictures
+from texelflow.app.frame.textures.offscreen_target import OffscreenTarget, on_opengl
+from texelflow.app.frame.textures.picture_device import Target
 from texelflow.app.frame.textures.readback import ReadbackRing
 from texelflow.app.frame.textures.resample import MaskLayout
 from texelflow.app.frame.textures.upload import FrameTextures
@@ -174,6 +176,7 @@ class Bench:
 
     def __init__(self, context: Context, rgba: Image, mask: Floats) -> None:
         self.context, self.size = context, (rgba.shape[1], rgba.shape[0])
+        self.pictures = GlPictures(context)
         self.frame = FrameTextures(context, rgba_format(self.size))
         self.frame.upload(rgba_picture(rgba))
         self.layout = MaskLayout((mask.shape[1], mask.shape[0]), stride=1)
@@ -182,10 +185,10 @@ class Bench:
         self.picture: PictureOutput | None = None
         self.classes: ClassScores | None = None
 
-    def read(self, target: OffscreenTarget) -> Image:
+    def read(self, target: Target) -> Image:
         """The picture in a target, (H, W, 4), its top row first."""
         ring = ReadbackRing[int](self.context, target.size[0] * target.size[1] * 4)
-        ring.request_picture(0, target.framebuffer, target.size)
+        ring.request_picture(0, on_opengl(target).framebuffer, target.size)
         ((_, data),) = ring.drain()
         ring.release()
         return data.reshape(target.size[1], target.size[0], 4)
@@ -193,7 +196,7 @@ class Bench:
     def draw(self, look: Look, fit: Fit = "stretch") -> Image:
         """One picture, by a compositor of its own."""
         target, backdrop = OffscreenTarget(self.context, self.size), self.backdrop()
-        with Compositor(self.context, self.frame, self.layout, fit, look, backdrop) as compositor:
+        with Compositor(self.pictures, self.frame, self.layout, fit, look, backdrop) as compositor:
             compositor.draw(self.mask, target)
             picture = self.read(target)
         target.release()
@@ -202,7 +205,7 @@ class Bench:
 
     def backdrop(self) -> Backdrop:
         """With the picture that all definitions have."""
-        backdrop = Backdrop(self.context, self.size)
+        backdrop = Backdrop(self.pictures, self.size)
         backdrop.show(rgba_picture(cover(BACKGROUND, self.size)))
         return backdrop
 
@@ -224,7 +227,7 @@ class Segmented(Bench):
     def __init__(self, context: Context, rgba: Image, mask: Floats, look: Look) -> None:
         super().__init__(context, rgba, mask)
         self.target, self._backdrop = OffscreenTarget(context, self.size), self.backdrop()
-        self.canvas = Canvas(context, self, self.target, "stretch", ChosenLook(look), backdrop=self._backdrop)
+        self.canvas = Canvas(self.pictures, self, self.target, "stretch", ChosenLook(look), backdrop=self._backdrop)
         self.frame_in_ram = VideoFrame(0, 0, 0.0, rgba_picture(rgba))
 
     def show(self) -> None:

@@ -17,6 +17,7 @@ MAY_IMPORT_MODERNGL = {  # where contexts are made, and where a caller's context
 }
 MOST_LINES = 800
 OF_TARGETS = {"glsl", "gl", "opengl", "llvm", "llvmlite"}  # words of names that nothing in front of targets imports
+OF_OPENGL = {"buffers", "fullscreen_drawing", "gl_pictures", "offscreen_target", "readback", "tensor_view", "upload"}
 SAME_PROTOCOL = {
     "main",  # what runs when Python is started with a module
     "Program",  # the public class holds one of the engine's, and does the same on a thread of its own
@@ -45,6 +46,17 @@ def test_a_name_has_one_meaning() -> None:
     assert len(places) > 500, "the scan finds the program's names"
     twice = {name: files for name, files in places.items() if len(files) > 1 and name not in SAME_PROTOCOL}
     assert not twice
+
+
+def test_pictures_are_drawn_by_any_device() -> None:
+    """What draws knows the protocol of devices, not OpenGL: of that at most how parts of buffers are called."""
+    of_opengl = {f"app.frame.textures.{name}" for name in OF_OPENGL}
+    for folder in ("drawing", "refinement"):
+        for file in (ROOT / "app" / "frame" / folder).glob("*.py"):
+            for name in imported(file):
+                module = name.rpartition(".")[0]
+                assert module not in of_opengl, f"{file.name} imports {name}"
+                assert ".targets.gl." not in name or name.endswith(("BufferSpan", "BufferRange")), file.name
 
 
 @pytest.mark.parametrize("folder", LAYERS)

@@ -21,7 +21,9 @@ from ...frame.inference.frame_segmenter import FrameSegmenter, make_segmenter
 from ...frame.inference.network_options import NetworkOptions
 from ...frame.looks.looks import ChosenLook, Look
 from ...frame.refinement.refine import MOST_DELAY, Refinement, Refiner
-from ...frame.textures.offscreen_target import OffscreenTarget
+from ...frame.textures.gl_pictures import GlPictures
+from ...frame.textures.offscreen_target import on_opengl
+from ...frame.textures.picture_device import Target
 from ...frame.textures.readback import ReadbackRing, ReadBytes
 from ...media.sources import VideoFrame
 from ...models.model_loading import SegmentationModel
@@ -111,12 +113,12 @@ class MaskWay:
     """One way from the network's output to what the compositor draws. `release` frees it."""
 
     def __init__(self, context: Context, segmenter: FrameSegmenter, refinement: Refinement | None) -> None:
-        self._context = context
-        self._target = OffscreenTarget(context, segmenter.frame.format.upright_size)
-        self._refiner = None if refinement is None else Refiner(context, segmenter, "stretch", refinement)
-        self._backdrop = Backdrop(context, self._target.size)
+        self._context, pictures = context, GlPictures(context)
+        self._target = pictures.target(segmenter.frame.format.upright_size)
+        self._refiner = None if refinement is None else Refiner(pictures, segmenter, "stretch", refinement)
+        self._backdrop = Backdrop(pictures, self._target.size)
         self._canvas = Canvas(
-            context, segmenter, self._target, "stretch", ChosenLook(Look("mask")),
+            pictures, segmenter, self._target, "stretch", ChosenLook(Look("mask")),
             backdrop=self._backdrop, refiner=self._refiner,
         )  # fmt: skip
         width, height = self._target.size
@@ -147,7 +149,7 @@ class MaskWay:
     def over(self, color: tuple[int, int, int]) -> ReadBytes:
         """What is drawn for the effect `replace` before a plain color of levels up to 255: RGBA (h, w, 4)."""
         self._backdrop.show(rgba_picture(np.full((2, 2, 4), (*color, 255), np.uint8)))
-        drawn = list[OffscreenTarget]()
+        drawn = list[Target]()
         self._composite_ms.append(self._time_ms(lambda: drawn.append(self._canvas.drawn("replace"))))
         return self._read(drawn[0])
 
@@ -183,8 +185,8 @@ class MaskWay:
         self._context.gl.glFinish()
         return (perf_counter() - start) * 1e3
 
-    def _read(self, target: OffscreenTarget) -> ReadBytes:
+    def _read(self, target: Target) -> ReadBytes:
         width, height = target.size
-        self._ring.request_picture(0, target.framebuffer, target.size)
+        self._ring.request_picture(0, on_opengl(target).framebuffer, target.size)
         ((_, data),) = self._ring.drain()
         return data.reshape(height, width, 4)

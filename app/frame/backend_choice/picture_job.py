@@ -16,6 +16,7 @@ from ..drawing.network_picture import PictureCompositor
 from ..inference.backends import Backend
 from ..inference.cpu_path import picture_of_output
 from ..inference.gl_path import GlPath
+from ..textures.gl_pictures import GlPictures
 from ..textures.offscreen_target import OffscreenTarget
 
 
@@ -41,7 +42,7 @@ class GlPictureJob:
         assert made is not None, "the model puts out a picture"
         target = OffscreenTarget(self._context, frame.upright_size, "floats")
         stack.callback(target.release)
-        compositor = PictureCompositor(self._context, self._path.frame, made.layout, self._path.fit)
+        compositor = PictureCompositor(GlPictures(self._context), self._path.frame, made.layout, self._path.fit)
         stack.callback(compositor.release)
         return target, compositor
 

@@ -7,35 +7,33 @@ pictures are the same in every run.
 from pathlib import Path
 
 from texelflow.gpu_delegate.base.errors import TexelflowError
-from texelflow.gpu_delegate.targets.gl import opengl
-from texelflow.gpu_delegate.targets.gl.context import Context
 
 from ...picture.picture import Picture, PictureFormat
 from ...picture.preprocess import ImageSize, sampling
 from ..looks.background import background_file
 from ..looks.moving_background import BackgroundFeed
-from ..textures.fullscreen_drawing import FRAME_SAMPLERS, Drawing
-from ..textures.offscreen_target import OffscreenTarget
+from ..textures.picture_device import FRAME_SAMPLERS, PictureDevice, Target
 from ..textures.resample import axis_defines
-from ..textures.upload import FrameTextures
 
 _MOST_STEP_MS = 1000.0  # by which a background advances in one frame
 _MOST_TAPS = 4
 
 
 class Backdrop:
-    """The new background: RGBA of the frame's size, its top row first. Belongs to the context's thread.
+    """The new background: RGBA of the frame's size, its top row first. Belongs to the thread that draws.
 
     `message` is one line about the file for the user, or ''. `waits` says that every picture has to be
     the right one, so that decoding is waited for; else the last one stays until the next is there.
     """
 
-    def __init__(self, context: Context, size: ImageSize, background: Path | None = None, waits: bool = True) -> None:
+    def __init__(
+        self, pictures: PictureDevice, size: ImageSize, background: Path | None = None, waits: bool = True
+    ) -> None:
         """Shows a background at once; None: none yet. Raises MediaError, DeviceError."""
         self.size, self.message = size, ""
         self.uploaded_bytes = 0
-        self._context, self._waits = context, waits
-        self._target: OffscreenTarget | None = None
+        self._pictures, self._waits = pictures, waits
+        self._target: Target | None = None
         self._cover: _Cover | None = None
         self._chosen = background
         self._feed: BackgroundFeed | None = None
@@ -72,23 +70,23 @@ class Backdrop:
     def show(self, picture: Picture) -> None:
         """Put a picture there, cut to cover the frame. Raises DeviceError if it is too large."""
         if self._cover is None or self._cover.format != picture.format:
-            cover = _Cover(self._context, picture.format, self.size)
+            cover = _Cover(self._pictures, picture.format, self.size)
             if self._cover:
                 self._cover.release()
             self._cover = cover
-        self._target = self._target or OffscreenTarget(self._context, self.size)
+        self._target = self._target or self._pictures.target(self.size)
         self._cover.draw(picture, self._target)
         self.uploaded_bytes += sum(plane.nbytes for plane in picture.planes)
 
     @property
     def texture(self) -> int:
-        """OpenGL's name of the texture; 0 if there is none yet."""
+        """The name of the texture; 0 if there is none yet."""
         return self._target.texture if self._target else 0
 
     def bind(self, unit: int) -> bool:
         """Bind the texture to a unit; False if there is none yet."""
         if self._target:
-            self._context.gl.bind_texture(unit, opengl.TEXTURE_2D, self._target.texture)
+            self._pictures.bind(unit, self._target.texture)
         return self._target is not None
 
     def release(self) -> None:
@@ -142,25 +140,25 @@ class Backdrop:
 class _Cover:
     """Draws pictures of one format so that they cover a target."""
 
-    def __init__(self, context: Context, format: PictureFormat, size: ImageSize) -> None:
+    def __init__(self, pictures: PictureDevice, format: PictureFormat, size: ImageSize) -> None:
         self.format = format
         (width, height), (to_width, to_height) = format.upright_size, size
         scale = min(width / to_width, height / to_height)
         taps = min(max(1, round(scale / 2)), _MOST_TAPS)  # each is interpolated between two pixels
         way = sampling(format.upright_size, (to_width * taps, to_height * taps), "crop")
-        self._planes = FrameTextures(context, format)
+        self._planes = pictures.planes(format)
         defines = {**self._planes.defines(), **axis_defines(way), "TAPS": taps}
         try:
-            self._drawing = Drawing(context, "cover.frag", defines, FRAME_SAMPLERS, "cover")
+            self._drawing = pictures.drawing("cover.frag", defines, FRAME_SAMPLERS, "cover")
         except BaseException:
             self._planes.release()
             raise
 
-    def draw(self, picture: Picture, target: OffscreenTarget) -> None:
+    def draw(self, picture: Picture, target: Target) -> None:
         self._planes.upload(picture)
         self._planes.bind()
         self._drawing.use()
-        self._drawing.draw(target.framebuffer, target.size)
+        self._drawing.draw(target, target.size)
 
     def release(self) -> None:
         self._drawing.release()

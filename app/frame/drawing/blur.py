@@ -25,13 +25,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, exp
 
-from texelflow.gpu_delegate.targets.gl import opengl
-from texelflow.gpu_delegate.targets.gl.context import Context
-
 from ...picture.preprocess import ImageSize
 from ..looks.effects import LEAST_RADIUS, MOST_RADIUS
-from ..textures.fullscreen_drawing import Drawing
-from ..textures.offscreen_target import OffscreenTarget, SampleKind
+from ..textures.picture_device import PictureDevice, SampleKind, ShaderDrawing, Target
 
 _LEAST_FACTOR = 3  # of pictures
 _CELLS = 2.0  # the least standard deviation in cells: below, interpolating between cells shows
@@ -73,23 +69,23 @@ class Blur:
 
     def __init__(
         self,
-        context: Context,
+        pictures: PictureDevice,
         frame_size: ImageSize,
         unit: int,
         kind: SampleKind = "halves",
         least_factor: int = _LEAST_FACTOR,
     ) -> None:
         """`unit` is the texture unit of the result, and of what is on its way to it. Raises DeviceError."""
-        self._gl, self._frame_size, self._unit = context.gl, frame_size, unit
+        self._pictures, self._frame_size, self._unit = pictures, frame_size, unit
         largest = cell_counts(frame_size, least_factor)
-        self._shrunk, self._smoothed = (OffscreenTarget(context, largest, kind) for _ in range(2))
-        self._smooth = Drawing(context, "blur_smooth.frag", {"MOST_REACH": _MOST_REACH}, {"cells": unit}, "blur smooth")
+        self._shrunk, self._smoothed = (pictures.target(largest, kind) for _ in range(2))
+        self._smooth = pictures.drawing("blur_smooth.frag", {"MOST_REACH": _MOST_REACH}, {"cells": unit}, "blur smooth")
 
-    def run(self, plan: Gaussian, shrink: Drawing) -> int:
+    def run(self, plan: Gaussian, shrink: ShaderDrawing) -> int:
         """Blur what is bound and bind the result; the factor. `shrink` makes the cells, in use, but for that."""
         size = cell_counts(self._frame_size, plan.factor)
         shrink.set_ints("factor", plan.factor)
-        shrink.draw(self._shrunk.framebuffer, size)
+        shrink.draw(self._shrunk, size)
         self._smooth.use()
         self._smooth.set_ints("size", *size)
         self._smooth.set_ints("reach", len(plan.weights) - 1)
@@ -100,12 +96,12 @@ class Blur:
         ):
             self._smooth.set_ints("direction", *direction)
             self._bind(source)
-            self._smooth.draw(target.framebuffer, size)
+            self._smooth.draw(target, size)
         self._bind(self._shrunk)
         return plan.factor
 
-    def _bind(self, target: OffscreenTarget) -> None:
-        self._gl.bind_texture(self._unit, opengl.TEXTURE_2D, target.texture)
+    def _bind(self, target: Target) -> None:
+        self._pictures.bind(self._unit, target.texture)
 
     def release(self) -> None:
         """Delete shaders and pictures."""

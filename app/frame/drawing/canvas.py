@@ -3,9 +3,6 @@
 from pathlib import Path
 from typing import Protocol
 
-from texelflow.gpu_delegate.targets.gl import opengl
-from texelflow.gpu_delegate.targets.gl.context import Context
-
 from ...media.sources import VideoFrame
 from ...picture.preprocess import Fit, ImageSize
 from ..inference.frame_segmenter import DrawableOutput
@@ -13,7 +10,7 @@ from ..looks.effects import Effect
 from ..looks.looks import ChosenLook, Look
 from ..refinement.refine import Refiner
 from ..stages.frame_pipeline import Stage, gathers_always
-from ..textures.offscreen_target import OffscreenTarget
+from ..textures.picture_device import PictureDevice, Target
 from .backdrop import Backdrop
 from .output_drawing import OutputDrawing
 
@@ -25,7 +22,7 @@ class PictureDrawing(Protocol):
 
     @property
     def effects(self) -> tuple[Effect, ...]: ...
-    def draw(self, target: OffscreenTarget, effect: Effect | None = None, size: ImageSize | None = None) -> None: ...
+    def draw(self, target: Target, effect: Effect | None = None, size: ImageSize | None = None) -> None: ...
     def release(self) -> None: ...
 
 
@@ -48,9 +45,9 @@ class Canvas:
 
     def __init__(
         self,
-        context: Context,
+        pictures: PictureDevice,
         segmenter: DrawableOutput,
-        target: OffscreenTarget,
+        target: Target,
         fit: Fit,
         choice: ChosenLook,
         *,
@@ -61,19 +58,19 @@ class Canvas:
 
         Raises DeviceError if the shaders do not compile, MediaError for a background that cannot be shown.
         """
-        behind = backdrop or Backdrop(context, segmenter.frame.format.upright_size, choice.background)
-        drawing = OutputDrawing(context, segmenter, fit, choice.look, behind, refiner)
-        self._begin(context, target, drawing, behind, None if backdrop else behind)
+        behind = backdrop or Backdrop(pictures, segmenter.frame.format.upright_size, choice.background)
+        drawing = OutputDrawing(pictures, segmenter, fit, choice.look, behind, refiner)
+        self._begin(pictures, target, drawing, behind, None if backdrop else behind)
 
     def _begin(
-        self, context: Context, target: OffscreenTarget, drawing: PictureDrawing, backdrop: ChangingBackground,
+        self, pictures: PictureDevice, target: Target, drawing: PictureDrawing, backdrop: ChangingBackground,
         own_backdrop: Backdrop | None = None,
     ) -> None:  # fmt: skip
         """The drawing, and a backdrop of one's own, are released here."""
         self.target = target
-        self._context, self.drawing, self._backdrop, self._own_backdrop = context, drawing, backdrop, own_backdrop
-        self._drawn: dict[Effect, OffscreenTarget] = {}
-        self._wide: OffscreenTarget | None = None
+        self._pictures, self.drawing, self._backdrop, self._own_backdrop = pictures, drawing, backdrop, own_backdrop
+        self._drawn: dict[Effect, Target] = {}
+        self._wide: Target | None = None
 
     @property
     def stage(self) -> Stage:
@@ -111,17 +108,17 @@ class Canvas:
         """
         self._backdrop.change(background)
 
-    def drawn(self, effect: Effect) -> OffscreenTarget:
+    def drawn(self, effect: Effect) -> Target:
         """The last frame with another effect, in a target of that effect's own, drawn now.
 
         Raises ValueError for `replace` before a background has been shown.
         """
         if effect not in self._drawn:
-            self._drawn[effect] = OffscreenTarget(self._context, self.target.size)
+            self._drawn[effect] = self._pictures.target(self.target.size)
         self.drawing.draw(self._drawn[effect], effect)
         return self._drawn[effect]
 
-    def shown(self) -> OffscreenTarget:
+    def shown(self) -> Target:
         """The last picture as a screen shows it: the target, or for `cutout` a copy over a checkerboard.
 
         Side by side it is twice as wide: the frame as it is, and that.
@@ -129,17 +126,12 @@ class Canvas:
         result = self.drawn("checker") if self.look.effect == "cutout" else self.target
         return self._beside(result) if self.look.side_by_side else result
 
-    def _beside(self, result: OffscreenTarget) -> OffscreenTarget:
+    def _beside(self, result: Target) -> Target:
         width, height = result.size
         if self._wide is None:
-            self._wide = OffscreenTarget(self._context, (2 * width, height))
+            self._wide = self._pictures.target((2 * width, height))
         self.drawing.draw(self._wide, "none", result.size)
-        gl = self._context.gl
-        gl.glBindFramebuffer(opengl.READ_FRAMEBUFFER, result.framebuffer)
-        gl.glBindFramebuffer(opengl.DRAW_FRAMEBUFFER, self._wide.framebuffer)
-        gl.glBlitFramebuffer(
-            0, 0, width, height, width, 0, 2 * width, height, opengl.COLOR_BUFFER_BIT, opengl.NEAREST
-        )  # fmt: skip
+        self._pictures.copy(result, self._wide, (width, 0, width, height))
         return self._wide
 
     def _draw(self, frame: VideoFrame) -> None:

@@ -6,22 +6,15 @@ highest score; activations do not change which that is. Its color is mix(frame, 
 frame's where the network never saw it. Colors are those of PASCAL VOC's development kit, all different.
 """
 
-from typing import Any
-
 from texelflow.gpu_delegate.model.layout import ceil_div
-from texelflow.gpu_delegate.targets.gl import opengl
-from texelflow.gpu_delegate.targets.gl.context import Context
 
 from ...picture.preprocess import Fit, ImageSize, sampling
 from ..inference.network_output import ClassScores
 from ..looks.effects import LegendSide
 from ..looks.legend import legend_picture, legend_place
 from ..looks.looks import Look
-from ..textures.fullscreen_drawing import FRAME_SAMPLERS, Drawing
-from ..textures.offscreen_target import OffscreenTarget
+from ..textures.picture_device import FRAME_SAMPLERS, FramePlanes, PictureDevice, ShaderDrawing, ShaderImage, Target
 from ..textures.resample import all_inside, axis_defines
-from ..textures.tensor_view import TensorTexels
-from ..textures.upload import FrameTextures
 
 _SHARE = 0.6
 _SCORES_UNIT, _LEGEND_UNIT = 3, 4
@@ -31,28 +24,28 @@ _SAMPLERS = {**FRAME_SAMPLERS, "texels": _SCORES_UNIT, "legend": _LEGEND_UNIT}
 class ClassesCompositor:
     """Draws what is in a frame's textures in the colors of its classes, with a legend."""
 
-    def __init__(self, context: Context, frame: FrameTextures, scores: ClassScores, fit: Fit = "stretch") -> None:
+    def __init__(self, pictures: PictureDevice, frame: FramePlanes, scores: ClassScores, fit: Fit = "stretch") -> None:
         """Raises DeviceError if the shader does not compile."""
-        self._context, self._frame, self._scores, self._fit = context, frame, scores, fit
+        self._pictures, self._frame, self._scores, self._fit = pictures, frame, scores, fit
         self._frame_size = frame.format.upright_size
-        self._drawings: dict[LegendSide, Drawing] = {}
-        self._tensor = TensorTexels(context, scores.size[0] * scores.size[1] * ceil_div(scores.classes, 4), stride=4)
-        self._legend: Any = None
+        self._drawings: dict[LegendSide, ShaderDrawing] = {}
+        self._tensor = pictures.texels(scores.size[0] * scores.size[1] * ceil_div(scores.classes, 4), stride=4)
+        self._legend: ShaderImage | None = None
 
-    def draw(self, target: OffscreenTarget, look: Look, age: int = 0, size: ImageSize | None = None) -> None:
+    def draw(self, target: Target, look: Look, age: int = 0, size: ImageSize | None = None) -> None:
         """Draw the frame of that age, to (width, height) at the target's lower left. Raises DeviceError."""
-        size, gl = size or target.size, self._context.gl
+        size = size or target.size
         self._frame.bind(age=age)
         self._tensor.bind(_SCORES_UNIT, self._scores.span())
         drawing = self._drawing(look.legend)
         if self._legend:
-            gl.bind_texture(_LEGEND_UNIT, opengl.TEXTURE_2D, self._legend.glo)
+            self._pictures.bind(_LEGEND_UNIT, self._legend.texture)
         drawing.use()
         drawing.set_ints("mirror", *((-1, self._frame_size[0]) if look.mirror else (0, 0)))
         drawing.set_ints("height", size[1])
-        drawing.draw(target.framebuffer, size)
+        drawing.draw(target, size)
 
-    def _drawing(self, legend: LegendSide) -> Drawing:
+    def _drawing(self, legend: LegendSide) -> ShaderDrawing:
         """Compiled, and its legend drawn, when it is first asked for."""
         if legend not in self._drawings:
             scores = self._scores
@@ -69,7 +62,7 @@ class ClassesCompositor:
                 "UNSEEN": int(not all_inside(back)),
             }
             label = f"classes, legend {legend}"
-            self._drawings[legend] = Drawing(self._context, "classes.frag", defines, _SAMPLERS, label)
+            self._drawings[legend] = self._pictures.drawing("classes.frag", defines, _SAMPLERS, label)
         return self._drawings[legend]
 
     def _legend_defines(self, side: LegendSide) -> dict[str, int]:
@@ -79,9 +72,7 @@ class ClassesCompositor:
             return {}
         height, width = picture.shape[:2]
         if self._legend is None:
-            self._legend = self._context.mgl.texture((width, height), 4, picture.tobytes(), alignment=1)
-            self._context.label(opengl.TEXTURE, self._legend.glo, "legend")
-            self._context.check_errors("making the legend of classes")
+            self._legend = self._pictures.image(picture, "legend of classes")
         x, y = legend_place((width, height), self._frame_size, side)
         return {"LEGEND_X": x, "LEGEND_Y": y, "LEGEND_W": width, "LEGEND_H": height}
 

@@ -20,12 +20,8 @@ The side, the power and the 0.0004 were chosen on photographs of one man over se
 and with refined masks.
 """
 
-from texelflow.gpu_delegate.targets.gl import opengl
-from texelflow.gpu_delegate.targets.gl.context import Context
-
 from ...picture.preprocess import ImageSize
-from ..textures.fullscreen_drawing import Drawing
-from ..textures.offscreen_target import OffscreenTarget
+from ..textures.picture_device import PictureDevice, ShaderDrawing, Target
 from .blur import cell_counts
 
 _CELLS, _STEPS = 60, 120  # along the frame's height, about
@@ -34,25 +30,25 @@ _CELLS, _STEPS = 60, 120  # along the frame's height, about
 class Foreground:
     """Compares colors in frames of one size."""
 
-    def __init__(self, context: Context, frame_size: ImageSize, unit: int) -> None:
+    def __init__(self, pictures: PictureDevice, frame_size: ImageSize, unit: int) -> None:
         """`unit` is the texture unit of the result, and of what is on its way to it. Raises DeviceError."""
-        self._gl, self._unit = context.gl, unit
+        self._pictures, self._unit = pictures, unit
         self._side, self._step = (max(1, round(frame_size[1] / rows)) for rows in (_CELLS, _STEPS))
         cells, steps = (cell_counts(frame_size, side) for side in (self._side, self._step))
-        self._cells = OffscreenTarget(context, cells)
-        self._compared, self._result = (OffscreenTarget(context, size, "halves") for size in (cells, steps))
+        self._cells = pictures.target(cells)
+        self._compared, self._result = (pictures.target(size, "halves") for size in (cells, steps))
         self._apart, self._between = (
-            Drawing(context, f"foreground_{name}.frag", {}, {"cells": unit}, f"foreground {name}")
+            pictures.drawing(f"foreground_{name}.frag", {}, {"cells": unit}, f"foreground {name}")
             for name in ("apart", "between")
         )
 
-    def run(self, cells: Drawing) -> float:
+    def run(self, cells: ShaderDrawing) -> float:
         """Compare what is bound, and bind the result; its texels per pixel of the frame.
 
         `cells` is foreground_cells.frag, in use, but for its side.
         """
         cells.set_ints("side", self._side)
-        cells.draw(self._cells.framebuffer, self._cells.size)
+        cells.draw(self._cells, self._cells.size)
         for drawing, source, target in (
             (self._apart, self._cells, self._compared),
             (self._between, self._compared, self._result),
@@ -60,12 +56,12 @@ class Foreground:
             self._bind(source)
             drawing.use()
             drawing.set_floats("cells_per_step", self._step / self._side)
-            drawing.draw(target.framebuffer, target.size)
+            drawing.draw(target, target.size)
         self._bind(self._result)
         return 1 / self._step
 
-    def _bind(self, target: OffscreenTarget) -> None:
-        self._gl.bind_texture(self._unit, opengl.TEXTURE_2D, target.texture)
+    def _bind(self, target: Target) -> None:
+        self._pictures.bind(self._unit, target.texture)
 
     def release(self) -> None:
         """Delete shaders and cells."""

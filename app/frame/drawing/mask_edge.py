@@ -19,12 +19,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from texelflow.gpu_delegate.targets.gl import opengl
-from texelflow.gpu_delegate.targets.gl.context import Context
-
 from ...picture.preprocess import Floats, ImageSize
-from ..textures.fullscreen_drawing import Drawing
-from ..textures.offscreen_target import OffscreenTarget
+from ..textures.picture_device import PictureDevice, ShaderDrawing, Target
 from .blur import Blur, feathering
 
 _DIAGONAL = 1 / sqrt(2)  # steps per pixel
@@ -39,19 +35,19 @@ def _reach(grow: float) -> float:
 class MaskEdge:
     """Edges of masks of one size."""
 
-    def __init__(self, context: Context, frame_size: ImageSize, unit: int) -> None:
+    def __init__(self, pictures: PictureDevice, frame_size: ImageSize, unit: int) -> None:
         """`unit` is the texture unit of the result, and of what is on its way to it. Raises DeviceError."""
-        self._gl, self._unit = context.gl, unit
-        self._mask, self._other = (OffscreenTarget(context, frame_size, "mask") for _ in range(2))
+        self._pictures, self._unit = pictures, unit
+        self._mask, self._other = (pictures.target(frame_size, "mask") for _ in range(2))
         self._grow, self._shrink = (
-            Drawing(context, f"edge_{step}.frag", {}, {"mask": unit}, f"edge {step}") for step in ("grow", "shrink")
+            pictures.drawing(f"edge_{step}.frag", {}, {"mask": unit}, f"edge {step}") for step in ("grow", "shrink")
         )
-        self._blur = Blur(context, frame_size, unit, "mask", least_factor=1)
+        self._blur = Blur(pictures, frame_size, unit, "mask", least_factor=1)
 
-    def run(self, grow: float, feather: float, mask: Drawing) -> int:
+    def run(self, grow: float, feather: float, mask: ShaderDrawing) -> int:
         """Draw the mask, give it its edge and bind it; the pixels along a side of its cells. `mask` is edge_mask.frag,
         in use."""
-        mask.draw(self._mask.framebuffer, self._mask.size)
+        mask.draw(self._mask, self._mask.size)
         if grow:
             self._grow.use()
             self._grow.set_floats("sense", 1.0 if grow > 0 else -1.0)
@@ -59,7 +55,7 @@ class MaskEdge:
                 self._bind(self._mask)
                 self._grow.set_ints("direction", *direction)
                 self._grow.set_floats("reach", _reach(grow) * steps)
-                self._grow.draw(self._other.framebuffer, self._other.size)
+                self._grow.draw(self._other, self._other.size)
                 self._mask, self._other = self._other, self._mask
         self._bind(self._mask)
         if not feather:
@@ -67,8 +63,8 @@ class MaskEdge:
         self._shrink.use()
         return self._blur.run(feathering(feather), self._shrink)
 
-    def _bind(self, target: OffscreenTarget) -> None:
-        self._gl.bind_texture(self._unit, opengl.TEXTURE_2D, target.texture)
+    def _bind(self, target: Target) -> None:
+        self._pictures.bind(self._unit, target.texture)
 
     def release(self) -> None:
         """Delete shaders and masks."""

@@ -11,7 +11,6 @@ the network never saw it, alpha 0. With strength s and the frame's color f the e
     mask                     c.a
 """
 
-from texelflow.gpu_delegate.targets.gl.context import Context
 from texelflow.gpu_delegate.targets.gl.opengl import BufferSpan
 from texelflow.gpu_delegate.targets.glsl.shader import ParameterValue
 
@@ -19,11 +18,8 @@ from ...picture.preprocess import Fit, ImageSize, sampling
 from ..inference.network_output import PictureLayout
 from ..looks.effects import EFFECTS, Effect
 from ..looks.looks import Look
-from ..textures.fullscreen_drawing import FRAME_SAMPLERS, Drawing
-from ..textures.offscreen_target import OffscreenTarget
+from ..textures.picture_device import FRAME_SAMPLERS, FramePlanes, PictureDevice, ShaderDrawing, Target
 from ..textures.resample import all_inside, axis_defines
-from ..textures.tensor_view import TensorTexels
-from ..textures.upload import FrameTextures
 from .backdrop import Backdrop
 
 _OUTPUT_UNIT, _BACKGROUND_UNIT = 3, 4
@@ -35,8 +31,8 @@ class PictureCompositor:
 
     def __init__(
         self,
-        context: Context,
-        frame: FrameTextures,
+        pictures: PictureDevice,
+        frame: FramePlanes,
         layout: PictureLayout,
         fit: Fit = "stretch",
         look: Look | None = None,
@@ -44,10 +40,10 @@ class PictureCompositor:
     ) -> None:
         """`backdrop` is what the effect `replace` shows. Raises DeviceError if the shader does not compile."""
         self.look = look = look or Look("picture")
-        self._context, self._frame, self._backdrop = context, frame, backdrop
+        self._pictures, self._frame, self._backdrop = pictures, frame, backdrop
         self._frame_size = frame.format.upright_size
         back = sampling(self._frame_size, layout.size, fit).inverse()
-        self._tensor = TensorTexels(context, layout.size[0] * layout.size[1], stride=4)
+        self._tensor = pictures.texels(layout.size[0] * layout.size[1], stride=4)
         self._defines: dict[str, ParameterValue] = {
             **dict(zip(("FRAME_W", "FRAME_H"), self._frame_size, strict=True)),
             **axis_defines(back),
@@ -56,11 +52,11 @@ class PictureCompositor:
             **self._tensor.defines(),
             "UNSEEN": int(not all_inside(back)),
         }
-        self._drawings: dict[tuple[Effect, bool], Drawing] = {}
+        self._drawings: dict[tuple[Effect, bool], ShaderDrawing] = {}
         self._drawing(look.effect, look.clears)
 
     def draw(
-        self, tensor: BufferSpan, target: OffscreenTarget, effect: Effect | None = None, size: ImageSize | None = None
+        self, tensor: BufferSpan, target: Target, effect: Effect | None = None, size: ImageSize | None = None
     ) -> None:
         """As Compositor has it; `tensor` is the network's output. Raises ValueError if a background is missing."""
         look, size = self.look, size or target.size
@@ -76,15 +72,15 @@ class PictureCompositor:
         drawing.set_floats("color", *look.color, 1.0)
         drawing.set_ints("mirror", *((-1, self._frame_size[0]) if look.mirror else (0, 0)))
         drawing.set_ints("height", size[1])
-        drawing.draw(target.framebuffer, size)
+        drawing.draw(target, size)
 
-    def _drawing(self, effect: Effect, clears: bool) -> Drawing:
+    def _drawing(self, effect: Effect, clears: bool) -> ShaderDrawing:
         """Compiled when it is first asked for."""
         key = effect, clears
         if key not in self._drawings:
             defines = {**self._defines, "EFFECT": EFFECTS.index(effect), "CLEARS": int(clears)}
             label = f"network's picture {effect}"
-            self._drawings[key] = Drawing(self._context, "picture.frag", defines, _SAMPLERS, label)
+            self._drawings[key] = self._pictures.drawing("picture.frag", defines, _SAMPLERS, label)
         return self._drawings[key]
 
     def release(self) -> None:

@@ -2,14 +2,12 @@
 
 from dataclasses import replace
 
-from texelflow.gpu_delegate.targets.gl.context import Context
-
 from ...picture.preprocess import Fit, ImageSize
 from ..inference.frame_segmenter import DrawableOutput
 from ..looks.effects import MASK_EFFECTS, Effect, mask_effects, nearest_effect
 from ..looks.looks import Look
 from ..refinement.refine import Refiner
-from ..textures.offscreen_target import OffscreenTarget
+from ..textures.picture_device import PictureDevice, Target
 from .backdrop import Backdrop
 from .classes import ClassesCompositor
 from .network_picture import PictureCompositor
@@ -24,7 +22,7 @@ class OutputDrawing:
 
     def __init__(
         self,
-        context: Context,
+        pictures: PictureDevice,
         segmenter: DrawableOutput,
         fit: Fit,
         look: Look,
@@ -40,10 +38,10 @@ class OutputDrawing:
         self._masks: Compositor | None = None
         self._pictures: PictureCompositor | None = None
         if segmenter.picture:
-            self._pictures = PictureCompositor(context, frame, segmenter.picture.layout, fit, look, backdrop)
+            self._pictures = PictureCompositor(pictures, frame, segmenter.picture.layout, fit, look, backdrop)
         else:
-            self._masks = Compositor(context, frame, segmenter.layout, fit, _of_masks(look), backdrop, refiner)
-        self._classes = ClassesCompositor(context, frame, segmenter.classes, fit) if segmenter.classes else None
+            self._masks = Compositor(pictures, frame, segmenter.layout, fit, _of_masks(look), backdrop, refiner)
+        self._classes = ClassesCompositor(pictures, frame, segmenter.classes, fit) if segmenter.classes else None
 
     @property
     def look(self) -> Look:
@@ -58,7 +56,7 @@ class OutputDrawing:
         if self._pictures:
             self._pictures.look = look
 
-    def draw(self, target: OffscreenTarget, effect: Effect | None = None, size: ImageSize | None = None) -> None:
+    def draw(self, target: Target, effect: Effect | None = None, size: ImageSize | None = None) -> None:
         """Draw the last frame; with another effect than the look's, or to (width, height) at the lower left alone.
 
         Raises ValueError if the effect needs a background and there is none.

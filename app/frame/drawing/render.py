@@ -3,8 +3,6 @@
 from dataclasses import replace
 from types import TracebackType
 
-from texelflow.gpu_delegate.targets.gl.calls import CallCache
-from texelflow.gpu_delegate.targets.gl.context import Context
 from texelflow.gpu_delegate.targets.gl.opengl import BufferSpan
 from texelflow.gpu_delegate.targets.glsl.shader import ParameterValue
 
@@ -12,11 +10,8 @@ from ...picture.preprocess import Fit, ImageSize, sampling
 from ..looks.effects import EFFECTS, Effect
 from ..looks.looks import LOOK_DEFAULTS, Look
 from ..refinement.refine import Refiner
-from ..textures.fullscreen_drawing import FRAME_SAMPLERS, Drawing
-from ..textures.offscreen_target import OffscreenTarget
+from ..textures.picture_device import FRAME_SAMPLERS, FramePlanes, PictureDevice, ShaderDrawing, Target
 from ..textures.resample import MaskLayout, all_inside, axis_defines
-from ..textures.tensor_view import TensorTexels
-from ..textures.upload import FrameTextures
 from .backdrop import Backdrop
 from .blur import Blur, gaussian
 from .foreground import Foreground
@@ -48,8 +43,8 @@ class Compositor:
 
     def __init__(
         self,
-        context: Context,
-        frame: FrameTextures,
+        pictures: PictureDevice,
+        frame: FramePlanes,
         layout: MaskLayout,
         fit: Fit = "stretch",
         look: Look = LOOK_DEFAULTS,
@@ -62,11 +57,11 @@ class Compositor:
         """
         self.look = look
         self.frame_size = frame.format.upright_size
-        self._context, self._frame, self._backdrop, self._refiner = context, frame, backdrop, refiner
+        self._pictures, self._frame, self._backdrop, self._refiner = pictures, frame, backdrop, refiner
         back = sampling(self.frame_size, layout.size, fit).inverse()
         sizes = dict(zip(("FRAME_W", "FRAME_H"), self.frame_size, strict=True))
         seen = {"UNSEEN": int(not all_inside(back))}
-        self._mask = TensorTexels(context, layout.texels, layout.stride)
+        self._mask = pictures.texels(layout.texels, layout.stride)
         self._defines: dict[str, ParameterValue] = {
             **sizes,
             **seen,
@@ -77,8 +72,8 @@ class Compositor:
         }
         if refiner:
             self._defines |= refiner.defines()
-        self._calls = CallCache(context.calls)
-        self._drawings: dict[tuple[object, ...], Drawing] = {}
+        self._calls = pictures.calls()
+        self._drawings: dict[tuple[object, ...], ShaderDrawing] = {}
         self._blurs: dict[int, Blur] = {}  # by texture unit
         self._edge: MaskEdge | None = None
         self._foreground: Foreground | None = None
@@ -86,7 +81,7 @@ class Compositor:
         self._picture(look)
 
     def draw(
-        self, tensor: BufferSpan, target: OffscreenTarget, effect: Effect | None = None, size: ImageSize | None = None
+        self, tensor: BufferSpan, target: Target, effect: Effect | None = None, size: ImageSize | None = None
     ) -> None:
         """Draw the frame; with another effect than the look's, or to (width, height) at the target's lower left alone.
 
@@ -99,11 +94,9 @@ class Compositor:
         behind = backdrop.texture if backdrop else 0
         if not refiner:
             self._mask.show(tensor)
-        self._calls.run(
-            (look, target.framebuffer, size, planes, mask, behind), lambda: self._draw(tensor, target, look, size)
-        )
+        self._calls.run((look, target, size, planes, mask, behind), lambda: self._draw(tensor, target, look, size))
 
-    def _draw(self, tensor: BufferSpan, target: OffscreenTarget, look: Look, size: ImageSize) -> None:
+    def _draw(self, tensor: BufferSpan, target: Target, look: Look, size: ImageSize) -> None:
         self._bind(tensor, look)
         self._edge_factor = self._edged(look) if look.edges_mask else 1
         steps_per_pixel = self._compared(look) if look.parts_person else 1.0
@@ -115,7 +108,7 @@ class Compositor:
         drawing.set_floats("steps_per_pixel", steps_per_pixel)
         drawing.set_floats("light_wrap", look.light_wrap)
         drawing.set_ints("height", size[1])
-        drawing.draw(target.framebuffer, size)
+        drawing.draw(target, size)
 
     def _bind(self, tensor: BufferSpan, look: Look) -> None:
         """Everything to its texture unit, to be seen by fragment shaders."""
@@ -130,14 +123,14 @@ class Compositor:
 
     def _edged(self, look: Look) -> int:
         """Give the mask its edge; the pixels along a side of a cell of it."""
-        self._edge = self._edge or MaskEdge(self._context, self.frame_size, _EDGE_UNIT)
+        self._edge = self._edge or MaskEdge(self._pictures, self.frame_size, _EDGE_UNIT)
         return self._edge.run(
             look.grow, look.feather, self._prepared("edge_mask.frag", replace(look, effect="mask", grow=0, feather=0))
         )
 
     def _compared(self, look: Look) -> float:
         """See how far the colors of person and background are apart; the texels of that per pixel of the frame."""
-        self._foreground = self._foreground or Foreground(self._context, self.frame_size, _APART_UNIT)
+        self._foreground = self._foreground or Foreground(self._pictures, self.frame_size, _APART_UNIT)
         return self._foreground.run(self._prepared("foreground_cells.frag", replace(look, grow=0, feather=0)))
 
     def _blurred(self, look: Look) -> int:
@@ -150,23 +143,23 @@ class Compositor:
 
     def _blur(self, unit: int, radius: float, look: Look, behind: int, taps: int) -> int:
         if unit not in self._blurs:
-            self._blurs[unit] = Blur(self._context, self.frame_size, unit)
+            self._blurs[unit] = Blur(self._pictures, self.frame_size, unit)
         return self._blurs[unit].run(
             gaussian(radius), self._prepared("blur_shrink.frag", look, BEHIND=behind, MOST_TAPS=taps)
         )
 
-    def _picture(self, look: Look) -> Drawing:
+    def _picture(self, look: Look) -> ShaderDrawing:
         number, parts = EFFECTS.index(look.effect), int(look.parts_person)
         clears = {"CLEARS": 1} if look.clears and look.effect == "cutout" else {}
         return self._prepared("composite.frag", look, EFFECT=number, WRAPS=int(look.wraps), UNMIXED=parts, **clears)
 
-    def _prepared(self, shader: str, look: Look, **variant: int) -> Drawing:
+    def _prepared(self, shader: str, look: Look, **variant: int) -> ShaderDrawing:
         """A shader, compiled when it is first seen, in use and with the look in its uniforms, but for its own."""
         variant |= {"SHAPED": int(look.curves_mask), "EDGED": int(look.edges_mask)}
         key = (shader, *variant.items())
         if key not in self._drawings:
             label = " ".join(map(str, (shader.removesuffix(".frag"), *variant.values())))
-            self._drawings[key] = Drawing(self._context, shader, {**self._defines, **variant}, _SAMPLERS, label)
+            self._drawings[key] = self._pictures.drawing(shader, {**self._defines, **variant}, _SAMPLERS, label)
         drawing = self._drawings[key]
         drawing.use()
         drawing.set_floats("curve", 0.5 - look.threshold, look.gamma)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 from texelflow.gpu_delegate.base.errors import UsageError
@@ -9,6 +10,9 @@ from texelflow.gpu_delegate.model.layout import Precision, stores_halves
 from texelflow.gpu_delegate.plan.compile_options import CompileOptions
 from texelflow.gpu_delegate.programs.weights_cache import WeightsCache
 from texelflow.gpu_delegate.targets.gl.context import Context
+
+from ..textures.gl_pictures import GlPictures
+from ..textures.picture_device import PictureDevice
 
 Backend = Literal["gl", "cpu"]
 CpuEngine = Literal["auto", "native", "tflite"]
@@ -33,16 +37,21 @@ class ComputeChoice:
 
 @dataclass(frozen=True)
 class ComputeBackend:
-    """Where the network runs, and the context to draw with; there is none if nothing needs one."""
+    """Where the network runs, and the context to compute and draw in; there is none if nothing needs one."""
 
     backend: Backend
     context: Context | None
     cpu: CpuChoice = CpuChoice()
 
+    @cached_property
+    def pictures(self) -> PictureDevice | None:
+        """What draws; None if nothing does."""
+        return GlPictures(self.context) if self.context else None
+
     @property
     def drawn_by(self) -> str:
         """The renderer that draws."""
-        return self.context.renderer if self.context else "nothing is drawn"
+        return self.pictures.renderer if self.pictures else "nothing is drawn"
 
     def renderer(self, on_cpu: str) -> str:
         """Who does the work, for tables; `on_cpu` is what runs the network there."""

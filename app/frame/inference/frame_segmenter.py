@@ -1,7 +1,7 @@
 """Segmenters: what makes masks, or pictures, of frames on a machine with a model, as stages.
 
 GlPath keeps all on the GPU; CpuSegmenter runs the network on the CPU or, with TensorFlow Lite's delegate, in parts on
-the GPU, and uploads frame and mask if there is OpenGL to draw with.
+the GPU, and uploads frame and mask if there is something to draw with.
 """
 
 from collections.abc import Callable, Generator
@@ -13,8 +13,6 @@ import numpy as np
 from texelflow.gpu_delegate.base import debug
 from texelflow.gpu_delegate.base.errors import UnsupportedError
 from texelflow.gpu_delegate.model.layout import Precision
-from texelflow.gpu_delegate.targets.gl import opengl
-from texelflow.gpu_delegate.targets.gl.context import Context
 from texelflow.gpu_delegate.targets.gl.opengl import BufferRange, BufferSpan
 
 from ...console import Console
@@ -23,10 +21,8 @@ from ...models.model_loading import FrameModel, PictureModel
 from ...picture.picture import PictureFormat
 from ...picture.preprocess import Floats
 from ..stages.frame_pipeline import Stage
-from ..textures.buffers import mask_buffer
+from ..textures.picture_device import FramePlanes, PictureDevice
 from ..textures.resample import MaskLayout
-from ..textures.upload import FrameTextures
-from ..textures.upload_path import choose_path
 from .backends import Backend, ComputeBackend
 from .cpu_choice import chosen_cpu_path
 from .cpu_engine import AnyCpuPath, open_parts_path
@@ -45,7 +41,7 @@ class DrawableMask(Protocol):
     """What a compositor of masks needs: the frame's textures, and the mask in a buffer."""
 
     @property
-    def frame(self) -> FrameTextures: ...
+    def frame(self) -> FramePlanes: ...
     @property
     def mask(self) -> BufferSpan: ...
     @property
@@ -81,11 +77,11 @@ class FrameSegmenter(DrawableOutput, Protocol):
 
 
 class CpuSegmenter:
-    """The network on the CPU, or in parts through a delegate. With a context, frame and mask go up to be drawn."""
+    """The network on the CPU, or in parts through a delegate. With `pictures`, frame and mask go up to be drawn."""
 
     def __init__(
         self,
-        context: Context | None,
+        pictures: PictureDevice | None,
         path: AnyCpuPath,
         frame: PictureFormat,
         precision: Precision = "fp32",
@@ -95,16 +91,16 @@ class CpuSegmenter:
         """`path` takes frames of that format; `precision` is the delegate's, if the path has one. `instead` says why
         the path is not the one that was asked for.
         """
-        self._path, self._context, self._kept = path, context, kept
+        self._path, self._pictures, self._kept = path, pictures, kept
         self._textures = self._textures_of(frame)
         model, (width, height) = path.model, path.model.output_size
         shape = (height, width, 4) if isinstance(model, PictureModel) else (height, width)
         self.mask_in_ram: Floats = np.zeros(shape, np.float32)  # or the network's picture
         size_bytes = self.mask_in_ram.nbytes
-        self._buffer = mask_buffer(context, (width, height), size_bytes, computed=False) if context else _NO_BUFFER
+        self._buffer = pictures.memory((width, height), size_bytes) if pictures else _NO_BUFFER
         self.layout = MaskLayout(model.output_size, stride=1)
         self.picture = _picture_of(model, self._buffer)
-        self._scores = ScoresUpload(context, model.output_size) if context else None
+        self._scores = ScoresUpload(pictures, model.output_size) if pictures else None
         self._tensor: Floats = np.zeros(0, np.float32)
         self._mask_bytes = 0
         delegation = path.delegation
@@ -116,10 +112,10 @@ class CpuSegmenter:
         self.precision: Precision = precision if self.dispatches else path.precision
 
     @property
-    def frame(self) -> FrameTextures:
+    def frame(self) -> FramePlanes:
         """The last frame on the device. Raises ValueError where nothing is drawn."""
         if self._textures is None:
-            raise ValueError("there is no context to draw with")
+            raise ValueError("there is nothing to draw with")
         return self._textures
 
     @property
@@ -142,9 +138,9 @@ class CpuSegmenter:
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """The way of a frame to its mask, in RAM and, with a context, on the device."""
+        """The way of a frame to its mask, in RAM and, where it is drawn, on the device."""
         way = (Stage("image_to_tensor", self._prepare), Stage("network", self._run))
-        return (*way, Stage("upload", self._upload)) if self._context else way
+        return (*way, Stage("upload", self._upload)) if self._pictures else way
 
     def begin_anew(self) -> None:
         """The next frame has nothing to do with those before."""
@@ -158,10 +154,9 @@ class CpuSegmenter:
             self._textures.release()
         self._textures = textures
 
-    def _textures_of(self, frame: PictureFormat) -> FrameTextures | None:
+    def _textures_of(self, frame: PictureFormat) -> FramePlanes | None:
         """Where frames are on the device; None without one."""
-        context = self._context
-        return FrameTextures(context, frame, choose_path(context, frame), self._kept) if context else None
+        return self._pictures.planes(frame, self._kept, measures=True) if self._pictures else None
 
     def frame_mask(self) -> Floats:
         """The last mask in the frame's size (h, w)."""
@@ -174,19 +169,17 @@ class CpuSegmenter:
         self.mask_in_ram = np.ascontiguousarray(self._path.network(self._tensor))
 
     def _upload(self, frame: VideoFrame) -> None:
-        assert self._context is not None
+        assert self._pictures is not None
         self.frame.upload(frame.picture)
-        gl, mask = self._context.gl, self.mask_in_ram
-        gl.glBindBuffer(opengl.COPY_WRITE_BUFFER, self._buffer.buffer)
-        gl.glBufferSubData(opengl.COPY_WRITE_BUFFER, 0, mask.nbytes, mask.ctypes.data)
-        self._mask_bytes += mask.nbytes
+        self._pictures.write(self._buffer, self.mask_in_ram)
+        self._mask_bytes += self.mask_in_ram.nbytes
 
     def release(self) -> None:
         """Free what is on the device, and the interpreter."""
         self._path.close()
-        if self._context:
+        if self._pictures:
             self.frame.release()
-            self._context.gl.delete("Buffers", self._buffer.buffer)
+            self._pictures.free(self._buffer)
         if self._scores:
             self._scores.release()
 
@@ -214,14 +207,14 @@ def segmenter_in_steps(
     context = compute.context
     if compute.backend == "cpu" or context is None:
         native, instead = yield from _on_thread(chosen_cpu_path, model, frame, compute.cpu, options)
-        return CpuSegmenter(context, native, frame, kept=kept, instead=instead)
+        return CpuSegmenter(compute.pictures, native, frame, kept=kept, instead=instead)
     try:
         path: GlPath = yield from GlPath.in_steps(context, model, frame, options, kept)
         return path
     except UnsupportedError as error:
         debug.tell(debug.RUN, f"debug: {error}; its parts go through the delegate")
     parts = yield from _on_thread(open_parts_path, model, frame, options)
-    return CpuSegmenter(context, parts, frame, options.compiling.precision, kept)
+    return CpuSegmenter(compute.pictures, parts, frame, options.compiling.precision, kept)
 
 
 def _on_thread(

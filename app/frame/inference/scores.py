@@ -3,21 +3,19 @@
 import numpy as np
 
 from texelflow.gpu_delegate.model.packing import Float32Array, phwc4
-from texelflow.gpu_delegate.targets.gl import opengl
-from texelflow.gpu_delegate.targets.gl.context import Context
 from texelflow.gpu_delegate.targets.gl.opengl import BufferRange
 
 from ...picture.preprocess import ImageSize
-from ..textures.buffers import mask_buffer
+from ..textures.picture_device import PictureDevice
 
 
 class ScoresUpload:
     """A buffer that is made at its first use. `uploaded_bytes` counts what went up so far."""
 
-    def __init__(self, context: Context, size: ImageSize) -> None:
+    def __init__(self, pictures: PictureDevice, size: ImageSize) -> None:
         """`size` is (width, height) of the scores."""
         self.uploaded_bytes = 0
-        self._context, self._size = context, size
+        self._pictures, self._size = pictures, size
         self._buffer: BufferRange | None = None
         self._shown: Float32Array | None = None
 
@@ -30,13 +28,11 @@ class ScoresUpload:
         return self._buffer
 
     def _upload(self, packed: Float32Array) -> None:
-        self._buffer = self._buffer or mask_buffer(self._context, self._size, packed.nbytes, computed=False)
-        gl = self._context.gl
-        gl.glBindBuffer(opengl.COPY_WRITE_BUFFER, self._buffer.buffer)
-        gl.glBufferSubData(opengl.COPY_WRITE_BUFFER, 0, packed.nbytes, packed.ctypes.data)
+        self._buffer = self._buffer or self._pictures.memory(self._size, packed.nbytes)
+        self._pictures.write(self._buffer, packed)
         self.uploaded_bytes += packed.nbytes
 
     def release(self) -> None:
         """Delete the buffer."""
         if self._buffer:
-            self._context.gl.delete("Buffers", self._buffer.buffer)
+            self._pictures.free(self._buffer)

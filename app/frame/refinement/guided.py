@@ -41,15 +41,9 @@ Coefficients are interpolated by the device's own filter, since nothing on the C
 picture shows.
 """
 
-from texelflow.gpu_delegate.targets.gl import opengl
-from texelflow.gpu_delegate.targets.gl.calls import CallCache
-from texelflow.gpu_delegate.targets.gl.context import Context
-
 from ...picture.preprocess import Fit, ImageSize, SampledAxis, Sampling, sampling
-from ..textures.fullscreen_drawing import FRAME_SAMPLERS, Drawing
-from ..textures.offscreen_target import OffscreenTarget
+from ..textures.picture_device import FRAME_SAMPLERS, FramePlanes, PictureDevice, ShaderDrawing, Target
 from ..textures.resample import axis_defines
-from ..textures.upload import FrameTextures
 from .temporal import CELL
 
 _UNIT, _BEFORE_UNIT = 3, 4  # what is read in turn, beside the frame's planes
@@ -59,16 +53,15 @@ _KNOWN_UNIT = _FITS_UNIT = _BEFORE_UNIT
 class GuidedFilter:
     """Fits masks of one size to frames of one format."""
 
-    def __init__(self, context: Context, frame: FrameTextures, grid: ImageSize, fit: Fit) -> None:
+    def __init__(self, pictures: PictureDevice, frame: FramePlanes, grid: ImageSize, fit: Fit) -> None:
         """`grid` is the network's. Raises DeviceError if the shaders do not compile."""
-        self._gl, self._frame = context.gl, frame
-        self._calls = CallCache(context.calls)
+        self._pictures, self._frame = pictures, frame
+        self._calls = pictures.calls()
         pixels = sampling(frame.format.upright_size, grid, fit)
         cells = Sampling(_centers(pixels.x), _centers(pixels.y))
         size = cells.x.count, cells.y.count
         defines = {**axis_defines(cells), **frame.defines(), "CELL": CELL}
-        self._shrink = Drawing(
-            context,
+        self._shrink = pictures.drawing(
             "refine_shrink.frag",
             defines,
             {**FRAME_SAMPLERS, "steady": _UNIT, "before": _BEFORE_UNIT},
@@ -76,16 +69,14 @@ class GuidedFilter:
         )
         samplers = {"cells": _UNIT, "means": _UNIT, "known": _KNOWN_UNIT, "fits": _FITS_UNIT}
         self._mean, self._rare, self._bilateral, self._guided, self._apply = (
-            Drawing(context, f"refine_{step}.frag", {}, samplers, f"refine {step}")
+            pictures.drawing(f"refine_{step}.frag", {}, samplers, f"refine {step}")
             for step in ("mean", "rare", "bilateral", "guided", "apply")
         )
-        self._cells, self._before, self._voted, self._applied = (
-            OffscreenTarget(context, size, "floats") for _ in range(4)
-        )
+        self._cells, self._before, self._voted, self._applied = (pictures.target(size, "floats") for _ in range(4))
         half = -(-size[0] // 2), -(-size[1] // 2)
-        self._means, self._known = (OffscreenTarget(context, half, "floats") for _ in range(2))
+        self._means, self._known = (pictures.target(half, "floats") for _ in range(2))
 
-    def run(self, mask: OffscreenTarget, age: int, least: float) -> OffscreenTarget:
+    def run(self, mask: Target, age: int, least: float) -> Target:
         """The coefficients (a', b') of a mask in alpha for the frame of that age, their top row first.
 
         With least 1 the colors of the frame before are forgotten.
@@ -95,7 +86,7 @@ class GuidedFilter:
         self._calls.run(depends_on, lambda: self._steps(mask, age, least))
         return self._before
 
-    def _steps(self, mask: OffscreenTarget, age: int, least: float) -> None:
+    def _steps(self, mask: Target, age: int, least: float) -> None:
         self._frame.bind(age=age)
         self._bind(_BEFORE_UNIT, self._before)
         self._shrink.use()
@@ -110,13 +101,13 @@ class GuidedFilter:
         self._step(self._apply, self._voted, self._applied)
         self._step(self._guided, self._applied, self._before)
 
-    def _step(self, drawing: Drawing, source: OffscreenTarget, target: OffscreenTarget) -> None:
+    def _step(self, drawing: ShaderDrawing, source: Target, target: Target) -> None:
         self._bind(_UNIT, source)
         drawing.use()
-        drawing.draw(target.framebuffer, target.size)
+        drawing.draw(target, target.size)
 
-    def _bind(self, unit: int, source: OffscreenTarget) -> None:
-        self._gl.bind_texture(unit, opengl.TEXTURE_2D, source.texture)
+    def _bind(self, unit: int, source: Target) -> None:
+        self._pictures.bind(unit, source.texture)
 
     def release(self) -> None:
         """Delete shaders and cells; frames and masks stay."""

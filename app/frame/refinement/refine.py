@@ -14,13 +14,11 @@ between its neighbors, if the newest frame has one.
 
 from dataclasses import dataclass
 
-from texelflow.gpu_delegate.targets.gl import opengl
-from texelflow.gpu_delegate.targets.gl.context import Context
 from texelflow.gpu_delegate.targets.glsl.shader import ParameterValue
 
 from ...picture.preprocess import Fit
 from ..inference.frame_segmenter import DrawableMask
-from ..textures.offscreen_target import OffscreenTarget
+from ..textures.picture_device import PictureDevice, Target
 from .guided import GuidedFilter
 from .temporal import CELL, TemporalBlend
 
@@ -48,14 +46,14 @@ class Refiner:
     """
 
     def __init__(
-        self, context: Context, segmenter: DrawableMask, fit: Fit, refinement: Refinement = Refinement()
+        self, pictures: PictureDevice, segmenter: DrawableMask, fit: Fit, refinement: Refinement = Refinement()
     ) -> None:
         """Raises DeviceError if the shaders do not compile."""
         self.refinement = refinement
         self.age = 0
-        self._gl, self._segmenter = context.gl, segmenter
-        self._blend = TemporalBlend(context, segmenter.layout)
-        self._guided = GuidedFilter(context, segmenter.frame, segmenter.layout.size, fit)
+        self._pictures, self._segmenter = pictures, segmenter
+        self._blend = TemporalBlend(pictures, segmenter.layout)
+        self._guided = GuidedFilter(pictures, segmenter.frame, segmenter.layout.size, fit)
         self._mask = self._shown = self._blend.steady
         self._fitted = False  # whether what is shown was fitted to edges
         self._frames = 0  # since the last reset
@@ -91,7 +89,7 @@ class Refiner:
             self._fitted = self.refinement.edges
             self._shown = self._guided.run(self._mask, self.age, 1.0) if self._fitted else self._mask
 
-    def _next_mask(self, fresh: bool, least: float) -> OffscreenTarget | None:
+    def _next_mask(self, fresh: bool, least: float) -> Target | None:
         """The mask of the frame that is shown; None where nothing newer than the last one is known."""
         tensor, unseen = self._segmenter.mask, self._unseen
         self._unseen = 0 if fresh else unseen + 1
@@ -110,16 +108,16 @@ class Refiner:
 
     def defines(self) -> dict[str, ParameterValue]:
         """The parameters of mask_over.glsl."""
-        return {"REFINED": 1, "CELL": CELL, "FILTERED": int(self._gl.float_linear)}
+        return {"REFINED": 1, "CELL": CELL, "FILTERED": int(self._pictures.filters_floats)}
 
     @property
     def texture(self) -> int:
-        """OpenGL's name of the texture of coefficients."""
+        """The name of the texture of coefficients."""
         return self._shown.texture
 
     def bind(self, unit: int) -> None:
         """Bind the coefficients to a texture unit."""
-        self._gl.bind_texture(unit, opengl.TEXTURE_2D, self.texture)
+        self._pictures.bind(unit, self.texture)
 
     def reset(self) -> None:
         """Forget previous masks: after a cut, a seek, or when a source is back."""

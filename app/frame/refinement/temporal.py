@@ -27,15 +27,10 @@ passed is how much of the time between the two masks had passed when the picture
 
 from math import ceil, log, log1p
 
-from texelflow.gpu_delegate.targets.gl import opengl
-from texelflow.gpu_delegate.targets.gl.calls import CallCache
-from texelflow.gpu_delegate.targets.gl.context import Context
 from texelflow.gpu_delegate.targets.gl.opengl import BufferSpan
 
-from ..textures.fullscreen_drawing import Drawing
-from ..textures.offscreen_target import OffscreenTarget
+from ..textures.picture_device import PictureDevice, ShaderDrawing, Target
 from ..textures.resample import MaskLayout
-from ..textures.tensor_view import TensorTexels
 
 _FORGOTTEN = 2.0**-16  # of a difference
 CELL = 2  # pixels of the network's grid along a side of what guided.py fits at once
@@ -57,28 +52,26 @@ class TemporalBlend:
     Masks have as many rows and columns more as a multiple of CELL takes; those repeat the last ones.
     """
 
-    def __init__(self, context: Context, layout: MaskLayout) -> None:
+    def __init__(self, pictures: PictureDevice, layout: MaskLayout) -> None:
         """Raises DeviceError if the shaders do not compile, or for a grid that the device does not draw."""
-        self._gl = context.gl
-        self._calls = CallCache(context.calls)
-        self._tensor = TensorTexels(context, layout.texels, layout.stride)
+        self._pictures = pictures
+        self._calls = pictures.calls()
+        self._tensor = pictures.texels(layout.texels, layout.stride)
         width, height = (-(-side // CELL) * CELL for side in layout.size)
-        self.steady, self._before, self._hindsight = (
-            OffscreenTarget(context, (width, height), "floats") for _ in range(3)
-        )
+        self.steady, self._before, self._hindsight = (pictures.target((width, height), "floats") for _ in range(3))
         defines = {**layout.defines(), **self._tensor.defines()}
         self._drawings = tuple(
-            Drawing(context, "refine_blend.frag", {**defines, "HINDSIGHT": hindsight}, _SAMPLERS, label)
+            pictures.drawing("refine_blend.frag", {**defines, "HINDSIGHT": hindsight}, _SAMPLERS, label)
             for hindsight, label in enumerate(("refine blend", "refine hindsight"))
         )
 
-    def blend(self, tensor: BufferSpan, least: float) -> OffscreenTarget:
+    def blend(self, tensor: BufferSpan, least: float) -> Target:
         """Go on to the mask in a tensor; with least 1 whatever was before is forgotten."""
         self.steady, self._before = self._before, self.steady
         self._run(0, tensor, self._before, self.steady, least, 0.0)
         return self.steady
 
-    def hindsight(self, tensor: BufferSpan, least: float, passed: float) -> OffscreenTarget:
+    def hindsight(self, tensor: BufferSpan, least: float, passed: float) -> Target:
         """The steady mask once more, with what the tensor of a later frame tells of it."""
         self._run(1, tensor, self.steady, self._hindsight, least, passed)
         return self._hindsight
@@ -87,8 +80,8 @@ class TemporalBlend:
         self,
         number: int,
         tensor: BufferSpan,
-        before: OffscreenTarget,
-        target: OffscreenTarget,
+        before: Target,
+        target: Target,
         least: float,
         passed: float,
     ) -> None:
@@ -99,20 +92,19 @@ class TemporalBlend:
 
     def _draw(
         self,
-        drawing: Drawing,
+        drawing: ShaderDrawing,
         tensor: BufferSpan,
-        before: OffscreenTarget,
-        target: OffscreenTarget,
+        before: Target,
+        target: Target,
         least: float,
         passed: float,
     ) -> None:
-        gl = self._gl
         self._tensor.bind(_MASK_UNIT, tensor)
-        gl.bind_texture(_BEFORE_UNIT, opengl.TEXTURE_2D, before.texture)
+        self._pictures.bind(_BEFORE_UNIT, before.texture)
         drawing.use()
         drawing.set_floats("least", least)
         drawing.set_floats("passed", passed)
-        drawing.draw(target.framebuffer, target.size)
+        drawing.draw(target, target.size)
 
     def release(self) -> None:
         """Delete shaders and masks; tensors stay."""

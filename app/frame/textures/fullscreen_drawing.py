@@ -1,4 +1,4 @@
-"""Compiles a fragment shader, and draws it over a whole framebuffer."""
+"""Compiles a fragment shader, and draws it over a whole target."""
 
 import ctypes
 from collections.abc import Mapping, Sequence
@@ -8,8 +8,8 @@ from texelflow.gpu_delegate.targets.gl.context import Context, compile_program
 from texelflow.gpu_delegate.targets.glsl.shader import ParameterValue, load
 
 from ...picture.preprocess import ImageSize
-
-FRAME_SAMPLERS: Mapping[str, int] = {f"frame_{plane}": plane for plane in range(3)}  # of frame.glsl
+from .offscreen_target import on_opengl
+from .picture_device import Target
 
 
 class Drawing:
@@ -64,10 +64,10 @@ class Drawing:
         """Let uniforms be set."""
         self._gl.glUseProgram(self._name)
 
-    def draw(self, framebuffer: int, size: ImageSize, first_row: int = 0) -> None:
-        """Draw over (width, height) of a framebuffer, from that row on."""
+    def draw(self, target: Target, size: ImageSize, first_row: int = 0) -> None:
+        """Draw over (width, height) of a target, from that row on."""
         gl = self._gl
-        gl.glBindFramebuffer(opengl.DRAW_FRAMEBUFFER, framebuffer)
+        gl.glBindFramebuffer(opengl.DRAW_FRAMEBUFFER, on_opengl(target).framebuffer)
         gl.glViewport(0, first_row, *size)
         gl.glBindVertexArray(self._corners)
         gl.glDrawArrays(opengl.TRIANGLES, 0, 3)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal
 
 import moderngl
 
@@ -11,8 +10,7 @@ from texelflow.gpu_delegate.targets.gl import opengl
 from texelflow.gpu_delegate.targets.gl.context import Context
 
 from ...picture.preprocess import ImageSize
-
-SampleKind = Literal["bytes", "halves", "floats", "codes", "mask"]
+from .picture_device import SampleKind, Target
 
 _SAMPLES: Mapping[SampleKind, str] = MappingProxyType(
     {"bytes": "f1", "halves": "f2", "floats": "f4", "codes": "f1", "mask": "f2"}
@@ -62,3 +60,9 @@ class OffscreenTarget:
         """Delete the picture."""
         self._framebuffer.release()
         self._texture.release()
+
+
+def on_opengl(target: Target) -> OffscreenTarget:
+    """A target that is known to be OpenGL's, as such: with a framebuffer."""
+    assert isinstance(target, OffscreenTarget), "what OpenGL draws and reads is in its own memory"
+    return target

@@ -15,6 +15,7 @@ from ...picture.picture import Layout, Matrix, Picture, PictureFormat
 from ...picture.preprocess import ImageSize
 from .fullscreen_drawing import Drawing
 from .offscreen_target import OffscreenTarget
+from .picture_device import Target
 from .readback import ReadBytes
 
 _CHROMA: dict[Layout, int] = {"yuv": 1, "nv12": 2}  # to_yuv.frag's numbers; 0 is luma
@@ -77,13 +78,13 @@ class YuvPicture:
         """What the codes are read from, as one-byte pixels of `size`."""
         return self._target.framebuffer
 
-    def draw(self, picture: OffscreenTarget) -> None:
+    def draw(self, picture: Target) -> None:
         """Convert a picture, which is at most one pixel smaller than the format each way."""
         self._gl.bind_texture(0, opengl.TEXTURE_2D, picture.texture)
         (width, height), rows = self.format.size, self.size[1]
         for part, first, last in zip(self._parts, (0, height), (height, rows), strict=False):
             part.use()
-            part.draw(self.framebuffer, (width, last - first), first)
+            part.draw(self._target, (width, last - first), first)
 
     def release(self) -> None:
         """Delete the shader and the target; the pictures are their makers'."""

@@ -28,6 +28,7 @@ from texelflow.app.frame.inference.gl_path import GlPath
 from texelflow.app.frame.inference.network_options import NetworkOptions
 from texelflow.app.frame.looks.looks import ChosenLook, Look
 from texelflow.app.frame.stages.frame_pipeline import Pipeline, Stage
+from texelflow.app.frame.textures.gl_pictures import GlPictures
 from texelflow.app.frame.textures.offscreen_target import OffscreenTarget
 from texelflow.app.media.sources import FileSource, VideoFrame
 from texelflow.app.models.model_loading import load_segmentation
@@ -87,7 +88,7 @@ def gl_pipeline(context: Context, extra: tuple[Stage, ...] = ()) -> Pipeline:
     """The pipeline of `replay --backend gl` as far as the picture, and then what a test adds."""
     path = GlPath(context, load_segmentation("selfie"), clip_format(), NetworkOptions(preprocessing="auto"))
     target = OffscreenTarget(context, SIZE)
-    canvas = Canvas(context, path, target, "stretch", ChosenLook(Look()))
+    canvas = Canvas(GlPictures(context), path, target, "stretch", ChosenLook(Look()))
     return Pipeline((*path.stages, canvas.stage, *extra), context, lambda: path.uploaded_bytes)
 
 

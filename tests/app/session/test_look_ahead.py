@@ -13,6 +13,7 @@ from tests.helpers.live_stage import demo_frame
 from tests.helpers.markers import exhaustive
 from tests.helpers.replay_stage import Script, Stage, run
 from texelflow.app.frame.looks.effects import Effect
+from texelflow.app.frame.textures.offscreen_target import on_opengl
 from texelflow.app.media.sources import FileSource
 from texelflow.app.models.model_loading import SegmentationModel, load_segmentation
 from texelflow.app.models.spec import SpecOptions
@@ -40,7 +41,7 @@ def pictures(clip: Path) -> list[Picture]:
 
 def drawn(stage: Stage, effect: Effect) -> Picture:
     """The current frame with an effect: RGB (H, W, 3)."""
-    gl, target = stage.window.context.gl, stage.canvas.drawn(effect)
+    gl, target = stage.window.context.gl, on_opengl(stage.canvas.drawn(effect))
     pixels = np.empty((target.size[1], target.size[0], 4), np.uint8)
     gl.glBindFramebuffer(opengl.READ_FRAMEBUFFER, target.framebuffer)
     gl.glReadPixels(0, 0, *target.size, opengl.RGBA, opengl.UNSIGNED_BYTE, pixels.ctypes.data)

@@ -15,7 +15,8 @@ from texelflow.app.frame.drawing.backdrop import Backdrop
 from texelflow.app.frame.inference.backends import ComputeBackend
 from texelflow.app.frame.inference.gl_path import GlPath
 from texelflow.app.frame.inference.network_options import NetworkOptions
-from texelflow.app.frame.textures.offscreen_target import OffscreenTarget
+from texelflow.app.frame.textures.gl_pictures import GlPictures
+from texelflow.app.frame.textures.offscreen_target import OffscreenTarget, on_opengl
 from texelflow.app.models.model_loading import load_segmentation
 from texelflow.app.picture.picture import Picture, rgba_format, rgba_picture
 from texelflow.app.picture.video_frame import VideoFrame
@@ -45,7 +46,7 @@ def without_collection() -> Iterator[None]:
 
 @pytest.fixture(params=["gl", "cpu"])
 def shared(request: pytest.FixtureRequest, context: Context) -> Iterator[SharedParts]:
-    target, backdrop = OffscreenTarget(context, SIZE), Backdrop(context, SIZE, waits=False)
+    target, backdrop = OffscreenTarget(context, SIZE), Backdrop(GlPictures(context), SIZE, waits=False)
     machine = ComputeBackend(request.param, context)
     yield SharedParts(machine, rgba_format(SIZE), NetworkOptions(preprocessing="auto"), Drawn(target, backdrop))
     backdrop.release()
@@ -109,7 +110,8 @@ def test_what_begins_anew_knows_nothing_of_the_light_before(
         for stage in switchable.stages:
             stage.run(VideoFrame(0, 0, 0.0, picture))
         assert shared.compute.context
-        data: bytes = shared.compute.context.mgl.detect_framebuffer(switchable.target.framebuffer).read(components=4)
+        framebuffer = on_opengl(switchable.target).framebuffer
+        data: bytes = shared.compute.context.mgl.detect_framebuffer(framebuffer).read(components=4)
         return data
 
     first, after = drawn(dim), drawn(dimmer)

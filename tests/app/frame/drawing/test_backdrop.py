@@ -21,6 +21,7 @@ from texelflow.app.frame.drawing.canvas import Canvas
 from texelflow.app.frame.looks.background import background_file, cover, read_image
 from texelflow.app.frame.looks.looks import ChosenLook, Look
 from texelflow.app.frame.looks.moving_background import BackgroundFeed, check_background
+from texelflow.app.frame.textures.gl_pictures import GlPictures
 from texelflow.app.frame.textures.offscreen_target import OffscreenTarget
 from texelflow.app.media.sources import VideoFrame
 from texelflow.app.picture.picture import Orientation, Picture, PictureFormat, rgba_format
@@ -44,9 +45,9 @@ class Scene:
     def __init__(self, context: Context, background: Path | None, waits: bool = True, size: ImageSize = (64, 48)):
         self._bench = Bench(context, noise(size), np.zeros((2, 2), np.float32))
         self._target = OffscreenTarget(context, size)
-        self.backdrop = Backdrop(context, size, background, waits)
+        self.backdrop = Backdrop(GlPictures(context), size, background, waits)
         look = ChosenLook(Look("replace"))
-        self.canvas = Canvas(context, self._bench, self._target, "stretch", look, backdrop=self.backdrop)
+        self.canvas = Canvas(GlPictures(context), self._bench, self._target, "stretch", look, backdrop=self.backdrop)
 
     def at(self, time_ms: float) -> Image:
         """The picture of a frame of that time."""
@@ -97,9 +98,9 @@ def test_pictures_of_any_kind_cover_the_frame(context: Context, form: PictureFor
     fine = Preprocessor(form, (to[0] * taps, to[1] * taps), "crop").image_to_tensor(picture)[0]
     expected = 255 * fine.reshape(to[1], taps, to[0], taps, 3).mean((1, 3))
     bench = Bench(context, noise(to), np.zeros((2, 2), np.float32))
-    backdrop, target = Backdrop(context, to), OffscreenTarget(context, to)
+    backdrop, target = Backdrop(GlPictures(context), to), OffscreenTarget(context, to)
     backdrop.show(picture)
-    canvas = Canvas(context, bench, target, "stretch", ChosenLook(Look("replace")), backdrop=backdrop)
+    canvas = Canvas(GlPictures(context), bench, target, "stretch", ChosenLook(Look("replace")), backdrop=backdrop)
     canvas.stage.run(VideoFrame(0, 0, 0.0, picture))
     assert np.abs(bench.read(target)[..., :3] - expected).max() <= 1
     for part in (canvas, backdrop, target, bench):
@@ -206,7 +207,7 @@ def test_what_cannot_be_shown_is_refused_at_the_start_and_told_later(
     elif name.startswith("words"):
         path.write_bytes((b"\x89PNG\r\n\x1a\n" if name.endswith("png") else b"") + b"words and no pictures" * 9)
     before = living(context)
-    for refuse in (check_background, lambda path: Backdrop(context, (64, 48), path)):
+    for refuse in (check_background, lambda path: Backdrop(GlPictures(context), (64, 48), path)):
         with pytest.raises(MediaError, match=name or tmp_path.name) as caught:
             refuse(path)
         assert "\n" not in str(caught.value)

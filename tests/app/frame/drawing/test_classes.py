@@ -20,6 +20,7 @@ from texelflow.app.frame.inference.scores import ScoresUpload
 from texelflow.app.frame.looks.effects import LegendSide
 from texelflow.app.frame.looks.legend import class_color, legend_picture, legend_place
 from texelflow.app.frame.looks.looks import Look
+from texelflow.app.frame.textures.gl_pictures import GlPictures
 from texelflow.app.frame.textures.offscreen_target import OffscreenTarget
 from texelflow.app.models.class_names import find_class
 from texelflow.app.picture.preprocess import Fit, sampling
@@ -56,12 +57,12 @@ class Easel(Bench):
 
     def __init__(self, context: Context, scores: Floats) -> None:
         super().__init__(context, noise(SIZE), np.zeros((2, 2), np.float32))
-        self.upload, self.rgba = ScoresUpload(context, GRID), noise(SIZE)
+        self.upload, self.rgba = ScoresUpload(GlPictures(context), GRID), noise(SIZE)
         self.scores = ClassScores(GRID, scores.shape[2], SHORT_NAMES, lambda: self.upload.shown(scores[None]))
         self.target = OffscreenTarget(context, SIZE)
 
     def drawn(self, look: Look, fit: Fit = "stretch") -> Image:
-        compositor = ClassesCompositor(self.context, self.frame, self.scores, fit)
+        compositor = ClassesCompositor(GlPictures(self.context), self.frame, self.scores, fit)
         compositor.draw(self.target, look)
         picture = self.read(self.target)
         compositor.release()

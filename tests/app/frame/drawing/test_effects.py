@@ -15,6 +15,7 @@ from texelflow.app.frame.drawing.mask_edge import edged
 from texelflow.app.frame.drawing.render import Compositor
 from texelflow.app.frame.looks.effects import EFFECTS, MASK_EFFECTS, Effect
 from texelflow.app.frame.looks.looks import Look
+from texelflow.app.frame.textures.gl_pictures import GlPictures
 from texelflow.app.frame.textures.offscreen_target import OffscreenTarget
 from texelflow.app.picture.picture import rgba_format
 from texelflow.app.picture.preprocess import Fit, ImageSize, Preprocessor
@@ -165,7 +166,7 @@ def test_pixels_are_pixels_of_the_frame(context: Context, grow: float, feather: 
 def test_a_larger_target_gets_the_frame_at_its_top_and_repeats_the_edge(context: Context) -> None:
     rgba = noise((5, 3))
     bench, target = Bench(context, rgba, np.ones((2, 2), np.float32)), OffscreenTarget(context, (6, 4))
-    with Compositor(context, bench.frame, bench.layout, look=Look("color")) as compositor:
+    with Compositor(GlPictures(context), bench.frame, bench.layout, look=Look("color")) as compositor:
         compositor.draw(bench.mask, target)
     assert np.array_equal(bench.read(target), np.pad(rgba, ((0, 1), (0, 1), (0, 0)), "edge"))
     target.release()

@@ -17,6 +17,7 @@ from texelflow.app.frame.inference.gl_path import GlPath
 from texelflow.app.frame.looks.looks import ChosenLook, Look
 from texelflow.app.frame.refinement.refine import Refiner
 from texelflow.app.frame.stages.frame_pipeline import Pipeline, Stage, gathers_always
+from texelflow.app.frame.textures.gl_pictures import GlPictures
 from texelflow.app.frame.textures.offscreen_target import OffscreenTarget
 from texelflow.app.media.sources import VideoFrame
 from texelflow.app.models.model_loading import load_segmentation
@@ -85,9 +86,10 @@ class Film:
     def __init__(self, context: Context, model: Path) -> None:
         self.context = context
         self.path = GlPath(context, load_segmentation(str(model)), rgba_format(SIZE), kept=3)
-        self.refiner = Refiner(context, self.path, "stretch")
+        pictures = GlPictures(context)
+        self.refiner = Refiner(pictures, self.path, "stretch")
         self.target = OffscreenTarget(context, SIZE)
-        self.canvas = Canvas(context, self.path, self.target, "stretch", ChosenLook(LOOK), refiner=self.refiner)
+        self.canvas = Canvas(pictures, self.path, self.target, "stretch", ChosenLook(LOOK), refiner=self.refiner)
         refine = Stage("refine", lambda _: self.refiner.run(), gathers_always)
         self.stages = (*self.path.stages, refine, self.canvas.stage)
         self._first = Pipeline(self.stages, context, timing="wall")

@@ -24,6 +24,7 @@ from texelflow.app.frame.inference.network_output import PictureLayout
 from texelflow.app.frame.looks.background import cover
 from texelflow.app.frame.looks.effects import Effect
 from texelflow.app.frame.looks.looks import Look
+from texelflow.app.frame.textures.gl_pictures import GlPictures
 from texelflow.app.frame.textures.offscreen_target import OffscreenTarget
 from texelflow.app.frame.textures.readback import ReadbackRing
 from texelflow.app.frame.textures.upload import FrameTextures
@@ -82,12 +83,12 @@ class Easel:
         self.output = np.random.default_rng(5).normal(0, 0.8, (layout.size[1], layout.size[0], 4)).astype(np.float32)
         self.frame = FrameTextures(context, rgba_format(SIZE))
         self.frame.upload(rgba_picture(self.rgba))
-        self.target, self.backdrop = OffscreenTarget(context, SIZE), Backdrop(context, SIZE)
+        self.target, self.backdrop = OffscreenTarget(context, SIZE), Backdrop(GlPictures(context), SIZE)
         self.backdrop.show(rgba_picture(cover(BACKGROUND, SIZE)))
         self.buffer = context.mgl.buffer(self.output.tobytes())
 
     def drawn(self, look: Look, fit: Fit = "stretch") -> Image:
-        compositor = PictureCompositor(self.context, self.frame, self.layout, fit, look, self.backdrop)
+        compositor = PictureCompositor(GlPictures(self.context), self.frame, self.layout, fit, look, self.backdrop)
         compositor.draw(BufferRange(self.buffer.glo, 0, self.output.nbytes), self.target)
         ring = ReadbackRing[int](self.context, SIZE[0] * SIZE[1] * 4)
         ring.request_picture(0, self.target.framebuffer, SIZE)

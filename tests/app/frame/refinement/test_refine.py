@@ -17,7 +17,8 @@ from texelflow.app.frame.drawing.render import Compositor
 from texelflow.app.frame.looks.effects import Effect
 from texelflow.app.frame.looks.looks import Look
 from texelflow.app.frame.refinement.refine import Refinement, Refiner
-from texelflow.app.frame.textures.offscreen_target import OffscreenTarget
+from texelflow.app.frame.textures.gl_pictures import GlPictures
+from texelflow.app.frame.textures.offscreen_target import OffscreenTarget, on_opengl
 from texelflow.app.frame.textures.readback import ReadbackRing
 from texelflow.app.frame.textures.resample import MaskLayout
 from texelflow.app.frame.textures.upload import FrameTextures
@@ -72,8 +73,9 @@ class Bench:
         size_bytes = layout.size[0] * layout.size[1] * 4 * (layout.stride * -(-layout.channels // layout.stride))
         self._buffer = context.mgl.buffer(reserve=size_bytes)
         self.mask = BufferRange(self._buffer.glo, 0, size_bytes)
-        self.refiner = Refiner(context, self, fit, refinement)
-        self._compositor = Compositor(context, self.frame, layout, fit, refiner=self.refiner)
+        pictures = GlPictures(context)
+        self.refiner = Refiner(pictures, self, fit, refinement)
+        self._compositor = Compositor(pictures, self.frame, layout, fit, refiner=self.refiner)
         self._target = OffscreenTarget(context, format.upright_size)
 
     def put(self, picture: Picture, tensor: Floats) -> None:
@@ -238,7 +240,7 @@ def test_what_lay_in_memory_before_does_not_count(context: Context, garbage: flo
     bench = Bench(context, rgba_format(FRAME), MaskLayout(GRID, stride=1), refinement=Refinement(edges=False))
     blend, guided, mask = bench.refiner._blend, bench.refiner._guided, np.full(GRID[::-1], 0.4, np.float32)
     for target in (blend.steady, blend._before, guided._cells, guided._before):
-        target._texture.write(np.full((target.size[1], target.size[0], 4), garbage, np.float32).tobytes())
+        on_opengl(target)._texture.write(np.full((target.size[1], target.size[0], 4), garbage, np.float32).tobytes())
     for edges in (False, False, True, True):
         bench.refiner.refinement = Refinement(edges)
         found = bench.run(noise(FRAME, 1), mask)

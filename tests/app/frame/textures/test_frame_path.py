@@ -15,6 +15,7 @@ from tests.helpers.on_device import pixels_of
 from tests.helpers.portable import assert_valid_glsl, needs_validator
 from texelflow.app.frame.drawing.render import Compositor
 from texelflow.app.frame.looks.looks import Look
+from texelflow.app.frame.textures.gl_pictures import GlPictures
 from texelflow.app.frame.textures.offscreen_target import OffscreenTarget
 from texelflow.app.frame.textures.readback import ReadbackRing, frame_mask
 from texelflow.app.frame.textures.resample import ImageToTensor, MaskLayout, MaskToFrame
@@ -340,7 +341,7 @@ class TestComposite:
     def test_replacing_without_a_background_is_refused(self, bench: Bench) -> None:
         with (
             Compositor(
-                bench.context, bench.frame(noise((5, 3))), MaskLayout((2, 2)), look=Look("replace")
+                GlPictures(bench.context), bench.frame(noise((5, 3))), MaskLayout((2, 2)), look=Look("replace")
             ) as compositor,
             pytest.raises(ValueError, match="background"),
         ):
@@ -351,7 +352,7 @@ class TestComposite:
         frame, target = bench.frame(noise(size)), OffscreenTarget(context, size)
         there = ImageToTensor(context, frame, (32, 32))
         tensor = bench.place(there.size_bytes)
-        with Compositor(context, frame, MaskLayout((32, 32))) as compositor:
+        with Compositor(GlPictures(context), frame, MaskLayout((32, 32))) as compositor:
             before = replace(context.readback)
             for seed in (1, 2):
                 frame.upload(rgba_picture(noise(size, seed)))
@@ -406,7 +407,7 @@ class TestReadbackRing:
         target = OffscreenTarget(bench.context, (33, 17))
         ring = ReadbackRing[str](bench.context, 33 * 17 * 4, depth=2)
         frame = bench.frame(noise((33, 17)))
-        with Compositor(bench.context, frame, MaskLayout((4, 4))) as compositor:
+        with Compositor(GlPictures(bench.context), frame, MaskLayout((4, 4))) as compositor:
             mask = bench.tensor(noise_mask((4, 4), 1))
             expected = {}
             for tag in "abc":

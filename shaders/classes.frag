@@ -31,7 +31,7 @@ uniform int height;  // of the target, counted from the bottom
 out vec4 picture;
 
 // PASCAL VOC's: bits 0, 3 and 6 of the number are the highest of red, bits 1, 4 and 7 of green, bits 2, 5 of blue.
-vec3 color_of(int number) {
+vec3 class_color(int number) {
     ivec3 color = ivec3(0);
     for (int bit = 7; bit >= 0; bit--, number >>= 3)
         color |= ((ivec3(number) >> ivec3(0, 1, 2)) & 1) << bit;
@@ -75,7 +75,7 @@ void main() {
     if (!is_inside(at.x, X_STEP, X_START, X_DEN, SCORES_W)) share = 0.0;
     if (!is_inside(at.y, Y_STEP, Y_START, Y_DEN, SCORES_H)) share = 0.0;
 #endif
-    pixel = mix(pixel, color_of(class_at(at)), share);
+    pixel = mix(pixel, class_color(class_at(at)), share);
 #if LEGEND_W
     ivec2 within = place - ivec2(LEGEND_X, LEGEND_Y);
     if (min(within.x, within.y) >= 0 && within.x < LEGEND_W && within.y < LEGEND_H) {

@@ -5,7 +5,7 @@
 #define WIDTH 640
 #define HEIGHT 480
 // 0 luma; 1 a plane of Cb, then one of Cr; 2 one plane with Cb and Cr in turn. Each is drawn over its own rows: in one
-// shader software GL would compute all of them for each pixel.
+// shader software GL would compute all of them for each pixel. 3 and 4: Cb and Cr alone, each in a target of its own.
 #define PART 0
 // Luma, Cb and Cr are TO_YUV * rgb + OFFSET.
 #define TO_YUV mat3(1.0)
@@ -38,9 +38,12 @@ void main() {
     int right = at.x < HALF ? 0 : 1, row = 2 * (at.y - HEIGHT) + right;  // two rows of a plane lie side by side
     vec2 chroma = chroma_at(at.x - right * HALF, row < ROWS ? row : row - ROWS);
     float value = row < ROWS ? chroma.x : chroma.y;
-#else
+#elif PART == 2
     vec2 chroma = chroma_at(at.x / 2, at.y - HEIGHT);
     float value = at.x % 2 == 0 ? chroma.x : chroma.y;
+#else
+    vec2 chroma = chroma_at(at.x, at.y);
+    float value = PART == 3 ? chroma.x : chroma.y;
 #endif
     code = floor(clamp(value, 0.0, 1.0) * 255.0 + 0.5) / 255.0;  // halves are rounded up
 }

@@ -24,7 +24,7 @@ LAYERS: Mapping[str, Sequence[Sequence[str]]] = {
         ("model",),
         ("truth",),
         ("device",),
-        ("code",),
+        ("code", "shading"),
         ("ops",),
         ("passes",),
         ("reading", "plan"),

@@ -22,6 +22,7 @@ OBJECTS = "objects"  # what they are called in the cache on disk
 _LIBRARY = "texelflow"
 _DEFINED = re.compile(r"^define (?!internal|private)[^@\n]*@([\w.]+)\(", re.MULTILINE)
 _PASSES = ("sroa",)  # code is written with registers in mind: -O1 takes as long as making code of it, and gains nothing
+_OPTIMIZED_LEVEL = 1  # of all passes, where they are asked for
 _LEVEL = 1  # of code generation: 2 adds a scheduler that gains nothing here, and takes long for long blocks
 
 
@@ -94,7 +95,10 @@ def native_target(precision: Precision = "fp32") -> CpuTarget:
 
 
 def compile_module(
-    text: str, target: CpuTarget, symbols: Mapping[str, int] | None = None, cache: DiskCache | None = None
+    text: str,
+    target: CpuTarget,
+    symbols: Mapping[str, int] | None = None,
+    cache: DiskCache | None = None,
 ) -> CompiledCode:
     """Machine code of all functions that a text defines, for this machine; object code comes from the cache if it can.
 
@@ -111,6 +115,26 @@ def compile_module(
             pass
     code = object_code(text, target)
     loaded = CompiledCode([code], names, symbols or {}, target)
+    cache.put(OBJECTS, key, code)
+    return loaded
+
+
+def compiled_once(
+    key: str, write: Callable[[], str], target: CpuTarget, names: Sequence[str], cache: DiskCache | None = None
+) -> CompiledCode:
+    """The same of a text that is only written if its code is not in the cache, by a key that tells all it depends on.
+
+    Such a text is written without thought of registers and loops: all of LLVM's passes are made over it.
+    """
+    cache = DiskCache() if cache is None else cache
+    kept = cache.get(OBJECTS, key)
+    if kept is not None:
+        try:
+            return CompiledCode([kept], names, {}, target)
+        except DeviceError:  # whole, but of no use: it is replaced
+            pass
+    code = _Maker(target, optimized=True).object_code(write())
+    loaded = CompiledCode([code], names, {}, target)
     cache.put(OBJECTS, key, code)
     return loaded
 
@@ -155,11 +179,15 @@ def assembly(text: str, target: CpuTarget) -> str:
 class _Maker:
     """What makes code of texts for a target, after the passes that pay for what they take."""
 
-    def __init__(self, target: CpuTarget) -> None:
+    def __init__(self, target: CpuTarget, optimized: bool = False) -> None:
         llvm = self._llvm = _llvm()
         self._machine = _machine(target)
         self._head = f'target datalayout = "{self._machine.target_data}"\ntarget triple = "{self._machine.triple}"\n'
-        self._builder = llvm.create_pass_builder(self._machine, llvm.create_pipeline_tuning_options())
+        options = llvm.create_pipeline_tuning_options(speed_level=_OPTIMIZED_LEVEL)
+        self._builder = llvm.create_pass_builder(self._machine, options)
+        if optimized:
+            self._passes = self._builder.getModulePassManager()
+            return
         self._passes = llvm.create_new_module_pass_manager()
         for name in _PASSES:
             getattr(self._passes, f"add_{name}_pass")()

@@ -29,6 +29,9 @@
 # make contenders: whole models on the CPU, in turn with XNNPACK, OpenVINO, onnxruntime, MNN and ncnn, which get a folder of
 #              their own, and TensorFlow, of which tf2onnx makes ONNX, an environment: of MODELS=DIR, else networks of random
 #              weights; THREADS=2; half a minute for each model
+# make whole-frame: what a whole frame takes without a GPU, from file to file, in turn with a script that uses MediaPipe,
+#              which gets an environment of its own (make script-env; Python up to 3.12); SIZES="640x480 1920x1080" ROUNDS=5;
+#              a quarter of an hour for each size
 # make compile-budgets: seconds of the CPU that compiling takes with empty caches, of the catalogue or COMPILED="FILES",
 # at BUDGETS="2 5 10 20" or the default; minutes
 # make gpu-compilers: what the compilers of GPUs that are not here make of the kernels, in docs/gpu.md; minutes;
@@ -64,13 +67,16 @@ SCALE :=
 THREADS := 1
 STEPS :=
 ARCHIVE_ENV := build/archive-env
+SCRIPT_ENV := build/script-env
+SIZES := 640x480
+ROUNDS := 5
 LINK = rm -rf .links && mkdir -p .links/texelflow && \
        ln -s $(addprefix ../../,app gpu_delegate shaders assets $(wildcard app/api/*)) .links/texelflow
 
 # Many tests wait for clocks, windows and other processes: three workers keep two cores busy
 WORKERS := -n 3 --dist loadfile --no-loadscope-reorder
 
-.PHONY: setup system demo check lint test suite types types-linux types-win32 types-darwin exhaustive soak sound fuzz fuzz-graphs fuzz-bytes fuzz-memory fuzz-models models delegate memory cliffs quantized op-cases contenders gpu-compilers compile-budgets archive-test pieces check-arm tune-check bench lock clean
+.PHONY: setup system demo check lint test suite types types-linux types-win32 types-darwin exhaustive soak sound fuzz fuzz-graphs fuzz-bytes fuzz-memory fuzz-models models delegate memory cliffs quantized op-cases contenders whole-frame script-env gpu-compilers compile-budgets archive-test pieces check-arm tune-check bench lock clean
 
 setup: $(STAMP)
 
@@ -186,6 +192,18 @@ contenders: setup
 	test -e build/tf2onnx || $(BIN)/python -m venv build/tf2onnx
 	build/tf2onnx/bin/python -m pip install --quiet tf2onnx tensorflow-cpu
 	PYTHONPATH="$(CURDIR)/build/contenders" $(BIN)/python -m tests.contenders --threads $(THREADS) $(wildcard $(MODELS)/*.tflite)
+
+whole-frame: setup script-env
+	$(BIN)/python -m tests.tools.whole_frame $(addprefix --size ,$(SIZES)) --rounds $(ROUNDS)
+
+script-env: $(SCRIPT_ENV)/.installed
+
+# PyAV of the same version, so that the same x264 encodes; MediaPipe itself asks for opencv-contrib-python
+$(SCRIPT_ENV)/.installed: $(STAMP)
+	$(BIN)/python -m venv --clear $(SCRIPT_ENV)
+	$(SCRIPT_ENV)/bin/python -m pip install -q --disable-pip-version-check mediapipe==0.10.21 opencv-contrib-python numpy \
+	    "av==$$($(BIN)/python -c 'import av; print(av.__version__)')"
+	@touch $@
 
 op-cases: setup
 	$(BIN)/python -m tests.op_table --seeds $(SEEDS) $(OPS)

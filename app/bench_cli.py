@@ -53,7 +53,16 @@ def bench_frame_verb(
     force: ForceOption = False,
     warmup: Annotated[int, typer.Option(help="Runs before the clock counts.")] = 10,
     runs: Annotated[int, typer.Option(help="Runs that count.")] = 100,
-    backend: BenchBackendOption = None,
+    stages: Annotated[
+        bool, typer.Option("--stages", help="Time each stage of a whole frame, drawn and read, on OpenGL and the CPU.")
+    ] = False,
+    effect: Annotated[
+        str | None, typer.Option(metavar="EFFECT", help="What is drawn, with --stages; replace by default.")
+    ] = None,
+    backend: Annotated[
+        str | None,
+        typer.Option(metavar="gl|cpu", help="Where the network runs; gl by default, both with --stages."),
+    ] = None,
     cpu: CpuOption = None,
     threads: ThreadsOption = None,
     precision: PrecisionOption = "fp32",
@@ -64,6 +73,10 @@ def bench_frame_verb(
     """Time the frame job: an RGBA frame in RAM to a float32 mask of its size in RAM.
 
     Exit code 1 if the mask's mean differs from the CPU path's by more than 0.001.
+
+    With --stages: a frame of a recording in RAM to its picture in RAM, as I420. All stages are waited for; on the CPU
+    what goes up is copied. A way that cannot be had here is a line that says why, unless --backend names it; exit code
+    1 if none can.
     """
     from texelflow.gpu_delegate.plan.compile_options import CompileOptions
 
@@ -75,6 +88,17 @@ def bench_frame_verb(
     where = backend_for(backend, choice)
     compiling = CompileOptions(precision=parse_precision(precision), memory=parse_memory(memory, planner))
     options = FrameBench(model, size, frames, masks, warmup, runs, where, compiling, force, choice)
+    if stages:
+        from .bench.frame_stages import WAYS, StagesBench, bench_stages, show_bench_stages
+
+        refuse_given({"--masks": masks, "--force": force or None}, "is for the frame job: leave it or --stages out")
+        asked = StagesBench(options, WAYS if backend is None else (where,), effect or "replace")
+        figures, code = bench_stages(asked, console)
+        show_bench_stages(figures, console)
+        if json:
+            console.json(figures)
+        return code
+    refuse_given({"--effect": effect}, "is for whole frames: add --stages")
     figures, code = bench_frame(options, console)
     console.table("The frame job", ("figure", "value"), [(name, str(value)) for name, value in figures.items()])
     if code:

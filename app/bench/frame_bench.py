@@ -59,7 +59,8 @@ def bench_frame(options: FrameBench, console: Console) -> tuple[dict[str, Any], 
 
     Raises TexelflowError.
     """
-    frames = _frames(options)
+    check_frame_bench(options)
+    frames = frames_of(options)
     size = (frames[0].shape[1], frames[0].shape[0])
     with console.download() as progress:
         model = load_frame_model(options.model, progress=progress)
@@ -97,8 +98,8 @@ def bench_frame(options: FrameBench, console: Console) -> tuple[dict[str, Any], 
     return figures, 0 if error <= MEAN_TOLERANCE else 1
 
 
-def _frames(options: FrameBench) -> Sequence[Rgba]:
-    """Checks the options, and gives the frames."""
+def check_frame_bench(options: FrameBench) -> None:
+    """Raises UsageError for options that contradict each other, and files that may not be read or written."""
     if options.backend not in (known := ("gl", "cpu")):
         raise UsageError(f"--backend {options.backend}: gl or cpu is needed here{meant(options.backend, known)}")
     if stores_halves(options.compiling.precision) and options.backend == "cpu":
@@ -111,6 +112,10 @@ def _frames(options: FrameBench) -> Sequence[Rgba]:
     if not 1 <= options.runs <= MOST_RUNS or not 0 <= options.warmup <= MOST_RUNS:
         raise UsageError(f"--runs goes from 1 to {MOST_RUNS}, --warmup from 0")
     settle(_files_of(options), options.force)
+
+
+def frames_of(options: FrameBench) -> Sequence[Rgba]:
+    """The frames that are measured, each (H, W, 4). Raises UsageError, MediaError."""
     if options.frames is not None:
         return list(read_frames(options.frames))
     return clip_frames(parse_frame_size(options.size or "640x480"))

@@ -1,13 +1,14 @@
-"""Measures once what the frame job takes on the GPU and in the CPU's own code, for --backend auto.
+"""Measures once what a frame takes on the GPU and in the CPU's own code, for --backend auto.
 
-What was measured is kept on disk by the device, its driver, the CPU, the model and the versions of both compilers.
+Where frames are drawn that is a whole frame (whole_frame.py), else the frame job (frame_job.py). What was measured is
+kept on disk by which of them it is, the device, its driver, the CPU, the model and the versions of both compilers.
 """
 
 import contextlib
 import hashlib
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from statistics import median
 from time import perf_counter
@@ -20,16 +21,21 @@ from texelflow.gpu_delegate.base.errors import DeviceError, UnsupportedError
 from texelflow.gpu_delegate.plan.compile_options import CompileOptions
 from texelflow.gpu_delegate.plan.signature import graph_signature
 from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.gl.runtime import CompileProgress
 from texelflow.gpu_delegate.targets.llvm.compiler import available, llvm_version, native_target
 from texelflow.gpu_delegate.targets.llvm.loading import compiling_files
 from texelflow.gpu_delegate.tuning.store import device_key, is_tuned
 
 from ...models.model_loading import FrameModel
 from ...picture.picture import Picture, rgba_format, rgba_picture
-from ..inference.backends import ComputeChoice, CpuChoice
+from ..inference.backends import ComputeBackend, ComputeChoice, CpuChoice
 from ..inference.cpu_engine import open_cpu_path
+from ..inference.frame_segmenter import CpuSegmenter, segmenter_in_steps
+from ..inference.gl_path import GlPath
 from ..inference.network_options import NetworkOptions
+from ..textures.native_pictures import NativePictures
 from .frame_job import frame_job
+from .whole_frame import WholeFrame
 
 KIND = "backends"  # of entries in the cache
 
@@ -37,12 +43,15 @@ _SIZE = (640, 480)  # of the frames
 _FRAMES_S = 0.25  # for the frames of each side
 _LEAST_FRAMES, _MOST_FRAMES = 5, 50
 _SHADERS_S = 1.0  # for shaders on a software renderer; a GPU's are needed anyway, if it is taken
+_DRAWING_S = 0.5  # of that, for shaders that draw: they are compiled last, in the first frame
 _MOST_NAME = 200  # characters of a model's name in a key
+
+_Run = Callable[[Picture], object]
 
 
 @dataclass(frozen=True)
 class BackendTimes:
-    """Milliseconds of one frame job: a frame of 640x480 in RAM to its mask in RAM.
+    """Milliseconds of one frame of 640x480 in RAM, to its picture in RAM where frames are drawn, else to its mask.
 
     gl_ms is None where shaders were not ready in time or not possible, cpu_ms where there is no such code of the model.
     """
@@ -50,37 +59,39 @@ class BackendTimes:
     gl_ms: float | None
     cpu_ms: float | None
 
-    @property
-    def line(self) -> str:
-        """Both in words."""
-        on_gl = "not ready in time" if self.gl_ms is None else f"{self.gl_ms:.1f} ms a frame"
+    def line(self, draws: bool) -> str:
+        """Both in words; `draws`: they are those of a picture."""
+        made = "picture" if draws else "mask"
+        on_gl = "not ready in time" if self.gl_ms is None else f"{self.gl_ms:.1f} ms a {made}"
         on_cpu = "no code of its own" if self.cpu_ms is None else f"{self.cpu_ms:.1f} ms in code of its own"
         return f"{on_gl}, the CPU {on_cpu}"
 
 
-def backend_times(context: Context, model: FrameModel, choice: ComputeChoice) -> BackendTimes | None:
+def backend_times(context: Context, model: FrameModel, choice: ComputeChoice, draws: bool) -> BackendTimes | None:
     """The times that are kept, else those that are measured now; None where the CPU has no code of its own to offer.
 
-    Leaves OpenGL as it was, but for what is bound. Raises UsageError for TEXELFLOW_CPU.
+    `draws`: of whole frames, not of masks. Leaves OpenGL as it was, but for what is bound. Raises UsageError for
+    TEXELFLOW_CPU.
     """
     if choice.cpu.engine == "tflite" or available():
         return None
-    cache, key = DiskCache(), times_key(context, model, choice)
+    cache, key = DiskCache(), times_key(context, model, choice, draws)
     kept = parse_times(cache.get(KIND, key) or b"")
     if kept is None:
-        kept = measured_times(context, model, choice)
+        kept = measured_times(context, model, choice, draws)
         cache.put(KIND, key, json.dumps(asdict(kept)).encode())
-        debug.tell(debug.RUN, f"debug: {context.renderer} {kept.line}")
+        debug.tell(debug.RUN, f"debug: {context.renderer} {kept.line(draws)}")
     return kept
 
 
-def times_key(context: Context, model: FrameModel, choice: ComputeChoice) -> str:
+def times_key(context: Context, model: FrameModel, choice: ComputeChoice, draws: bool) -> str:
     """What the times depend on; `texelflow cache` shows it."""
     target, graph = native_target(), model.graph
+    made = "picture" if draws else "mask"
     tuned = "tuned" if is_tuned(context, graph, choice.precision) else "untuned"
     cpu = f"{target.name} {target.cpu} {choice.cpu.threads or 'usual'} threads LLVM {llvm_version()} {_code_version()}"
     named = f"{graph_signature(graph, choice.precision)} {choice.precision} {graph.name[:_MOST_NAME]}"
-    return f"{device_key(context)} {tuned} {cpu} {named}"
+    return f"{made} {device_key(context)} {tuned} {cpu} {named}"
 
 
 def _code_version() -> str:
@@ -88,10 +99,10 @@ def _code_version() -> str:
     return hashlib.sha256(repr(compiling_files()).encode()).hexdigest()[:12]
 
 
-def measured_times(context: Context, model: FrameModel, choice: ComputeChoice) -> BackendTimes:
+def measured_times(context: Context, model: FrameModel, choice: ComputeChoice, draws: bool) -> BackendTimes:
     """Measure both now: the CPU's first, since without them nothing is to be compared."""
-    cpu_ms = _cpu_ms(model, choice)
-    return BackendTimes(None if cpu_ms is None else _gl_ms(context, model, choice), cpu_ms)
+    cpu_ms = _cpu_ms(model, choice, draws)
+    return BackendTimes(None if cpu_ms is None else _gl_ms(context, model, choice, draws), cpu_ms)
 
 
 def parse_times(data: bytes) -> BackendTimes | None:
@@ -108,22 +119,38 @@ def parse_times(data: bytes) -> BackendTimes | None:
     return BackendTimes(*times)
 
 
-def _cpu_ms(model: FrameModel, choice: ComputeChoice) -> float | None:
-    native = CpuChoice("native", choice.cpu.threads)
+def _cpu_ms(model: FrameModel, choice: ComputeChoice, draws: bool) -> float | None:
     try:
-        path = open_cpu_path(model, rgba_format(_SIZE), native, NetworkOptions(preprocessing="auto"))
+        with _on_cpu(model, CpuChoice("native", choice.cpu.threads), draws) as run:
+            return _frame_ms(run)
     except (UnsupportedError, DeviceError):
         return None
-    with contextlib.closing(path):
-        return _frame_ms(path.run)
+
+
+@contextlib.contextmanager
+def _on_cpu(model: FrameModel, cpu: CpuChoice, draws: bool) -> Iterator[_Run]:
+    """What makes masks or pictures in code of the CPU. Raises UnsupportedError, DeviceError where there is none."""
+    frame, options = rgba_format(_SIZE), NetworkOptions(preprocessing="auto")
+    path = open_cpu_path(model, frame, cpu, options)
+    with contextlib.ExitStack() as stack:
+        if not draws:
+            stack.callback(path.close)
+            yield path.run
+            return
+        pictures = NativePictures(cpu.threads or None)
+        stack.callback(pictures.release)
+        compute = ComputeBackend("cpu", None, cpu, pictures)
+        whole = WholeFrame(compute, CpuSegmenter(pictures, path, frame), options.fit)
+        stack.callback(whole.release)
+        yield whole.run
 
 
 class _TakesTooLongError(Exception):
     """Shaders are not worth waiting for."""
 
 
-def _gl_ms(context: Context, model: FrameModel, choice: ComputeChoice) -> float | None:
-    end = perf_counter() + (_SHADERS_S if context.is_software else math.inf)
+def _gl_ms(context: Context, model: FrameModel, choice: ComputeChoice, draws: bool) -> float | None:
+    end = perf_counter() + (_SHADERS_S - _DRAWING_S * draws if context.is_software else math.inf)
 
     def watch(ready: int, of_all: int) -> None:
         if ready < of_all and perf_counter() > end:
@@ -131,18 +158,51 @@ def _gl_ms(context: Context, model: FrameModel, choice: ComputeChoice) -> float 
 
     options = NetworkOptions(CompileOptions(precision=choice.precision), preprocessing="auto")
     try:
-        job = frame_job(context, model, rgba_format(_SIZE), options, watch)
+        with (_whole_on_gl if draws else _mask_on_gl)(context, model, options, watch) as run:
+            if not context.is_software:  # whose calls take less time than its shaders in any case
+                context.calls.settle()
+            return _frame_ms(run)
     except (_TakesTooLongError, DeviceError):
         return None
+
+
+@contextlib.contextmanager
+def _mask_on_gl(context: Context, model: FrameModel, options: NetworkOptions, watch: CompileProgress) -> Iterator[_Run]:
+    """What makes masks. Raises DeviceError, and what `watch` raises."""
+    job = frame_job(context, model, rgba_format(_SIZE), options, watch)
     try:
-        if not context.is_software:  # whose calls take less time than its shaders in any case
-            context.calls.settle()
-        return _frame_ms(job.run)
+        yield job.run
     finally:
         job.release()
 
 
-def _frame_ms(run: Callable[[Picture], object]) -> float:
+@contextlib.contextmanager
+def _whole_on_gl(
+    context: Context, model: FrameModel, options: NetworkOptions, watch: CompileProgress
+) -> Iterator[_Run]:
+    """What makes pictures. Raises DeviceError, and what `watch` raises."""
+    compute = ComputeBackend("gl", context)
+    whole = WholeFrame(compute, _segmenter(compute, model, options, watch), options.fit)
+    try:
+        yield whole.run
+    finally:
+        whole.release()
+
+
+def _segmenter(
+    compute: ComputeBackend, model: FrameModel, options: NetworkOptions, watch: CompileProgress
+) -> GlPath | CpuSegmenter:
+    steps = segmenter_in_steps(compute, model, rgba_format(_SIZE), options)
+    with contextlib.closing(steps):
+        while True:
+            try:
+                watch(*next(steps))
+            except StopIteration as finished:
+                segmenter: GlPath | CpuSegmenter = finished.value
+                return segmenter
+
+
+def _frame_ms(run: _Run) -> float:
     """The median of some frames, after two that warm up."""
     rgba = np.random.default_rng(0).integers(0, 256, (_SIZE[1], _SIZE[0], 4), np.uint8)
     times_ms, picture = list[float](), rgba_picture(rgba)

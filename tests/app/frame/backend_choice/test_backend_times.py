@@ -1,4 +1,4 @@
-"""What auto takes: both frame jobs are measured once and kept, unless something else decides; and what --cpu gets."""
+"""What auto takes: frames are measured once on both and kept, unless something else decides; and what --cpu gets."""
 
 import json
 import sys
@@ -19,7 +19,7 @@ from texelflow.app.frame.inference.backends import ComputeChoice, CpuChoice
 from texelflow.app.frame.inference.cpu_choice import chosen_cpu_path
 from texelflow.app.picture.picture import rgba_format
 from texelflow.gpu_delegate.base.disk_cache import DiskCache
-from texelflow.gpu_delegate.base.errors import UsageError
+from texelflow.gpu_delegate.base.errors import UnsupportedError, UsageError
 from texelflow.gpu_delegate.targets.gl.context import Context
 
 MODEL = segmenting("sigmoid", 2)
@@ -65,41 +65,69 @@ def test_no_bytes_are_an_error(data: bytes) -> None:
     assert parse_times(data) is None
 
 
-def test_both_are_measured_once_and_kept(cache: DiskCache, context: Context) -> None:
-    times = backend_times(context, MODEL, AUTO)
+DRAWS = pytest.mark.parametrize("draws", [True, False], ids=["picture", "mask"])
+
+
+@DRAWS
+def test_both_are_measured_once_and_kept(draws: bool, cache: DiskCache, context: Context) -> None:
+    times = backend_times(context, MODEL, AUTO, draws)
     assert times is not None
     assert times.gl_ms
     assert times.cpu_ms
-    assert times_key(context, MODEL, AUTO) in [entry.key for entry in cache.entries() if entry.kind == KIND]
+    key = times_key(context, MODEL, AUTO, draws)
+    assert [entry.key for entry in cache.entries() if entry.kind == KIND] == [key]
     others = replace(AUTO, precision="fp16"), replace(AUTO, cpu=CpuChoice(threads=1))
-    assert len({times_key(context, MODEL, choice) for choice in (AUTO, *others)}) == 3
+    keys = {times_key(context, MODEL, choice, draws) for choice in (AUTO, *others)}
+    assert len(keys | {times_key(context, MODEL, AUTO, not draws)}) == 4
     for kept, taken in ((BackendTimes(2.0, 1.0), "cpu"), (BackendTimes(1.0, 2.0), "gl")):
-        cache.put(KIND, times_key(context, MODEL, AUTO), json.dumps(vars(kept)).encode())
-        assert backend_times(context, MODEL, AUTO) == kept, "not measured again"
-        assert compute_in(context, AUTO, MODEL, Console(quiet=True)).backend == taken
-        with open_compute(AUTO, MODEL, False, Console(quiet=True)) as compute:
+        cache.put(KIND, key, json.dumps(vars(kept)).encode())
+        assert backend_times(context, MODEL, AUTO, draws) == kept, "not measured again"
+        if draws:
+            assert compute_in(context, AUTO, MODEL, Console(quiet=True)).backend == taken
+        with open_compute(AUTO, MODEL, draws, Console(quiet=True)) as compute:
             assert compute.backend == taken
-    assert backend_times(context, MODEL, ComputeChoice(cpu=CpuChoice("tflite"))) is None
+            assert (compute.pictures is not None) == (draws or taken == "gl")
+    assert backend_times(context, MODEL, ComputeChoice(cpu=CpuChoice("tflite")), draws) is None
 
 
+@DRAWS
 def test_shaders_that_take_too_long_on_a_software_renderer_are_given_up(
-    cache: DiskCache, context: Context, monkeypatch: pytest.MonkeyPatch
+    draws: bool, cache: DiskCache, context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(measuring, "_SHADERS_S", 0.0)
-    times = backend_times(context, MODEL, AUTO)
+    times = backend_times(context, MODEL, AUTO, draws)
     assert times is not None
     assert (times.gl_ms is None) == context.is_software
     assert times.cpu_ms
 
 
-def test_why_auto_takes_the_cpu_is_told(
-    cache: DiskCache, context: Context, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_a_model_without_native_code_has_no_times_of_it(
+    cache: DiskCache, context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cache.put(KIND, times_key(context, MODEL, AUTO), b'{"gl_ms": 7.25, "cpu_ms": 1.5}')
-    compute_in(context, AUTO, MODEL, Console())
-    line = capsys.readouterr().err
+    def refuse(*_: object) -> None:
+        raise UnsupportedError("no such op")
+
+    monkeypatch.setattr(measuring, "open_cpu_path", refuse)
+    assert backend_times(context, MODEL, AUTO, True) == BackendTimes(None, None)
+
+
+@pytest.mark.parametrize(
+    ("draws", "told"), [(True, "picture{}: network and drawing run"), (False, "mask{}: the network runs")]
+)
+def test_why_auto_takes_the_cpu_is_told(
+    draws: bool,
+    told: str,
+    cache: DiskCache,
+    context: Context,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cache.put(KIND, times_key(context, MODEL, AUTO, draws), b'{"gl_ms": 7.25, "cpu_ms": 1.5}')
+    with open_compute(AUTO, MODEL, draws, Console()):
+        line = capsys.readouterr().err
     assert f"{context.renderer}" in line
-    assert ", 7.2 ms a frame, the CPU 1.5 ms in code of its own: the network runs on the CPU; --backend gl" in line
+    expected = told.format(", the CPU 1.5 ms in code of its own")
+    assert f", 7.2 ms a {expected} on the CPU; --backend gl" in line
     monkeypatch.setenv(AUTO_CHOICE, "fast")
     with pytest.raises(UsageError, match="TEXELFLOW_AUTO=fast: gl, cpu or hardware is needed"):
         compute_in(context, AUTO, MODEL, Console())

@@ -16,6 +16,7 @@ from ..console import counted
 from ..files import check_output
 from ..frame.looks.effects import Effect
 from ..frame.stages.frame_pipeline import Stage
+from ..frame.textures.native_pictures import NativePictures
 from ..frame.textures.yuv import gray, i420
 from ..names import free_name, next_name
 from ..picture.picture import PictureFormat
@@ -24,6 +25,7 @@ from ..picture.video_frame import VideoFrame
 from ..threads import Observer
 from .file_sinks import PicturePipeSink, PictureSink, PngSink, SoundSource, Timing, VideoSink, Writing
 from .loopback import loopback_advice
+from .native_readers import NativeReaders
 from .output_worker import OutputCounts, OutputWorker, Sink
 from .picture_readers import DeviceReaders, FrameReaders, Pictures, RamMasks
 from .png_files import PIPE, is_picture, wants_folder
@@ -47,7 +49,7 @@ class Outputs:
 
     def __init__(
         self,
-        context: Context | None,
+        device: Context | NativePictures | None,
         pictures: Pictures | RamMasks,
         timing: Timing,
         keeps_all: bool = False,
@@ -55,7 +57,7 @@ class Outputs:
         writing: Writing | None = None,
         sound: SoundSource | None = None,
     ) -> None:
-        """`pictures` are on the context's device, or RamMasks, of which only masks can be written.
+        """`pictures` are on the context's device, in the CPU's, or RamMasks, of which only masks can be written.
 
         `keeps_all`: outputs wait for their threads instead of dropping frames, and raise what goes wrong there; else
         that ends one output alone. `folder` is for files for which nobody gave a name. `writing` may be set anew:
@@ -63,7 +65,7 @@ class Outputs:
         """
         self.stage = Stage("record", self._take, lambda: not self._active)
         self.writing, self._sound = writing or Writing(), sound
-        self._readers = _readers(context, pictures, keeps_all)
+        self._readers = _readers(device, pictures, keeps_all)
         self._timing, self._keeps_all, self._folder = timing, keeps_all, folder
         self._active: dict[OutputKind, OutputWorker] = {}
         self._read_as: dict[OutputKind, tuple[Effect | None, PictureFormat | None]] = {}
@@ -95,6 +97,11 @@ class Outputs:
     def need_mask(self) -> bool:
         """Whether one of them shows the mask, whatever the picture shows."""
         return not {"masks", "cutouts"}.isdisjoint(self._active)
+
+    @property
+    def show_picture(self) -> bool:
+        """Whether one of them shows the picture as it is composited."""
+        return any(effect is None for effect, _ in (self._read_as[kind] for kind in self._active))
 
     @property
     def status(self) -> str:
@@ -199,9 +206,9 @@ class Outputs:
         self._readers.release()
         return min((number for number in last if number is not None), default=None) if None not in last else None
 
-    def renew_device(self, context: Context, pictures: Pictures) -> None:
+    def renew_device(self, device: Context | NativePictures, pictures: Pictures) -> None:
         """Go on with another context, after lose_device. Raises DeviceError."""
-        self._readers = _readers(context, pictures, self._keeps_all)
+        self._readers = _readers(device, pictures, self._keeps_all)
         for kind, worker in self._active.items():
             worker.renew_reader(self._readers.open(*self._read_as[kind]))
 
@@ -314,10 +321,12 @@ class Outputs:
             self._said[kind] = dropped, now
 
 
-def _readers(context: Context | None, pictures: Pictures | RamMasks, keeps_all: bool) -> FrameReaders:
+def _readers(device: Context | NativePictures | None, pictures: Pictures | RamMasks, keeps_all: bool) -> FrameReaders:
     """A software renderer is waited for, so where every frame counts colors are converted on the encoder's thread."""
     if isinstance(pictures, RamMasks):
         return pictures
-    if context is None:
-        raise ValueError("pictures are on a device: their context is needed")
-    return DeviceReaders(context, pictures, converts=not (keeps_all and context.is_software))
+    if device is None:
+        raise ValueError("pictures are on a device, which is needed")
+    if isinstance(device, NativePictures):
+        return NativeReaders(device, pictures)
+    return DeviceReaders(device, pictures, converts=not (keeps_all and device.is_software))

@@ -9,7 +9,8 @@ from texelflow.gpu_delegate.base.errors import MediaError
 from texelflow.gpu_delegate.targets.gl.context import Context
 
 from ..console import one_line
-from ..frame.textures.offscreen_target import OffscreenTarget
+from ..frame.textures.offscreen_target import on_opengl
+from ..frame.textures.picture_device import Target
 from ..frame.textures.readback import ReadbackRing, ReadBytes
 from ..media.recorder import write_png
 from ..threads import Worker
@@ -26,7 +27,7 @@ class _Shot:
 class Screenshots:
     """Pictures of a target in files named by clip and frame. A file that is there already is never written over."""
 
-    def __init__(self, context: Context, picture: OffscreenTarget, clip: Path, folder: Path) -> None:
+    def __init__(self, context: Context, picture: Target, clip: Path, folder: Path) -> None:
         self._context, self._picture = context, picture
         self._stem, self._folder = clip.stem[:_LONGEST_STEM], folder
         self._ring: ReadbackRing[_Shot] | None = None  # made for the first one
@@ -40,7 +41,7 @@ class Screenshots:
             width, height = self._picture.size
             self._ring = ReadbackRing(self._context, width * height * 4)
             self._writer = Worker(self._write)
-        self._ring.request_picture(_Shot(index, alpha), self._picture.framebuffer, self._picture.size)
+        self._ring.request_picture(_Shot(index, alpha), on_opengl(self._picture).framebuffer, self._picture.size)
         self.pending += 1
 
     def collect(self) -> list[str]:

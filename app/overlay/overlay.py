@@ -6,7 +6,8 @@ from texelflow.gpu_delegate.targets.gl.context import Context
 
 from ..frame.stages.frame_figures import OVERLAY, Figures
 from ..frame.stages.frame_pipeline import Stage
-from ..frame.textures.offscreen_target import OffscreenTarget
+from ..frame.textures.offscreen_target import on_opengl
+from ..frame.textures.picture_device import Target
 from ..media.sources import VideoFrame
 from . import panel
 from .gui import Gui, free_area
@@ -19,7 +20,7 @@ class Overlay:
     """Draws the performance panel into a target. `stage` comes after the one that draws the picture."""
 
     def __init__(
-        self, context: Context, target: OffscreenTarget, figures: Figures, facts: Callable[[], Facts], look: FigureLook,
+        self, context: Context, target: Target, figures: Figures, facts: Callable[[], Facts], look: FigureLook,
         captions: Callable[[bool], Callable[[], None] | None] = lambda with_rates: None,
     ) -> None:  # fmt: skip
         """`facts`, and what several cameras' pictures are to have on them, are asked for each picture.
@@ -45,5 +46,6 @@ class Overlay:
             lambda: performance(self._figures, facts, self.look, free_area(footer_em=panel.STATUS_EM)),
             lambda: panel.status(where),
         )
-        self._gui.draw(target.framebuffer, target.size, scale, parts)
-        target.overdrawn += 1
+        picture = on_opengl(target)
+        self._gui.draw(picture.framebuffer, picture.size, scale, parts)
+        picture.overdrawn += 1

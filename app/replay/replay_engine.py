@@ -47,6 +47,7 @@ class _HostKey:
     model: _ModelKey
     draws: bool
     needs_picture: bool
+    has_overlay: bool
 
 
 class ReplayEngine:
@@ -94,7 +95,7 @@ class ReplayEngine:
         settings = watch.settings
         model, needs_picture = self.model(settings), bool(settings.out or settings.cutouts)
         draws = needs_picture or bool(settings.masks and settings.refine)
-        key = _HostKey(compute_of(settings), _model_key(settings), draws, needs_picture)
+        key = _HostKey(compute_of(settings), _model_key(settings), draws, needs_picture, settings.overlay)
         if self._host is None or self._host[0] != key:
             self._close_host()
             self._host = key, self._opened(key, model, watch)

@@ -23,7 +23,7 @@ from ..frame.inference.network_options import NetworkOptions
 from ..frame.looks.effects import Effect
 from ..frame.looks.looks import ChosenLook
 from ..frame.refinement.refine import Refinement, Refiner
-from ..frame.stages.frame_pipeline import Stage, gathers_always
+from ..frame.stages.frame_pipeline import Stage
 from ..frame.textures.picture_device import Target
 from ..models.model_loading import FrameModel
 from ..picture.grid import PictureGrid
@@ -153,6 +153,11 @@ def stages_in_steps(
             canvas = Canvas(
                 compute.pictures, segmenter, drawn.target, fit, choice, backdrop=drawn.backdrop, refiner=refiner
             )
+            if compute.native:
+                yield _READY
+                if refiner:
+                    refiner.prepare()
+                canvas.prepare()
         made.pop_all()
     runs_on = replace(compute, backend=segmenter.backend)
     stages = shared.sampler.watching(segmenter) if shared.sampler else segmenter.stages
@@ -164,20 +169,24 @@ class SwitchableStages:
 
     What the next frame needs is set before it: `fresh`, whether the network sees it; `age`, 1 if the one before it is
     the one to be drawn, with its mask in hindsight; catches_up, if it is in the textures already, and none comes after;
-    refines, whether its mask is used.
+    refines, whether its mask is used; shows, whether its picture is.
     """
 
     def __init__(self, first: ModelStages, name: str) -> None:
         """Takes the first ones over; the name is that of their model in the settings."""
         self.current, self.name = first, name
         self.fresh, self.age, self.catches_up, self.refines = True, 0, False, True
+        self.shows = True
         self._coming: tuple[StageSteps, str] | None = None
         self._uploaded_bytes = 0  # by models that are gone
         self._is_lost = False
         mask = [
             Stage(stage.name, self._runner(place), self._gathering(place)) for place, stage in enumerate(first.stages)
         ]
-        drawing = [Stage("refine", self._refine, gathers_always), Stage("composite", self.composite, gathers_always)]
+        drawing = [
+            Stage("refine", self._refine, self._draws_by_calls),
+            Stage("composite", self.composite, self._draws_by_calls),
+        ]
         self.stages = tuple(mask + drawing if first.canvas else mask)
 
     @property
@@ -207,7 +216,9 @@ class SwitchableStages:
 
     def composite(self, frame: VideoFrame) -> None:
         """Draw the picture of the current frame; once more if its look has changed since."""
-        self.canvas.stage.run(frame)
+        if self.shows:
+            self.canvas.stage.run(frame)
+            self._finish()
 
     def drawn(self, effect: Effect) -> Target:
         """The last frame with another effect."""
@@ -305,6 +316,17 @@ class SwitchableStages:
             self.current.catch_up()
         else:
             self.current.refine(self.fresh, self.age)
+        self._finish()
+
+    def _draws_by_calls(self) -> bool:
+        """Whether drawing does nothing now but call OpenGL."""
+        pictures = self.current.compute.pictures
+        return pictures is not None and pictures.gathers
+
+    def _finish(self) -> None:
+        """Have what was drawn done, so that the stage's time is its own."""
+        if pictures := self.current.compute.pictures:
+            pictures.finish()
 
     def _gathering(self, place: int) -> Callable[[], bool]:
         """Whether that stage of the current model gathers."""

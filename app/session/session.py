@@ -268,6 +268,7 @@ class Session:
         canvas, before = stages.current.canvas, (self._masked, stages.refines)
         self._masked = canvas is None or canvas.look.needs_mask or parts.outputs.need_mask
         stages.refines = canvas is None or canvas.look.effect != "classes" or parts.outputs.need_mask
+        stages.shows = parts.screenshots is not None or parts.outputs.show_picture
         if before >= (self._masked, stages.refines):  # of both the network comes first
             return False
         self._seen = None

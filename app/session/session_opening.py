@@ -11,7 +11,7 @@ from pathlib import Path
 from time import sleep
 
 from texelflow.gpu_delegate.base.errors import ContextLostError, DeviceError
-from texelflow.gpu_delegate.targets.gl.context import DRAWING, REQUIRED, open_context
+from texelflow.gpu_delegate.targets.gl.context import DRAWING, REQUIRED, Context, open_context
 from texelflow.gpu_delegate.targets.gl.native_context import chosen_device
 
 from ..console import Console
@@ -25,7 +25,7 @@ from ..frame.looks.looks import Look
 from ..frame.stages.frame_figures import Figures
 from ..frame.stages.frame_pipeline import FrameRecord, Pipeline, Stage
 from ..frame.stages.run_stats import RunStats
-from ..frame.textures.offscreen_target import on_opengl
+from ..frame.textures.native_pictures import NativePictures
 from ..frame.textures.picture_device import PictureDevice, Target
 from ..models.model_loading import FrameModel, load_frame_model
 from ..outputs.file_sinks import SoundSource, Timing
@@ -123,7 +123,7 @@ class SessionHost:
 
     def renew(self) -> None:
         """Another context in place of one that is lost, and in a window all that it is made of. Raises DeviceError."""
-        backend, lost = self.compute.backend, self.compute.context
+        compute, lost = self.compute, self.compute.context
         if self.window and self.gui and self.gallery:
             self.gui.release()
             self.gallery.release()
@@ -134,8 +134,8 @@ class SessionHost:
         else:
             if lost:
                 lost.release()
-            context = open_context(REQUIRED if backend == "gl" else DRAWING)
-        self.compute = replace(self.compute, context=context)
+            context = open_context(REQUIRED if compute.backend == "gl" else DRAWING)
+        self.compute = compute.in_context(context)
 
     def forget(self) -> None:
         """Keep nothing that a context holds."""
@@ -178,7 +178,8 @@ def open_host_without_window(
     needs_picture: bool, model: FrameModel, verb: Verb, watch: ConfigWatch, console: Console
 ) -> Iterator[SessionHost]:
     """A context without a window, or none where nothing is drawn. Raises UsageError, DeviceError."""
-    with open_compute(compute_of(watch.settings), model, needs_picture, console) as compute:
+    settings = watch.settings
+    with open_compute(compute_of(settings), model, needs_picture, console, has_overlay=settings.overlay) as compute:
         host = SessionHost(verb, compute, watch, console, RunStats(), _note_of(verb, console))
         try:
             yield host
@@ -235,8 +236,8 @@ def _rebuild(
     name = parts.stages.name
     model = load_frame_model(name, spec_of(settings, name))
     parts.stages.restore(_compiled_stages(host, source, parts.shared, model, settings))
-    if host.compute.context:
-        parts.outputs.renew_device(host.compute.context, parts.stages)
+    if readable := _readable(host, settings):
+        parts.outputs.renew_device(readable, parts.stages)
     _open_device_parts(parts, host, source, settings, device)
     return delivered
 
@@ -322,13 +323,15 @@ def _parts(
     settings: Settings,
     stack: contextlib.ExitStack,
 ) -> SessionParts:
-    context, clock = host.compute.context, source.clock
+    clock = source.clock
     has_masks = stages.current.segmenter.picture is None
     workload = Workload(work_of(settings), has_masks and bool(settings.small_model))
     figures = Figures(camera=lambda: clock.camera(str(workload.counts)))
     pictures = stages if shared.drawn else _masks_in_ram(stages, source, settings)
     writing = replace(writing_of(settings, source.made_by, source.pipes_pictures), piece_first=source.piece_first)
-    outputs = Outputs(context, pictures, source.timing, clock.keeps_all, writing=writing, sound=source.sound)
+    outputs = Outputs(
+        _readable(host, settings), pictures, source.timing, clock.keeps_all, writing=writing, sound=source.sound
+    )
     stack.callback(outputs.release)
     view: View = host.no_view
     if host.window and host.gui:
@@ -337,6 +340,12 @@ def _parts(
     return SessionParts(
         host.verb, view, clock, shared, stages, outputs, pipeline, None, workload, figures, None, host.gallery
     )
+
+
+def _readable(host: SessionHost, settings: Settings) -> Context | NativePictures | None:
+    """Where outputs read pictures: in RAM if they are drawn there, unless OpenGL draws an overlay over them."""
+    compute, is_overdrawn = host.compute, settings.overlay and not host.window
+    return compute.context if is_overdrawn or not compute.native else compute.native
 
 
 def _open_device_parts(
@@ -348,14 +357,14 @@ def _open_device_parts(
     if settings.overlay and context and drawn and not host.window:
         look = figure_look_of(settings)
         over = captions_of(parts, lambda: ScreenArea(0, 0, *drawn.target.size))
-        parts.overlay = Overlay(context, on_opengl(drawn.target), parts.figures, lambda: facts_of(parts), look, over)
+        parts.overlay = Overlay(context, drawn.target, parts.figures, lambda: facts_of(parts), look, over)
         device.callback(parts.overlay.release)
         drawing = (parts.overlay.stage,)
     run = [*stages.stages, *drawing, parts.outputs.stage, *parts.view.stages]
     parts.pipeline = Pipeline(run, context, lambda: stages.uploaded_bytes)
     device.callback(parts.pipeline.release)
     if host.window and drawn:
-        shots = Screenshots(host.window.context, on_opengl(drawn.target), source.stem, Path())
+        shots = Screenshots(host.window.context, drawn.target, source.stem, Path())
         parts.screenshots = device.enter_context(contextlib.closing(shots))
 
 

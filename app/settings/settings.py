@@ -171,7 +171,9 @@ class Settings:
     sound: bool = _camera(True, "Record sound, where the source has some or a microphone is named.")
 
     model: str = _model("selfie", "A name of the catalogue or a .tflite file.", "text", choices=SEGMENTERS)
-    backend: str = _model("auto", "Where the network runs.", choices=("auto", "gl", "cpu"), changes=_once)
+    backend: str = _model(
+        "auto", "Where the network runs and pictures are drawn.", choices=("auto", "gl", "cpu"), changes=_once
+    )
     cpu: "CpuEngine" = _model(
         "auto", "What runs it on the CPU: code made for it (native), or TensorFlow Lite.",
         choices=("auto", "native", "tflite"), changes=_once, label="on the CPU",

@@ -1,6 +1,6 @@
 """`texelflow demo`: segments the embedded clip to a recording, a still and a log of its frames, checked on the CPU.
 
-Where OpenGL cannot compute (macOS), the network runs on the CPU, and there is nothing to check. On a display, a window
+Where OpenGL cannot compute (macOS), all is done on the CPU, and there is nothing to check. On a display, a window
 plays the clip after that.
 """
 
@@ -17,6 +17,7 @@ from texelflow.gpu_delegate.targets.gl.context import open_context
 
 from ..console import Console
 from ..files import Files, Read, Write, settle
+from ..frame.backend_choice.compute import work_on_cpu
 from ..frame.backend_choice.frame_job import GlFrameJob
 from ..frame.inference.backends import Backend, CpuChoice
 from ..frame.inference.cpu_path import CpuPath
@@ -43,7 +44,7 @@ def demo(
 ) -> tuple[dict[str, Any], int]:
     """Write demo.mp4, demo.png and demo.json: the figures and the exit code. Raises TexelflowError.
 
-    With `cpu` the network runs on the CPU.
+    With `cpu` that is how the CPU does it.
 
     They go into the folder that was given, or into one of the program's own, where those of a demo before are renewed.
     """
@@ -80,7 +81,7 @@ def _backend(console: Console) -> Backend:
     try:
         open_context().release()
     except DeviceError as error:
-        console.note(f"{str(error).partition(';')[0]}: the network runs on the CPU")
+        console.note(f"{str(error).partition(';')[0]}: {work_on_cpu(draws=True)}")
         return "cpu"
     return "gl"
 

@@ -33,8 +33,9 @@ def show_replay(summary: Mapping[str, Any], console: Console) -> None:
     if summary["dropped"] or summary["repeated"]:
         title += f"; {summary['dropped']} dropped, {summary['repeated']} repeated"
     console.table(title, (*names, "bytes read back"), rows)
-    dispatches = counted(summary["dispatches"], "dispatch")
-    console.say(f"{summary['model']} on {summary['renderer']}, {dispatches} of the network a frame")
+    count = summary["dispatches"]
+    dispatches = f", {counted(count, 'dispatch')} of the network a frame" if count else ""
+    console.say(f"{summary['model']} on {summary['renderer']}{dispatches}")
     if gpu_stages := summary.get("gpu_stages"):
         gpu = [(name, *(t[key] for key in keys)) for name, t in gpu_stages.items()]
         console.table("On the GPU, by its time stamps", names, gpu)

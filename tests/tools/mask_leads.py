@@ -104,7 +104,7 @@ def _measure_all(
     console: Console,
 ) -> Iterator[LeadRow]:
     """All rows, one size of frames after the other."""
-    assert compute.context is not None, "a picture is needed"
+    assert compute.pictures is not None, "a picture is needed"
     frames = options.frames or _FRAMES
     portrait_of = lru_cache(maxsize=8)(partial(read_portrait, folder=table.folder))
     for size in sorted({row.size for row in rows}):
@@ -113,7 +113,7 @@ def _measure_all(
             network = NetworkOptions(CompileOptions(precision=options.precision), preprocessing=options.preprocessing)
             segmenter = make_segmenter(compute, model, rgba_format(size), network, console, MOST_DELAY + 1)
             stack.callback(segmenter.release)
-            runs = [MaskWay(compute.context, segmenter, refinement) for _ in range(2)]
+            runs = [MaskWay(compute.pictures, segmenter, refinement) for _ in range(2)]
             for run in runs:
                 stack.callback(run.release)
             report = stack.enter_context(console.frames(f"comparing {size[0]}x{size[1]}"))

@@ -11,7 +11,6 @@ import numpy as np
 
 from texelflow.gpu_delegate.model.layout import Precision
 from texelflow.gpu_delegate.plan.compile_options import CompileOptions
-from texelflow.gpu_delegate.targets.gl.context import Context
 
 from ...console import Console
 from ...frame.drawing.backdrop import Backdrop
@@ -21,10 +20,8 @@ from ...frame.inference.frame_segmenter import FrameSegmenter, make_segmenter
 from ...frame.inference.network_options import NetworkOptions
 from ...frame.looks.looks import ChosenLook, Look
 from ...frame.refinement.refine import MOST_DELAY, Refinement, Refiner
-from ...frame.textures.gl_pictures import GlPictures
-from ...frame.textures.offscreen_target import on_opengl
-from ...frame.textures.picture_device import Target
-from ...frame.textures.readback import ReadbackRing, ReadBytes
+from ...frame.textures.picture_device import PictureDevice, Target
+from ...frame.textures.readback import ReadBytes
 from ...media.sources import VideoFrame
 from ...models.model_loading import SegmentationModel
 from ...picture.picture import PictureFormat, rgba_picture
@@ -67,8 +64,8 @@ class MaskWays:
         preprocessing: Preprocessing,
     ) -> None:
         """`steps` are names of STEPS. Raises TexelflowError."""
-        context = compute.context
-        assert context is not None, "a picture is needed"
+        pictures = compute.pictures
+        assert pictures is not None, "a picture is needed"
         compiling = CompileOptions(precision=precision)
         self._segmenters = dict[Preprocessing, FrameSegmenter]()
         self.by_name = dict[str, MaskWay]()
@@ -80,7 +77,7 @@ class MaskWays:
                         compute, model, frame, NetworkOptions(compiling, preprocessing=way_in), console, MOST_DELAY + 1
                     )
                     stack.callback(self._segmenters[way_in].release)
-                self.by_name[name] = MaskWay(context, self._segmenters[way_in], STEPS[name].refinement)
+                self.by_name[name] = MaskWay(pictures, self._segmenters[way_in], STEPS[name].refinement)
                 stack.callback(self.by_name[name].release)
             self.release = stack.pop_all().close
 
@@ -112,8 +109,8 @@ def mixed_over(rgba: ReadBytes, mask: Floats, color: Sequence[int]) -> ReadBytes
 class MaskWay:
     """One way from the network's output to what the compositor draws. `release` frees it."""
 
-    def __init__(self, context: Context, segmenter: FrameSegmenter, refinement: Refinement | None) -> None:
-        self._context, pictures = context, GlPictures(context)
+    def __init__(self, pictures: PictureDevice, segmenter: FrameSegmenter, refinement: Refinement | None) -> None:
+        self._pictures = pictures
         self._target = pictures.target(segmenter.frame.format.upright_size)
         self._refiner = None if refinement is None else Refiner(pictures, segmenter, "stretch", refinement)
         self._backdrop = Backdrop(pictures, self._target.size)
@@ -121,8 +118,6 @@ class MaskWay:
             pictures, segmenter, self._target, "stretch", ChosenLook(Look("mask")),
             backdrop=self._backdrop, refiner=self._refiner,
         )  # fmt: skip
-        width, height = self._target.size
-        self._ring = ReadbackRing[int](context, width * height * 4)
         self._refine_ms, self._composite_ms = list[float](), list[float]()
         self._frames, self._judged = 0, -1
 
@@ -144,14 +139,14 @@ class MaskWay:
     def mask(self, frame: VideoFrame) -> Floats:
         """What is drawn for the effect `mask`: (h, w), from 0 to 1."""
         self._canvas.stage.run(frame)
-        return np.asarray(self._read(self._target)[..., 0] / np.float32(255), np.float32)
+        return np.asarray(self._pictures.read(self._target)[..., 0] / np.float32(255), np.float32)
 
     def over(self, color: tuple[int, int, int]) -> ReadBytes:
         """What is drawn for the effect `replace` before a plain color of levels up to 255: RGBA (h, w, 4)."""
         self._backdrop.show(rgba_picture(np.full((2, 2, 4), (*color, 255), np.uint8)))
         drawn = list[Target]()
         self._composite_ms.append(self._time_ms(lambda: drawn.append(self._canvas.drawn("replace"))))
-        return self._read(drawn[0])
+        return self._pictures.read(drawn[0])
 
     @property
     def refine_ms(self) -> float:
@@ -173,20 +168,14 @@ class MaskWay:
 
     def release(self) -> None:
         """Free all that is on the device."""
-        for part in (self._ring, self._canvas, self._refiner, self._backdrop, self._target):
+        for part in (self._canvas, self._refiner, self._backdrop, self._target):
             if part:
                 part.release()
 
     def _time_ms(self, work: Callable[[], object]) -> float:
         """What something takes on the device."""
-        self._context.gl.glFinish()
+        self._pictures.wait()
         start = perf_counter()
         work()
-        self._context.gl.glFinish()
+        self._pictures.wait()
         return (perf_counter() - start) * 1e3
-
-    def _read(self, target: Target) -> ReadBytes:
-        width, height = target.size
-        self._ring.request_picture(0, on_opengl(target).framebuffer, target.size)
-        ((_, data),) = self._ring.drain()
-        return data.reshape(height, width, 4)

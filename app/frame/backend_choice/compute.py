@@ -1,7 +1,7 @@
 """Decides where the network runs, by what is asked for (gl, cpu or auto), and opens the context to draw with.
 
-auto takes the GPU that is found unless the CPU's own code makes masks sooner here (backend_times.py); where there is no
-such code, it takes a GPU that is none of software.
+auto takes the GPU that is found unless the CPU's own code makes pictures sooner here, or masks where nothing is drawn
+(backend_times.py); where there is no such code, it takes a GPU that is none of software.
 """
 
 import contextlib
@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterator
 from texelflow.gpu_delegate.base import debug
 from texelflow.gpu_delegate.base.errors import DeviceError, UsageError
 from texelflow.gpu_delegate.targets.gl.context import DRAWING, Context, open_context, too_old
+from texelflow.gpu_delegate.targets.llvm.compiler import available
 
 from ...console import Console
 from ...models.model_loading import FrameModel
 from ..inference.backends import ComputeBackend, ComputeChoice, check_bf16
+from ..textures.native_pictures import NativePictures
 from .auto_choice import auto_backend, chosen_by_hand
-from .backend_times import BackendTimes, backend_times
+from .backend_times import backend_times
 
 ContextOpener = Callable[[], contextlib.AbstractContextManager[Context]]
 
@@ -27,20 +29,26 @@ def open_compute(
     needs_picture: bool,
     console: Console,
     opener: ContextOpener = open_context,
+    has_overlay: bool = False,
 ) -> Iterator[ComputeBackend]:
     """Decide by the choice and by what OpenGL is here; `auto` says in one line why it takes the CPU.
 
-    `opener` opens the context to compute in.
+    The CPU draws pictures by itself, without a context, unless they have an overlay. `opener` opens the context to
+    compute in.
 
     Raises UsageError for another choice, DeviceError where OpenGL is needed and missing.
     """
     _check_choice(choice)
     with contextlib.ExitStack() as stack:
-        if choice.backend == "gl" or (choice.backend == "auto" and _is_one_worth_it(choice, model, console, opener)):
+        if choice.backend == "gl" or (
+            choice.backend == "auto" and _is_one_worth_it(choice, model, needs_picture, console, opener)
+        ):
             yield _told(ComputeBackend("gl", stack.enter_context(opener()), choice.cpu), choice)
         else:
-            context = stack.enter_context(_open_to_draw()) if needs_picture else None
-            yield _told(ComputeBackend("cpu", context, choice.cpu), choice)
+            natively = needs_picture and _draws_natively()
+            needs_opengl = has_overlay if natively else needs_picture
+            context = stack.enter_context(_open_to_draw()) if needs_opengl else None
+            yield _told(_on_cpu(choice, context, natively), choice)
 
 
 def compute_in(context: Context, choice: ComputeChoice, model: FrameModel, console: Console) -> ComputeBackend:
@@ -50,8 +58,21 @@ def compute_in(context: Context, choice: ComputeChoice, model: FrameModel, conso
         raise DeviceError(f"{too_old(context.gl, context.renderer)}; update the driver or use --backend cpu")
     computes = choice.backend == "gl"
     if choice.backend == "auto":
-        computes = _is_worth_it(context, choice, model, console)
-    return _told(ComputeBackend("gl" if computes else "cpu", context, choice.cpu), choice)
+        computes = _is_worth_it(context, choice, model, True, console)
+    if computes:
+        return _told(ComputeBackend("gl", context, choice.cpu), choice)
+    return _told(_on_cpu(choice, context, _draws_natively()), choice)
+
+
+def _draws_natively() -> bool:
+    """Whether pictures are drawn by code made for this CPU, where networks run there."""
+    return not available()
+
+
+def _on_cpu(choice: ComputeChoice, context: Context | None, natively: bool) -> ComputeBackend:
+    """A network on the CPU, and what draws its pictures: code of the CPU, or OpenGL where there is a context."""
+    native = NativePictures(choice.cpu.threads or None, context) if natively else None
+    return ComputeBackend("cpu", context, choice.cpu, native)
 
 
 def _told(compute: ComputeBackend, choice: ComputeChoice) -> ComputeBackend:
@@ -65,39 +86,46 @@ def _check_choice(choice: ComputeChoice) -> None:
     check_bf16(choice.precision, choice.backend == "cpu", "add --backend cpu")
 
 
-def _is_one_worth_it(choice: ComputeChoice, model: FrameModel, console: Console, opener: ContextOpener) -> bool:
+def work_on_cpu(draws: bool) -> str:
+    """What is said to run on the CPU where networks do: the drawing, too, if there is any and code for it."""
+    return f"{'network and drawing run' if draws and _draws_natively() else 'the network runs'} on the CPU"
+
+
+def _is_one_worth_it(
+    choice: ComputeChoice, model: FrameModel, draws: bool, console: Console, opener: ContextOpener
+) -> bool:
     """Whether this machine has OpenGL worth running networks on; if not, one line says why."""
     by_hand = chosen_by_hand()
     try:
         with opener() as context:
-            return _is_worth_it(context, choice, model, console)
+            return _is_worth_it(context, choice, model, draws, console)
     except DeviceError as error:
         if by_hand == "gl":
             raise
-        console.note_once(f"{_reason(error)}: the network runs on the CPU")
+        console.note_once(f"{_reason(error)}: {work_on_cpu(draws)}")
         return False
 
 
-def _is_worth_it(context: Context, choice: ComputeChoice, model: FrameModel, console: Console) -> bool:
+def _is_worth_it(context: Context, choice: ComputeChoice, model: FrameModel, draws: bool, console: Console) -> bool:
     """Whether a context computes, and sooner than the CPU; if not, one line says why."""
     if not context.can_compute:
-        console.note_once(f"{too_old(context.gl, context.renderer)}: the network runs on the CPU")
+        console.note_once(f"{too_old(context.gl, context.renderer)}: {work_on_cpu(draws)}")
         return False
     by_hand = chosen_by_hand()
-    times = None if by_hand else backend_times(context, model, choice)
+    times = None if by_hand else backend_times(context, model, choice, draws)
     taken = auto_backend(context.is_software, times, by_hand)
     if taken == "cpu":
-        console.note_once(f"{_why_not(context, times)}: the network runs on the CPU; --backend gl overrides this")
+        measured = f", {times.line(draws)}" if times and times.cpu_ms is not None else ""
+        console.note_once(f"{_renderer(context)}{measured}: {work_on_cpu(draws)}; --backend gl overrides this")
     return taken == "gl"
 
 
-def _why_not(context: Context, times: BackendTimes | None) -> str:
-    """What speaks against a context."""
-    measured = f", {times.line}" if times and times.cpu_ms is not None else ""
+def _renderer(context: Context) -> str:
+    """A context's, with what else was tried if that is one of software."""
     if not context.is_software:
-        return f"{context.renderer}{measured}"
+        return context.renderer
     failed = "".join(f"; {each.name}: {each.failure.why}" for each in context.tried if each.failure)
-    return f"OpenGL is a software renderer here ({context.renderer}{failed}){measured}"
+    return f"OpenGL is a software renderer here ({context.renderer}{failed})"
 
 
 def _open_to_draw() -> Context:

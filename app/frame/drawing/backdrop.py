@@ -64,6 +64,10 @@ class Backdrop:
             self._switch(self._coming)
         if self._feed:
             self._go_on(self._feed)
+        self.prepare()
+
+    def prepare(self) -> None:
+        """Have something to show, before the first frame."""
         if self._target is None:
             self._show_at_once(background_file(""))
 

@@ -9,7 +9,7 @@ from ..inference.frame_segmenter import DrawableOutput
 from ..looks.effects import Effect
 from ..looks.looks import ChosenLook, Look
 from ..refinement.refine import Refiner
-from ..stages.frame_pipeline import Stage, gathers_always
+from ..stages.frame_pipeline import Stage
 from ..textures.picture_device import PictureDevice, Target
 from .backdrop import Backdrop
 from .output_drawing import OutputDrawing
@@ -33,6 +33,7 @@ class ChangingBackground(Protocol):
     def message(self) -> str: ...
     @property
     def uploaded_bytes(self) -> int: ...
+    def prepare(self) -> None: ...
     def change(self, background: Path | None) -> None: ...
     def update(self, time_ms: float) -> None: ...
 
@@ -75,7 +76,7 @@ class Canvas:
     @property
     def stage(self) -> Stage:
         """What draws each frame. Not kept here: what refers to itself waits for Python's garbage collection."""
-        return Stage("composite", self._draw, gathers_always)
+        return Stage("composite", self._draw, lambda: self._pictures.gathers)
 
     @property
     def look(self) -> Look:
@@ -107,6 +108,15 @@ class Canvas:
         None is the picture of the package.
         """
         self._backdrop.change(background)
+
+    def prepare(self) -> None:
+        """Draw what is there, so that code which is made at its first use is there before the first frame."""
+        if self.look.effect == "replace":
+            self._backdrop.prepare()
+        unseen = self._pictures.target(self.target.size)
+        self.drawing.draw(unseen)
+        self._pictures.finish()
+        unseen.release()
 
     def drawn(self, effect: Effect) -> Target:
         """The last frame with another effect, in a target of that effect's own, drawn now.

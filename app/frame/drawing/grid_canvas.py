@@ -33,6 +33,11 @@ class Backdrops:
         """Of all, so far."""
         return sum(each.uploaded_bytes for each in self._all)
 
+    def prepare(self) -> None:
+        """As Backdrop.prepare."""
+        for each in self._all:
+            each.prepare()
+
     def change(self, background: Path | None) -> None:
         """As Backdrop.change."""
         for each in self._all:

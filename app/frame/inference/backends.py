@@ -1,7 +1,7 @@
 """Where a network may run (gl, cpu or auto, and how), as settings ask for it and as it was decided."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -12,6 +12,7 @@ from texelflow.gpu_delegate.programs.weights_cache import WeightsCache
 from texelflow.gpu_delegate.targets.gl.context import Context
 
 from ..textures.gl_pictures import GlPictures
+from ..textures.native_pictures import NativePictures
 from ..textures.picture_device import PictureDevice
 
 Backend = Literal["gl", "cpu"]
@@ -37,16 +38,22 @@ class ComputeChoice:
 
 @dataclass(frozen=True)
 class ComputeBackend:
-    """Where the network runs, and the context to compute and draw in; there is none if nothing needs one."""
+    """Where the network runs, the context to compute, draw or show in, if any, and the CPU's code that draws."""
 
     backend: Backend
     context: Context | None
     cpu: CpuChoice = CpuChoice()
+    native: NativePictures | None = None
 
     @cached_property
     def pictures(self) -> PictureDevice | None:
         """What draws; None if nothing does."""
-        return GlPictures(self.context) if self.context else None
+        return self.native or (GlPictures(self.context) if self.context else None)
+
+    def in_context(self, context: Context) -> "ComputeBackend":
+        """The same in another context."""
+        native = NativePictures(self.cpu.threads or None, context) if self.native else None
+        return replace(self, context=context, native=native)
 
     @property
     def drawn_by(self) -> str:
@@ -55,7 +62,9 @@ class ComputeBackend:
 
     def renderer(self, on_cpu: str) -> str:
         """Who does the work, for tables; `on_cpu` is what runs the network there."""
-        return self.drawn_by if self.backend == "gl" else f"{on_cpu}; {self.drawn_by}"
+        if self.backend == "gl" or on_cpu == self.drawn_by:
+            return self.drawn_by
+        return f"{on_cpu}; {self.drawn_by}"
 
     @property
     def gl_version(self) -> str | None:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from texelflow.gpu_delegate.base.errors import DeviceError, UnsupportedError
+from texelflow.gpu_delegate.targets.llvm.pool import WorkerPool
 
 from ...models.model_loading import FrameModel
 from ...picture.picture import PictureFormat
@@ -17,10 +18,11 @@ def chosen_cpu_path(
     frame: PictureFormat,
     choice: CpuChoice,
     options: NetworkOptions = NETWORK_DEFAULTS,
+    pool: WorkerPool | None = None,
 ) -> tuple[AnyCpuPath, str]:
     """The path, and a line that says what it is not that was asked for, or "". Raises TexelflowError."""
     try:
-        path = open_cpu_path(model, frame, choice, options)
+        path = open_cpu_path(model, frame, choice, options, pool)
         return path, path.unshared or _own_kernels(path)
     except (UnsupportedError, DeviceError) as error:
         if choice.engine != "native" or options.compiling.precision == "bf16":

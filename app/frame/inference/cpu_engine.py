@@ -12,6 +12,7 @@ from texelflow.gpu_delegate.cpu.delegation import Delegation
 from texelflow.gpu_delegate.delegate.interpreter_delegate import gpu_delegate
 from texelflow.gpu_delegate.delegate.native_delegate import native_delegate
 from texelflow.gpu_delegate.model.layout import Precision, stores_halves
+from texelflow.gpu_delegate.targets.llvm.pool import WorkerPool
 
 from ...models.model_loading import FrameModel
 from ...picture.picture import Picture, PictureFormat
@@ -53,10 +54,12 @@ def open_cpu_path(
     frame: PictureFormat,
     choice: CpuChoice,
     options: NetworkOptions = NETWORK_DEFAULTS,
+    pool: WorkerPool | None = None,
 ) -> AnyCpuPath:
     """What runs a model on the CPU: the engine that is asked for, with auto native code where there can be any.
 
-    Code and packed weights are those of the cache, if there is one.
+    Code and packed weights are those of the cache, if there is one. Native code alone runs in the pool, if there is
+    one, else by threads of its own.
 
     Raises as the two do: an engine that is asked for is not replaced by the other one, and native code not with bf16.
     """
@@ -65,7 +68,7 @@ def open_cpu_path(
     check_bf16(options.compiling.precision, choice.engine != "tflite", "leave it or --cpu tflite out")
     if choice.engine != "tflite":
         try:
-            return _open_native_path(model, frame, threads, options)
+            return _open_native_path(model, frame, threads, options, pool)
         except (UnsupportedError, DeviceError, ModelError) as error:
             if needs_native or choice.engine == "native":
                 raise
@@ -74,7 +77,7 @@ def open_cpu_path(
 
 
 def _open_native_path(
-    model: FrameModel, frame: PictureFormat, threads: int | None, options: NetworkOptions
+    model: FrameModel, frame: PictureFormat, threads: int | None, options: NetworkOptions, pool: WorkerPool | None
 ) -> NativePath | CpuPath:
     """Native code alone or, for a model that has ops without any, with TensorFlow Lite for the rest.
 
@@ -84,7 +87,7 @@ def _open_native_path(
     preprocessing, cache = options.preprocessing, options.weights_cache
     try:
         precision = "fp32" if stores_halves(options.compiling.precision) else options.compiling.precision
-        return NativePath(model, frame, options.fit, threads, preprocessing, cache, precision)
+        return NativePath(model, frame, options.fit, threads, preprocessing, cache, precision, pool)
     except UnsupportedError as error:
         if options.compiling.precision == "bf16":
             raise

@@ -206,7 +206,8 @@ def segmenter_in_steps(
     """
     context = compute.context
     if compute.backend == "cpu" or context is None:
-        native, instead = yield from _on_thread(chosen_cpu_path, model, frame, compute.cpu, options)
+        pool = compute.native.pool if compute.native else None
+        native, instead = yield from _on_thread(chosen_cpu_path, model, frame, compute.cpu, options, pool)
         return CpuSegmenter(compute.pictures, native, frame, kept=kept, instead=instead)
     try:
         path: GlPath = yield from GlPath.in_steps(context, model, frame, options, kept)

@@ -28,6 +28,7 @@ from texelflow.gpu_delegate.targets.llvm.frame_steps import (
 )
 from texelflow.gpu_delegate.targets.llvm.native_runtime import NativeNetwork
 from texelflow.gpu_delegate.targets.llvm.planes import planes_of
+from texelflow.gpu_delegate.targets.llvm.pool import WorkerPool
 
 from ...models.model_loading import FrameModel, PictureModel, input_values, preprocessing_for
 from ...picture.exposure import Exposure
@@ -75,15 +76,18 @@ class NativePath:
         preprocessing: Preprocessing = "plain",
         weights_cache: WeightsCache | None = None,
         precision: Precision = "fp32",
+        pool: WorkerPool | None = None,
     ) -> None:
-        """Raises UnsupportedError for a model that has no native code, DeviceError without LLVM or on an old CPU.
+        """`threads` are of its own, unless there is a pool.
+
+        Raises UnsupportedError for a model that has no native code, DeviceError without LLVM or on an old CPU.
 
         UsageError for what the cache does not take.
         """
         self.model, self.fit, self._preprocessing = model, fit, preprocessing_for(model, preprocessing)
         activation = "none" if isinstance(model, PictureModel) else model.spec.activation
         self._network = NativeNetwork.load(
-            with_mask(model.graph, activation), threads, weights_cache=weights_cache, precision=precision
+            with_mask(model.graph, activation), threads, pool, weights_cache=weights_cache, precision=precision
         )
         self.precision = self._network.image.precision
         self._kernels = FrameKernels(native_target())

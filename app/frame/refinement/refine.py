@@ -77,6 +77,11 @@ class Refiner:
             self._shown = self._guided.run(self._mask, self.age, least) if wanted.edges else self._mask
         self._frames += 1
 
+    def prepare(self) -> None:
+        """Refine what is there, so that code which is made at its first use is there before the first frame."""
+        self.run()
+        self.reset()
+
     def catch_up(self) -> None:
         """Show the frame that was uploaded last itself, as no other one comes after it: by masks up to its own."""
         wanted = self.refinement

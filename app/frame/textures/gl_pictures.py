@@ -18,6 +18,7 @@ from .buffers import mask_buffer
 from .fullscreen_drawing import Drawing
 from .offscreen_target import OffscreenTarget, on_opengl
 from .picture_device import PixelRectangle, SampleKind, Target
+from .readback import ReadbackRing
 from .tensor_view import TensorTexels
 from .upload import DIRECT, FrameTextures
 from .upload_path import choose_path
@@ -38,6 +39,11 @@ class GlPictures:
     def filters_floats(self) -> bool:
         """Whether textures of floats are interpolated by the device."""
         return self._gl.float_linear
+
+    @property
+    def gathers(self) -> bool:
+        """All of it is calls of OpenGL."""
+        return True
 
     def target(self, size: ImageSize, kind: SampleKind = "bytes") -> OffscreenTarget:
         """Raises DeviceError if the device does not draw pictures of that size."""
@@ -84,6 +90,22 @@ class GlPictures:
     def calls(self) -> CallCache:
         """For the calls of one part."""
         return CallCache(self.context.calls)
+
+    def finish(self) -> None:
+        """The pipeline waits for OpenGL where that is needed."""
+
+    def wait(self) -> None:
+        """Return when OpenGL has done all."""
+        self._gl.glFinish()
+
+    def read(self, target: Target) -> npt.NDArray[np.uint8]:
+        """A copy of a target of bytes, (H, W, 4), its top row first."""
+        width, height = target.size
+        ring = ReadbackRing[int](self.context, width * height * 4)
+        ring.request_picture(0, on_opengl(target).framebuffer, target.size)
+        ((_, data),) = ring.drain()
+        ring.release()
+        return data.reshape(height, width, 4)
 
     def memory(self, size: ImageSize, size_bytes: int) -> BufferRange:
         """A buffer that is written from RAM. Raises DeviceError if the device has no memory for it."""

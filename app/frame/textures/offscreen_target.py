@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Protocol, runtime_checkable
 
 import moderngl
 
@@ -62,7 +63,17 @@ class OffscreenTarget:
         self._texture.release()
 
 
+@runtime_checkable
+class Uploadable(Protocol):
+    """A target in RAM, which OpenGL may have a copy of."""
+
+    def uploaded(self) -> OffscreenTarget:
+        """The copy, as new as the target. Raises DeviceError."""
+
+
 def on_opengl(target: Target) -> OffscreenTarget:
-    """A target that is known to be OpenGL's, as such: with a framebuffer."""
-    assert isinstance(target, OffscreenTarget), "what OpenGL draws and reads is in its own memory"
+    """A target as OpenGL has it, with a framebuffer: itself, or its copy, which goes up if it is older."""
+    if isinstance(target, Uploadable):
+        return target.uploaded()
+    assert isinstance(target, OffscreenTarget), "a target is in OpenGL's memory or in RAM"
     return target

@@ -30,8 +30,8 @@ class Target(Protocol):
     over the picture.
     """
 
-    overdrawn: int
-
+    @property
+    def overdrawn(self) -> int: ...
     @property
     def size(self) -> ImageSize: ...
     @property
@@ -109,7 +109,7 @@ class ShaderDrawing(Protocol):
         """The same for an array of floats, from its first element on."""
 
     def draw(self, target: Target, size: ImageSize, first_row: int = 0) -> None:
-        """Draw over (width, height) of a target at its left, from that row on, which is 0 to gl_FragCoord."""
+        """Draw over (width, height) of a target at its left, from that row on; gl_FragCoord counts the target's."""
 
     def release(self) -> None: ...
 
@@ -131,6 +131,10 @@ class PictureDevice(Protocol):
     @property
     def filters_floats(self) -> bool:
         """Whether textures of floats are interpolated by the device."""
+
+    @property
+    def gathers(self) -> bool:
+        """Whether drawing does nothing but call OpenGL, so that calls may be gathered."""
 
     def target(self, size: ImageSize, kind: SampleKind = "bytes") -> Target:
         """A picture of (width, height), not yet drawn. Raises DeviceError for one that is too large."""
@@ -163,6 +167,15 @@ class PictureDevice(Protocol):
 
     def calls(self) -> RecordedCalls:
         """For the calls of one part."""
+
+    def finish(self) -> None:
+        """Have all that was drawn done, where that is not done by others."""
+
+    def wait(self) -> None:
+        """Return when all that was drawn is done."""
+
+    def read(self, target: Target) -> npt.NDArray[np.uint8]:
+        """A copy of a target of bytes, (H, W, 4), its top row first; waits for it. Raises DeviceError."""
 
     def memory(self, size: ImageSize, size_bytes: int) -> BufferRange:
         """A buffer for a mask of (width, height), to be written from RAM. Raises DeviceError for want of memory."""

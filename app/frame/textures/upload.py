@@ -20,11 +20,11 @@ from texelflow.gpu_delegate.targets.gl.calls import CallCache
 from texelflow.gpu_delegate.targets.gl.context import Context
 from texelflow.gpu_delegate.targets.glsl.shader import ParameterValue
 
-from ...picture.picture import Layout, Picture, PictureFormat, Plane
+from ...picture.picture import Picture, PictureFormat, Plane
+from .frame_planes import frame_defines
 
 DEPTH = 3  # buffers of a ring for each plane
 
-_LAYOUTS: dict[Layout, int] = {"rgba": 0, "gray": 1, "yuv": 2, "nv12": 3, "yuyv": 4, "uyvy": 5}  # frame.glsl's numbers
 _PIXELS = {  # by samples, and bytes of each: as they are stored, and OpenGL's words for them in RAM
     (1, 1): (opengl.R8, opengl.RED, opengl.UNSIGNED_BYTE),
     (1, 2): (opengl.R16, opengl.RED, opengl.UNSIGNED_SHORT),
@@ -123,22 +123,7 @@ class FrameTextures:
 
     def defines(self) -> dict[str, ParameterValue]:
         """The parameters of frame.glsl."""
-        form = self.format
-        matrix, offset = form.to_rgb()
-        matrix *= ((1 << 8 * form.sample_bytes) - 1) / ((1 << form.bits) - 1)  # textures' 1.0 is all bits of a sample
-        axes = zip(form.chroma_axis(0), form.chroma_axis(1), strict=True)
-        places = (f"ivec2({x}, {y})" for x, y in axes)
-        return {
-            **dict(zip(("STORED_W", "STORED_H"), form.size, strict=True)),
-            **dict(zip(("CHROMA_W", "CHROMA_H"), form.chroma_size, strict=True)),
-            **dict(zip(("CHROMA_MUL", "CHROMA_ADD", "CHROMA_DIV"), places, strict=True)),
-            **dict(zip(("MIRROR_X", "MIRROR_Y"), map(int, form.mirrored), strict=True)),
-            "LAYOUT": _LAYOUTS[form.layout],
-            "APART": int(form.sample_bytes == 2 and not self._context.gl.texture_norm16),
-            "TRANSPOSE": int(form.orientation.transpose),
-            "TO_RGB": f"mat3({', '.join(map(repr, matrix.T.ravel().tolist()))})",
-            "OFFSET": f"vec3({', '.join(map(repr, offset.tolist()))})",
-        }
+        return frame_defines(self.format, self.format.sample_bytes == 2 and not self._context.gl.texture_norm16)
 
     def release(self) -> None:
         """Delete the textures."""

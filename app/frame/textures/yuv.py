@@ -48,27 +48,31 @@ def split(data: ReadBytes, format: PictureFormat) -> Picture:
     return Picture(format, tuple(part.reshape(shape) for part, shape in zip(parts, format.plane_shapes, strict=True)))
 
 
+def yuv_defines(format: PictureFormat, part: int) -> dict[str, ParameterValue]:
+    """The parameters of to_yuv.frag."""
+    to_rgb, offset = format.to_rgb()
+    to_yuv = np.linalg.inv(to_rgb)
+    return {
+        **dict(zip(("WIDTH", "HEIGHT"), format.size, strict=True)),
+        "PART": part,
+        "TO_YUV": f"mat3({', '.join(map(repr, to_yuv.T.ravel().tolist()))})",
+        "OFFSET": f"vec3({', '.join(map(repr, (-to_yuv @ offset).tolist()))})",
+    }
+
+
 class YuvPicture:
     """Codes of one format, one byte each, in a target as wide as the picture; its row 0 comes first in memory."""
 
     def __init__(self, context: Context, format: PictureFormat) -> None:
         """For formats of i420, nv12 and gray. Raises DeviceError if the device does not draw pictures of that size."""
-        width, height = format.size
-        to_rgb, offset = format.to_rgb()
-        to_yuv = np.linalg.inv(to_rgb)
-        defines: dict[str, ParameterValue] = {
-            "WIDTH": width,
-            "HEIGHT": height,
-            "TO_YUV": f"mat3({', '.join(map(repr, to_yuv.T.ravel().tolist()))})",
-            "OFFSET": f"vec3({', '.join(map(repr, (-to_yuv @ offset).tolist()))})",
-        }
+        width = format.size[0]
         self.format = format
         self.size: ImageSize = (width, size_bytes(format) // width)
         self._gl = context.gl
         self._target = OffscreenTarget(context, self.size, "codes")
         self._parts = tuple(
             Drawing(
-                context, "to_yuv.frag", {**defines, "PART": part}, {"picture": 0}, f"to {format.layout}, part {part}"
+                context, "to_yuv.frag", yuv_defines(format, part), {"picture": 0}, f"to {format.layout}, part {part}"
             )
             for part in (0, *([_CHROMA[format.layout]] if format.layout in _CHROMA else []))
         )

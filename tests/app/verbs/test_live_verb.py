@@ -162,7 +162,7 @@ class TestOpenGL:
         assert ended.code == 0
         note, *_, saved = ended.lines
         assert "4.3" in note
-        assert "the network runs on the CPU" in note
+        assert "network and drawing run on the CPU" in note
         assert saved.startswith(f"written: {out}")
 
     @exhaustive

@@ -62,7 +62,10 @@ class ShaderKernel:
         self, shader: ReadShader, forms: Mapping[str, ImageForm], output: ImageForm, target: CpuTarget, version: str,
         cache: DiskCache | None = None,
     ) -> None:  # fmt: skip
-        """`forms` are those of textures, by name; `version` is shader_code_version(). Raises DeviceError, UnsupportedError."""
+        """`forms` are those of textures, by name; `version` is shader_code_version().
+
+        Raises DeviceError, UnsupportedError.
+        """
         self.shader = shader
         facts = (shader.text, sorted(forms.items(), key=itemgetter(0)), output, target, version)
         key = f"shader {hashlib.sha256(repr(facts).encode()).hexdigest()}"  # writing the text takes longer than loading

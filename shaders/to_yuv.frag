@@ -5,14 +5,19 @@
 #define WIDTH 640
 #define HEIGHT 480
 // 0 luma; 1 a plane of Cb, then one of Cr; 2 one plane with Cb and Cr in turn. Each is drawn over its own rows: in one
-// shader software GL would compute all of them for each pixel. 3 and 4: Cb and Cr alone, each in a target of its own.
+// shader software GL would compute all of them for each pixel. 3: both chromas
+// of a target of chroma alone, at once.
 #define PART 0
 // Luma, Cb and Cr are TO_YUV * rgb + OFFSET.
 #define TO_YUV mat3(1.0)
 #define OFFSET vec3(0.0)
 
 uniform sampler2D picture;  // row 0 is the bottom row
+#if PART == 3
+out vec2 code;
+#else
 out float code;
+#endif
 
 vec3 pixel_at(int x, int y) {
     ivec2 size = textureSize(picture, 0);
@@ -42,8 +47,7 @@ void main() {
     vec2 chroma = chroma_at(at.x / 2, at.y - HEIGHT);
     float value = at.x % 2 == 0 ? chroma.x : chroma.y;
 #else
-    vec2 chroma = chroma_at(at.x, at.y);
-    float value = PART == 3 ? chroma.x : chroma.y;
+    vec2 value = chroma_at(at.x, at.y);
 #endif
     code = floor(clamp(value, 0.0, 1.0) * 255.0 + 0.5) / 255.0;  // halves are rounded up
 }

@@ -337,11 +337,11 @@ class NativeTarget:
 
     @property
     def pixels(self) -> npt.NDArray[Any]:
-        """All pixels as they are now, a view: (H, W, 4) or (H, W) of bytes, (planes, H, W) of floats."""
+        """All pixels as they are now, a view: (H, W, C) or (H, W) of bytes, (planes, H, W) of floats or bytes."""
         (width, height), form, array = self.size, self._image.form, self._image.array
         rows: npt.NDArray[Any]
         if form.in_planes:
-            rows = array.view(np.float32)[:, :, :width]
+            rows = (array.view(np.float32) if form.sample == "f32" else array)[:, :, :width]
             return rows
         rows = array[0].reshape(height, -1, form.channels)[:, :width]
         return rows if form.channels > 1 else rows[..., 0]

@@ -236,9 +236,14 @@ class ImageCode:
                 f.store(self.p.vector(value, "float"), self._channel(image, start, channel))
             return
         assert form.sample == "u8", "pictures of 16 bits are only read"
+        codes = [self._code(value) for value in values[: form.channels]]
+        if form.in_planes:
+            for channel, code in enumerate(codes):
+                byte = f.convert("trunc", code, vector(I8, self.lanes))
+                f.store(byte, self._channel(image, start, channel), 1)
+            return
         whole: Register | None = None
-        for channel, value in enumerate(values[: form.channels]):
-            code = self._code(value)
+        for channel, code in enumerate(codes):
             shifted = f.binary("shl", code, ir.filled(integer(8 * channel), self.lanes)) if channel else code
             whole = shifted if whole is None else f.binary("or", whole, shifted)
         assert whole is not None

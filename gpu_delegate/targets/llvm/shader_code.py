@@ -269,6 +269,8 @@ class ShaderCode:
                 return
         if step < 0:
             raise UnsupportedError("a shader's loop counts down from a number that is not known")
+        if step > 1 and not is_uniform(first):
+            raise UnsupportedError("a shader's loop counts by more than one from a number of each pixel's own")
         outer = self._mask
         active, differs = self._active(), not (is_uniform(first) and is_uniform(last))
         if differs:
@@ -338,22 +340,15 @@ class ShaderCode:
         return 0
 
     def _known_rounds(self, loop: For) -> int:
-        """How often a loop runs, as far as one sees: 1 for one that is not known."""
-        try:
-            _, first, last, step = self._counted_quietly(loop)
-        except (UnsupportedError, KeyError):
-            return 1
-        return max(1, (last - first) // step + 1)
-
-    def _counted_quietly(self, loop: For) -> tuple[str, int, int, int]:
-        """As _counted of bounds that are constants of the shader, without writing code."""
+        """How often a loop runs, as far as the shader's constants tell: 1 where they do not."""
         declared, condition = loop.start[0], loop.condition
-        bounds = list[int]()
-        if isinstance(declared, Declaration) and declared.value is not None and isinstance(condition, Binary):
-            for each in (declared.value, condition.right):
-                bounds.append(self.constant(each))
-            return declared.name, bounds[0], bounds[1] - (condition.operator == "<"), 1
-        raise UnsupportedError("no counter")
+        if not (isinstance(declared, Declaration) and declared.value and isinstance(condition, Binary)):
+            return 1
+        try:
+            first, last = self.constant(declared.value), self.constant(condition.right)
+        except UnsupportedError:
+            return 1
+        return max(1, abs(last - first) + (condition.operator in ("<=", ">=")))
 
     def constant(self, expression: Expression) -> int:
         """A whole number that stands in the shader. Raises UnsupportedError for what is none."""

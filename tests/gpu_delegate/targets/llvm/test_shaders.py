@@ -248,6 +248,8 @@ def test_all_pixels_of_any_width_are_drawn_and_no_others(size: tuple[int, int], 
     [
         ("o = unknown(at);", "unknown"),
         ("for (int i = 0; i != 4; i++) o.r += 1.0;", "loop"),
+        ("for (int i = at.x; i < 90; i += 2) o.r += 1.0;", "of each pixel's own"),
+        ("for (int i = at.y; i > 0; i--) o.r += 1.0;", "counts down"),
         ("o = texture(at);", "texture"),
         ("o.q1 = 3.0;", "q1"),
         ("vec2 v = vec3(1.0); o.rg = v;", "vec3 to a vec2"),

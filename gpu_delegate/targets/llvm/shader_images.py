@@ -120,20 +120,23 @@ class ImageCode:
         f, form = self.f, image.form
         places = self.p.vector(x, "int")
         row = self._row(image, y)
-        if form.sample == "f32" and not form.in_planes and form.channels > 1:
+        together = form.sample == "f32" and not form.in_planes and form.channels > 1
+        if together and (form.channels != 4 or not self._permutes):
             return self._gathered(image, self._times(places, form.element_bytes), channels, row)
+        reach = self.lanes // 2 if together else self.lanes  # pixels of a piece: of two vectors, or of one
         ends = f.lane(places, 0), f.lane(places, self.lanes - 1)
         first = self.p.smaller("int", *ends)
-        first = self.p.smaller("int", first, self.p.binary("-", "int", image.width, self.lanes))
+        first = self.p.smaller("int", first, self.p.binary("-", "int", image.width, reach))
         first = self.p.register(self.p.larger("int", 0, first), "int", 1)
         apart = f.binary("sub", places, f.splat(first, self.lanes))
         if self._permutes:
-            close = f.compare("icmp ult", apart, ir.filled(integer(self.lanes), self.lanes))
+            close = f.compare("icmp ult", apart, ir.filled(integer(reach), self.lanes))
         else:
             close = f.compare("icmp eq", apart, ir.constants([integer(lane) for lane in range(self.lanes)]))
         kept = self._reserved(form, channels)
         with f.either(self.p.all(close)) as otherwise:
-            self._keep(kept, self._windowed(image, row, first, apart, channels))
+            piece = self._paired if together else self._windowed
+            self._keep(kept, piece(image, row, first, apart, channels))
             otherwise.begin()
             self._keep(kept, self._raw_gathered(image, self._times(places, form.element_bytes), channels, row))
         return self._told(
@@ -178,8 +181,22 @@ class ImageCode:
             loaded = [pieces if form.element_bytes == 4 else f.convert("zext", pieces, vector(I32, self.lanes))]
         return [self._permuted(each, apart) for each in loaded] if self._permutes else loaded
 
+    def _paired(
+        self, image: BoundImage, row: Register, first: Register, apart: Register, channels: Sequence[int]
+    ) -> list[Register]:
+        """Of pixels of four floats, which lie in two vectors."""
+        f, kind = self.f, vector(FLOAT, self.lanes)
+        start = f.at(row, self._times(first, image.form.element_bytes), I8)
+        low, high = (f.load(kind, f.at(start, part * self.lanes), 4) for part in range(2))
+        places, found = f.binary("shl", apart, ir.filled(integer(2), self.lanes)), []
+        for channel in channels:
+            order = f.binary("or", places, ir.filled(integer(channel), self.lanes))
+            in_low = f.compare("icmp ult", order, ir.filled(integer(self.lanes), self.lanes))
+            found.append(f.choose(in_low, self._permuted(low, order), self._permuted(high, order)))
+        return found
+
     def _permuted(self, values: Register, order: Register) -> Register:
-        """Lanes of a vector in an order."""
+        """Lanes of a vector in an order, of whose numbers the lowest bits count."""
         kind = vector(I32, self.lanes)
         codes = values if values.type == kind else self.f.convert("bitcast", values, kind)
         name = "llvm.x86.avx512.permvar.si.512" if self.lanes == 16 else "llvm.x86.avx2.permd"

@@ -146,7 +146,9 @@ class NativePictures:
     def clear(self, target: Target) -> None:
         """Make all of it 0, at once."""
         self.finish()
-        self._images[target.texture].array.fill(0)
+        into = self._images[target.texture]
+        into.array.fill(0)
+        self._note_drawn(into)
 
     def copy(self, source: Target, target: Target, place: PixelRectangle) -> None:
         """All of a picture into a place of another one, interpolated if that has another size."""
@@ -171,6 +173,7 @@ class NativePictures:
         self.finish()
         pixels = into.array[0].reshape(into.words.height, -1, 4)
         pixels[bottom : bottom + height, left : left + width] = part.pixels
+        self._note_drawn(into)
         part.release()
 
     def calls(self) -> "NativeCalls":
@@ -280,8 +283,12 @@ class NativePictures:
                 self._tables.clear()
             self._tables[key] = pending, self._table([step for steps in pending for step in steps])
         self.pool.run(self._tables[key][1])
+        self._note_drawn(*(step.uses[0] for steps in pending for step in steps))
+
+    def _note_drawn(self, *images: StoredImage) -> None:
+        """Where there is a context, count that pictures are others now."""
         if self.context:
-            for address in {step.uses[0].words.address for steps in pending for step in steps}:
+            for address in {image.words.address for image in images}:
                 self._versions[address] = self.version(address) + 1
 
     def version(self, address: int) -> int:

@@ -330,6 +330,19 @@ def test_a_picture_goes_up_once_where_opengl_shows_it(context: Context) -> None:
     device.release()
 
 
+def test_narrow_places_of_a_grid_go_up_where_opengl_shows_them(context: Context) -> None:
+    device = NativePictures(1, context)
+    source, grid = device.target((8, 40)), device.target((60, 40))
+    for level in (90, 200):
+        source.pixels[...] = level
+        device.copy(source, grid, (25, 0, 8, 40))
+        assert difference(GlPictures(context).read(on_opengl(grid)), device.read(grid)) == 0
+    device.clear(grid)
+    assert GlPictures(context).read(on_opengl(grid)).max() == 0
+    grid.release()
+    device.release()
+
+
 def test_steps_that_were_recorded_read_what_is_there_now(native: NativePictures) -> None:
     easel = Easel(native, FORMATS[0], Look("color"))
     rgba = [np.full((SIZE[1], SIZE[0], 4), level, np.uint8) for level in (40, 200, 90, 10, 77)]

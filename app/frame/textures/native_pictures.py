@@ -211,8 +211,10 @@ class NativePictures:
         return self._images[name]
 
     def forget(self, name: int) -> None:
-        """Forget a picture; steps that use it keep it."""
-        self._images.pop(name, None)
+        """Forget a picture; steps that use it keep it, but not the tables of such steps."""
+        gone = self._images.pop(name, None)
+        if gone is not None:
+            self._tables = {key: kept for key, kept in self._tables.items() if not _use(kept[0], gone)}
 
     def bound(self, unit: int) -> StoredImage:
         """What is bound to a unit. Raises DeviceError if nothing is."""
@@ -321,6 +323,11 @@ class NativePictures:
         self._pending.clear()
         for kept in (self._tables, self._images, self._units, self._kernels):
             kept.clear()
+
+
+def _use(lists: Sequence[_Steps], image: StoredImage) -> bool:
+    """Whether any of the steps reads or writes an image."""
+    return any(each.array is image.array for steps in lists for step in steps for each in step.uses)
 
 
 def _from_row(part: StepRange, first_row: int) -> StepRange:

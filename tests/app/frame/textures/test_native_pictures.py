@@ -3,6 +3,8 @@
 Both read the same shaders; OpenGL's are tested against definitions in NumPy.
 """
 
+import gc
+import weakref
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -349,6 +351,22 @@ def test_steps_that_were_recorded_read_what_is_there_now(native: NativePictures)
     for index, level in enumerate(rgba):
         easel.show(rgba_picture(level), np.ones(GRID[::-1], np.float32), index)
         assert native.read(easel.target)[..., :3].max() == level.max()
+
+
+def test_nothing_keeps_the_memory_of_what_was_released(native: NativePictures) -> None:
+    held = []
+    for effect in ("blur", "replace"):
+        easel = Easel(native, FORMATS[2], Look(effect, feather=3.0), refinement=REFINED)  # type: ignore[arg-type]
+        for index in range(4):
+            easel.show(smooth_planes(FORMATS[2], index), soft_disc(), index)
+            native.finish()
+        held.append(weakref.ref(native.found(easel.target.texture).array))
+        for part in (easel.canvas, easel.refiner, easel.backdrop, easel.target, easel.frame):
+            if part:
+                part.release()
+        del easel, part
+    gc.collect()
+    assert not any(each() is not None for each in held)
 
 
 def test_a_hard_mask_stays_hard(native: NativePictures) -> None:

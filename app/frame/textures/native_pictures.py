@@ -49,6 +49,7 @@ _LEAST_COLUMNS = 32  # of a row in memory: vectors are read and written whole
 _MOST_SIDE = 1 << 15  # of a picture
 _PIXEL_WORK = 60  # of a pixel, in multiply-adds of a network that take as long
 _MOST_KEPT = 64  # lists of steps, and tables, before they are made anew
+_MOST_KERNELS = 128  # of half a MiB each, before those are forgotten that were not used for the longest time
 
 
 @dataclass(frozen=True)
@@ -245,11 +246,13 @@ class NativePictures:
     # Steps ------------------------------------------------------------------------------------------------------------
 
     def kernel(self, shader: ReadShader, forms: Mapping[str, ImageForm], output: ImageForm) -> ShaderKernel:
-        """The code of a shader for such pictures; made once. Raises DeviceError."""
+        """The code of a shader for such pictures; what was used last is kept. Raises DeviceError."""
         key = shader.text, tuple(forms.items()), output
-        if key not in self._kernels:
-            self._kernels[key] = ShaderKernel(shader, forms, output, self._target, self._version)
-        return self._kernels[key]
+        found = self._kernels.pop(key, None) or ShaderKernel(shader, forms, output, self._target, self._version)
+        self._kernels[key] = found
+        if len(self._kernels) > _MOST_KERNELS:
+            del self._kernels[next(iter(self._kernels))]
+        return found
 
     def add(self, step: _Step) -> None:
         """Have it done with the others."""

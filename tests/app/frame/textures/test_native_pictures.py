@@ -26,6 +26,7 @@ from texelflow.app.frame.inference.scores import ScoresUpload
 from texelflow.app.frame.looks.effects import MASK_EFFECTS, Effect, picture_effects
 from texelflow.app.frame.looks.looks import ChosenLook, Look
 from texelflow.app.frame.refinement.refine import Refinement, Refiner
+from texelflow.app.frame.textures import native_pictures
 from texelflow.app.frame.textures.gl_pictures import GlPictures
 from texelflow.app.frame.textures.native_pictures import NativePictures, NativeTarget
 from texelflow.app.frame.textures.native_yuv import NativeYuv
@@ -41,6 +42,8 @@ from texelflow.app.picture.preprocess import Fit, ImageSize
 from texelflow.gpu_delegate.base.errors import DeviceError
 from texelflow.gpu_delegate.targets.gl.context import Context
 from texelflow.gpu_delegate.targets.llvm import compiler
+from texelflow.gpu_delegate.targets.llvm.shader_images import ImageForm
+from texelflow.gpu_delegate.targets.llvm.shader_steps import ReadShader
 
 pytestmark = [
     pytest.mark.gl,
@@ -367,6 +370,20 @@ def test_nothing_keeps_the_memory_of_what_was_released(native: NativePictures) -
         del easel, part
     gc.collect()
     assert not any(each() is not None for each in held)
+
+
+def test_code_of_sizes_that_are_gone_is_not_kept_for_ever(
+    native: NativePictures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(native_pictures, "_MOST_KERNELS", 3)
+    shader, form = ReadShader("out vec4 o; uniform float x; void main() { o = vec4(x); }"), ImageForm("u8", 4)
+    kept = native.kernel(shader, {}, form)
+    made = []
+    for number in range(5):
+        other = ReadShader(f"out vec4 o; void main() {{ o = vec4({number}.0); }}")
+        made.append(weakref.ref(native.kernel(other, {}, form)))
+        assert native.kernel(shader, {}, form) is kept
+    assert [each() is None for each in made] == [True, True, True, False, False]
 
 
 def test_a_hard_mask_stays_hard(native: NativePictures) -> None:

@@ -136,6 +136,7 @@ class SessionHost:
                 lost.release()
             context = open_context(REQUIRED if compute.backend == "gl" else DRAWING)
         self.compute = compute.in_context(context)
+        compute.end_drawing()
 
     def forget(self) -> None:
         """Keep nothing that a context holds."""
@@ -170,7 +171,9 @@ def open_host_with_window(
         gallery = Gallery(window.context)
         stack.callback(gallery.release)
         compute = compute_in(window.context, choice, model, console)
-        yield SessionHost(verb, compute, watch, console, RunStats(), _note_of(verb, console), window, gui, gallery)
+        host = SessionHost(verb, compute, watch, console, RunStats(), _note_of(verb, console), window, gui, gallery)
+        stack.callback(lambda: host.compute.end_drawing())
+        yield host
 
 
 @contextlib.contextmanager
@@ -184,6 +187,7 @@ def open_host_without_window(
         try:
             yield host
         finally:
+            host.compute.end_drawing()
             if host.compute.context:
                 host.compute.context.release()
 

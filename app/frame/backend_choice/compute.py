@@ -48,7 +48,9 @@ def open_compute(
             natively = needs_picture and _draws_natively()
             needs_opengl = has_overlay if natively else needs_picture
             context = stack.enter_context(_open_to_draw()) if needs_opengl else None
-            yield _told(_on_cpu(choice, context, natively), choice)
+            compute = _on_cpu(choice, context, natively)
+            stack.callback(compute.end_drawing)
+            yield _told(compute, choice)
 
 
 def compute_in(context: Context, choice: ComputeChoice, model: FrameModel, console: Console) -> ComputeBackend:

@@ -55,6 +55,11 @@ class ComputeBackend:
         native = NativePictures(self.cpu.threads or None, context) if self.native else None
         return replace(self, context=context, native=native)
 
+    def end_drawing(self) -> None:
+        """End the threads of the CPU's code that draws, and forget its pictures; harmless when repeated."""
+        if self.native:
+            self.native.release()
+
     @property
     def drawn_by(self) -> str:
         """The renderer that draws."""

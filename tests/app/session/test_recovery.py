@@ -1,10 +1,12 @@
 """A GPU that is reset under a session: all is built anew, no frame is lost, and the window stays where it was."""
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.app.frame.inference.test_native_path import segmenting
 from tests.helpers.clips import moving, write_clip
 from tests.helpers.commands import Command
 from tests.helpers.gpu_resets import GpuResets
@@ -13,8 +15,13 @@ from tests.helpers.markers import exhaustive
 from tests.helpers.running import pictures_of, rows_of, times_of
 from tests.model_files.frame_models import class_network
 from texelflow.app.capture.pattern import time_code_of
+from texelflow.app.console import Console
 from texelflow.app.media.sources import VideoFrame
 from texelflow.app.outputs.frame_outputs import Outputs
+from texelflow.app.session.session_opening import open_host_without_window
+from texelflow.app.settings.config_watch import ConfigWatch
+from texelflow.app.settings.settings import Settings
+from texelflow.gpu_delegate.targets.llvm import compiler
 
 pytestmark = pytest.mark.gl
 
@@ -119,3 +126,15 @@ class TestLive:
         assert len(times) > 6
         numbers = [record.index for record in records]
         assert numbers == sorted(set(numbers))
+
+
+@pytest.mark.skipif(bool(compiler.available()), reason="there is no code for this CPU")
+def test_threads_that_draw_for_a_context_end_with_it() -> None:
+    before, model = set(threading.enumerate()), segmenting("sigmoid", 2)
+    watch = ConfigWatch(verb="replay", given=Settings(backend="cpu", threads=2, overlay=True))
+    with open_host_without_window(True, model, "replay", watch, Console(quiet=True)) as host:
+        lost = host.compute.native
+        host.renew()
+        assert host.compute.native is not lost
+        assert len(set(threading.enumerate()) - before) == 1
+    assert set(threading.enumerate()) == before

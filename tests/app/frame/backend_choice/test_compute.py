@@ -1,0 +1,23 @@
+"""What is opened to compute and draw with is closed again, the threads that draw among it."""
+
+import threading
+
+import pytest
+
+from tests.app.frame.inference.test_native_path import segmenting
+from texelflow.app.console import Console
+from texelflow.app.frame.backend_choice.compute import open_compute
+from texelflow.app.frame.inference.backends import ComputeChoice, CpuChoice
+from texelflow.gpu_delegate.targets.llvm import compiler
+
+
+@pytest.mark.skipif(bool(compiler.available()), reason="there is no code for this CPU")
+def test_threads_that_draw_end_with_what_they_were_opened_for() -> None:
+    before = set(threading.enumerate())
+    choice = ComputeChoice("cpu", cpu=CpuChoice(threads=3))
+    with open_compute(choice, segmenting("sigmoid", 2), True, Console(quiet=True)) as compute:
+        assert compute.native
+        assert len(set(threading.enumerate()) - before) == 2
+        kept = compute.native.target((40, 30))
+    assert set(threading.enumerate()) == before
+    kept.release()

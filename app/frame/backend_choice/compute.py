@@ -47,7 +47,7 @@ def open_compute(
         else:
             natively = needs_picture and _draws_natively()
             needs_opengl = has_overlay if natively else needs_picture
-            context = stack.enter_context(_open_to_draw()) if needs_opengl else None
+            context = stack.enter_context(_open_to_draw(natively)) if needs_opengl else None
             compute = _on_cpu(choice, context, natively)
             stack.callback(compute.end_drawing)
             yield _told(compute, choice)
@@ -130,11 +130,15 @@ def _renderer(context: Context) -> str:
     return f"OpenGL is a software renderer here ({context.renderer}{failed})"
 
 
-def _open_to_draw() -> Context:
+def _open_to_draw(natively: bool) -> Context:
+    """Where OpenGL draws what is needed: an overlay alone if the CPU draws pictures. Raises DeviceError."""
     try:
         return open_context(DRAWING)
     except DeviceError as error:
-        raise DeviceError(f"{_reason(error)}; pictures need it, --masks and --log work without") from None
+        if natively:
+            raise DeviceError(f"{_reason(error)}; --overlay needs it, all else works without") from None
+        why = f"pictures need it, or code made for this CPU ({available()})"
+        raise DeviceError(f"{_reason(error)}; {why}; --masks and --log work without") from None
 
 
 def _reason(error: DeviceError) -> str:

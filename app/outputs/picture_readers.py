@@ -156,7 +156,7 @@ class DeviceReader:
 
 
 class RamMasks:
-    """Of masks in RAM, where there is no OpenGL to draw with: as gray, or as RGBA."""
+    """Of masks in RAM, where nothing is drawn: as gray, or as RGBA."""
 
     def __init__(self, size: ImageSize, mask: Callable[[], Floats]) -> None:
         """`mask` gives the last frame's mask (H, W) of (width, height) pixels, from 0 to 1."""

@@ -90,7 +90,7 @@ class ReplayEngine:
     def host(self, watch: ConfigWatch) -> Iterator[SessionHost]:
         """For one replay with the model of its settings; figures begin at 0. Raises UsageError, DeviceError.
 
-        With OpenGL where pictures are drawn; masks alone are refined there, and do without if there is none.
+        With what draws where pictures are wanted; masks alone are refined by it, and do without if there is none.
         """
         settings = watch.settings
         model, needs_picture = self.model(settings), bool(settings.out or settings.cutouts)

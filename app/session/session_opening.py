@@ -180,7 +180,7 @@ def open_host_with_window(
 def open_host_without_window(
     needs_picture: bool, model: FrameModel, verb: Verb, watch: ConfigWatch, console: Console
 ) -> Iterator[SessionHost]:
-    """A context without a window, or none where nothing is drawn. Raises UsageError, DeviceError."""
+    """What computes and, if that is needed, draws without a window. Raises UsageError, DeviceError."""
     settings = watch.settings
     with open_compute(compute_of(settings), model, needs_picture, console, has_overlay=settings.overlay) as compute:
         host = SessionHost(verb, compute, watch, console, RunStats(), _note_of(verb, console))

@@ -1,13 +1,13 @@
 """Grows or shrinks a mask by some pixels of the frame, and softens its edge.
 
-The definition, which `edged` has in NumPy, and MaskEdge on OpenGL, in this order:
+The definition, which `edged` has in NumPy, and MaskEdge in shaders, in this order:
 
     grow      by g pixels: along a row, a column and both diagonals in turn, the greatest of the values on the segment
               through each pixel that reaches pi / 8 |g| pixels to either side; its ends are interpolated linearly. For
               g < 0 the least. Together the segments are a regular octagon with a mean radius of |g|: an outline moves
               by 0.95 to 1.03 of it, and keeps its profile
     feather   by f pixels: a Gaussian with a standard deviation of f / 4, so that a hard edge becomes f pixels wide,
-              from 0.02 to 0.98. OpenGL shrinks the mask to cells of k x k pixels, smooths those and interpolates them
+              from 0.02 to 0.98. Shaders shrink the mask to cells of k x k pixels, smooth those and interpolate them
               bilinearly, with the least k, by which the Gaussian takes 17 cells or fewer
 
 The mask repeats its outermost pixels beyond the frame, so that people are not parted from its edges.

@@ -17,7 +17,6 @@ _WORD = re.compile(
 )
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _VERSION = re.compile(r"#version\s+(\d+)")
-_INTEGER = {"true": 1, "false": 0}
 _MOST_EXPANSIONS = 64  # of macros in macros
 
 

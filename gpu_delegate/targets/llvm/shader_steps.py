@@ -25,7 +25,6 @@ from .shader_parts import Component, Parts
 from .shader_values import ShaderValue, TypeTable
 
 _NAME = "shader"
-_IMAGE_WORDS = 5  # start, row_bytes, plane_bytes, width, height
 
 
 @dataclass(frozen=True)

@@ -359,7 +359,7 @@ def test_steps_that_were_recorded_read_what_is_there_now(native: NativePictures)
 def test_nothing_keeps_the_memory_of_what_was_released(native: NativePictures) -> None:
     held = []
     for effect in ("blur", "replace"):
-        easel = Easel(native, FORMATS[2], Look(effect, feather=3.0), refinement=REFINED)  # type: ignore[arg-type]
+        easel = Easel(native, FORMATS[2], Look(effect, feather=3.0), refinement=REFINED)
         for index in range(4):
             easel.show(smooth_planes(FORMATS[2], index), soft_disc(), index)
             native.finish()

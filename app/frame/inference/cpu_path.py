@@ -52,7 +52,8 @@ class CpuPath:
         what the cache does not take.
         """
         self.model, self.fit, self._preprocessing = model, fit, preprocessing_for(model, preprocessing)
-        self.scores: Floats = np.zeros(0, np.float32)  # the network's last output (1, H, W, C)
+        output = model.graph.tensors[model.graph.outputs[0]]
+        self.scores: Floats = np.zeros(output.shape, np.float32)  # the network's last output (1, H, W, C)
         self.take(frame)
         graph = model.graph if as_read or delegate is not None else rewritten(model.graph)
         with contextlib.nullcontext() if is_apart(graph) else _silence():

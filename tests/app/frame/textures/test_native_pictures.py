@@ -372,18 +372,18 @@ def test_nothing_keeps_the_memory_of_what_was_released(native: NativePictures) -
     assert not any(each() is not None for each in held)
 
 
-def test_code_of_sizes_that_are_gone_is_not_kept_for_ever(
-    native: NativePictures, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_code_of_sizes_that_are_gone_is_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native_pictures, "_MOST_KERNELS", 3)
     shader, form = ReadShader("out vec4 o; uniform float x; void main() { o = vec4(x); }"), ImageForm("u8", 4)
-    kept = native.kernel(shader, {}, form)
+    device = NativePictures(1)
+    kept = device.kernel(shader, {}, form)
     made = []
     for number in range(5):
         other = ReadShader(f"out vec4 o; void main() {{ o = vec4({number}.0); }}")
-        made.append(weakref.ref(native.kernel(other, {}, form)))
-        assert native.kernel(shader, {}, form) is kept
+        made.append(weakref.ref(device.kernel(other, {}, form)))
+        assert device.kernel(shader, {}, form) is kept
     assert [each() is None for each in made] == [True, True, True, False, False]
+    device.release()
 
 
 def test_a_hard_mask_stays_hard(native: NativePictures) -> None:

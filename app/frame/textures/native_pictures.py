@@ -4,6 +4,7 @@ What is drawn is gathered as steps, rows of a picture by the code of a shader, a
 threads and without Python's lock, when somebody asks for what was drawn. Textures are arrays in memory.
 """
 
+import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
@@ -91,6 +92,7 @@ class NativePictures:
         self._images: dict[int, StoredImage] = {}  # by name
         self._names = 0
         self._units: dict[int, StoredImage] = {}  # what is bound to texture units
+        self._calls = weakref.WeakSet[NativeCalls]()
         self._pending: list[_Steps] = []
         self._recording: list[_Step] | None = None
         self._versions: dict[int, int] = {}  # how often pictures were drawn, by their addresses, for a context
@@ -179,7 +181,9 @@ class NativePictures:
 
     def calls(self) -> "NativeCalls":
         """For what one part draws."""
-        return NativeCalls(self)
+        made = NativeCalls(self)
+        self._calls.add(made)
+        return made
 
     # Buffers ----------------------------------------------------------------------------------------------------------
 
@@ -212,10 +216,12 @@ class NativePictures:
         return self._images[name]
 
     def forget(self, name: int) -> None:
-        """Forget a picture; steps that use it keep it, but not the tables of such steps."""
+        """Forget a picture, and what was recorded or laid out with it."""
         gone = self._images.pop(name, None)
         if gone is not None:
             self._tables = {key: kept for key, kept in self._tables.items() if not _use(kept[0], gone)}
+            for calls in self._calls:
+                calls.forget(gone)
 
     def bound(self, unit: int) -> StoredImage:
         """What is bound to a unit. Raises DeviceError if nothing is."""
@@ -538,3 +544,7 @@ class NativeCalls:
                 self._lists.clear()
             self._lists[depends_on] = self._device.recorded(work)
         self._device.add_all(self._lists[depends_on])
+
+    def forget(self, image: StoredImage) -> None:
+        """Forget the steps that use an image, which nobody asks for any more."""
+        self._lists = {key: steps for key, steps in self._lists.items() if not _use([steps], image)}

@@ -401,3 +401,20 @@ def test_what_is_too_large_or_of_another_shape_is_refused(native: NativePictures
         planes.upload(rgba_picture(noise((20, 10))))
     with pytest.raises(ValueError, match="is not kept"):
         planes.textures_of(1)
+
+
+def test_what_is_drawn_to_be_ready_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    device, made = NativePictures(1), list[weakref.ref[object]]()
+    easel, target = Easel(device, FORMATS[0], Look("tint")), device.target
+
+    def noted(size: ImageSize) -> NativeTarget:
+        new = target(size)
+        made.append(weakref.ref(device.found(new.texture).array))
+        return new
+
+    monkeypatch.setattr(device, "target", noted)
+    easel.canvas.prepare()
+    gc.collect()
+    assert len(made) == 1
+    assert made[0]() is None
+    device.release()

@@ -60,7 +60,9 @@ def test_both_ways_have_each_stage_with_its_times_and_bytes(texelflow: Command) 
         assert list(stages) == ORDER[name]
         assert way["effect"] == "replace"
         assert all(0 < each["median_ms"] <= each["p95_ms"] for each in stages.values()), stages
-        assert sum(each["median_ms"] for each in stages.values()) > 1.5 * stages["total"]["median_ms"]
+        assert stages["total"]["p95_ms"] >= max(each["p95_ms"] for each in stages.values()), (
+            "no run is shorter than a part"
+        )
         found = {stage: (each["uploaded_bytes"], each["readback_bytes"]) for stage, each in stages.items()}
         assert {stage: moved for stage, moved in found.items() if any(moved)} == BYTES[name]
     assert "code on the CPU" in ways["cpu"]["renderer"]

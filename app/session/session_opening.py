@@ -348,7 +348,8 @@ def _parts(
 
 def _readable(host: SessionHost, settings: Settings) -> Context | NativePictures | None:
     """Where outputs read pictures: in RAM if they are drawn there, unless OpenGL draws an overlay over them."""
-    compute, is_overdrawn = host.compute, settings.overlay and not host.window
+    compute = host.compute
+    is_overdrawn = settings.overlay and not host.window and compute.context is not None
     return compute.context if is_overdrawn or not compute.native else compute.native
 
 

@@ -71,3 +71,17 @@ def test_of_several_cameras_those_that_are_gone_are_told_of(tmp_path: Path) -> N
         *_, last = recording
     assert last.size == (324, 120)
     assert last.rgba[100:, 164:].min() < 60, "its line is in the recording"
+
+
+def test_an_overlay_that_is_asked_for_later_waits_for_a_host_that_can_draw_it(tmp_path: Path) -> None:
+    """As where the file of settings asks for it, and the camera's pictures get another size then."""
+    watch, wake = ConfigWatch(None, {**FLAGS, "out": str(tmp_path / "out.mkv"), "overlay": False}), Waker()
+    with ExitStack() as stack:
+        source = open_source(watch.settings, wake)
+        stack.callback(source.close)
+        model = load_segmentation(watch.settings.model)
+        host = stack.enter_context(open_host_without_window(True, model, "live", watch, Console(quiet=True)))
+        asked = replace(watch.settings, overlay=True)
+        session = stack.enter_context(open_session(host, source.for_session(), model, asked, lambda _: None))
+        until(lambda: session.parts.outputs.counts["recording"].taken > 0, session.step)
+        assert (session.parts.overlay is None) == (host.compute.context is None)

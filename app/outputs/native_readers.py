@@ -1,7 +1,6 @@
 """Reads the pictures of frames for outputs where the CPU draws them: at once, from RAM."""
 
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from ..frame.textures.picture_device import Target
 from ..frame.textures.yuv import size_bytes
 from ..picture.picture import PictureFormat
 from ..picture.preprocess import ImageSize
-from .picture_readers import FrameStamp, Pictures, StampedBytes
+from .picture_readers import FrameStamp, Pictures, ReadyReader
 
 
 class NativeReaders:
@@ -48,15 +47,15 @@ class NativeReaders:
         self._yuv.clear()
 
 
-class NativeReader:
+class NativeReader(ReadyReader):
     """Copies pictures, which the next frame is drawn over."""
 
     def __init__(self, size: ImageSize, picture: Callable[[], Target], yuv: NativeYuv | None) -> None:
         """`picture` draws or finds what is read, in the format of `yuv`, which stays its maker's; None for RGBA."""
+        super().__init__()
         self.size = size
         self.frame_bytes = size[0] * size[1] * 4 if yuv is None else size_bytes(yuv.format)
         self._picture, self._yuv = picture, yuv
-        self._ready: deque[StampedBytes] = deque()
 
     def request(self, stamp: FrameStamp) -> None:
         """Draw it, and copy it, its top row first."""
@@ -66,17 +65,4 @@ class NativeReader:
             data = np.ascontiguousarray(picture.finished()[::-1]).reshape(-1)
         else:
             data = self._yuv.converted(picture)
-        self._ready.append((stamp, data))
-
-    def collect(self) -> Iterator[StampedBytes]:
-        """All of them."""
-        while self._ready:
-            yield self._ready.popleft()
-
-    def drain(self) -> Iterator[StampedBytes]:
-        """All of them."""
-        return self.collect()
-
-    def release(self) -> None:
-        """Forget what was not collected."""
-        self._ready.clear()
+        self.ready.append((stamp, data))

@@ -176,27 +176,16 @@ class RamMasks:
         """Nothing to free."""
 
 
-class RamMaskReader:
-    """Rounds masks to bytes, at once."""
+class ReadyReader:
+    """What has been read as soon as it is asked for: `ready` has it."""
 
-    def __init__(self, size: ImageSize, mask: Callable[[], Floats], channels: int) -> None:
-        self.size = size
-        self.frame_bytes = size[0] * size[1] * channels
-        self._mask, self._channels = mask, channels
-        self._ready: deque[StampedBytes] = deque()
-
-    def request(self, stamp: FrameStamp) -> None:
-        """Take the mask as it is now."""
-        with np.errstate(invalid="ignore"):  # networks may put out what is no number
-            gray = np.rint(np.clip(self._mask(), 0, 1) * 255).astype(np.uint8)
-        if self._channels == 4:
-            gray = np.dstack([gray, gray, gray, np.full_like(gray, 255)])
-        self._ready.append((stamp, gray.reshape(-1)))
+    def __init__(self) -> None:
+        self.ready: deque[StampedBytes] = deque()
 
     def collect(self) -> Iterator[StampedBytes]:
         """All of them."""
-        while self._ready:
-            yield self._ready.popleft()
+        while self.ready:
+            yield self.ready.popleft()
 
     def drain(self) -> Iterator[StampedBytes]:
         """All of them."""
@@ -204,7 +193,25 @@ class RamMaskReader:
 
     def release(self) -> None:
         """Forget what was not collected."""
-        self._ready.clear()
+        self.ready.clear()
+
+
+class RamMaskReader(ReadyReader):
+    """Rounds masks to bytes, at once."""
+
+    def __init__(self, size: ImageSize, mask: Callable[[], Floats], channels: int) -> None:
+        super().__init__()
+        self.size = size
+        self.frame_bytes = size[0] * size[1] * channels
+        self._mask, self._channels = mask, channels
+
+    def request(self, stamp: FrameStamp) -> None:
+        """Take the mask as it is now."""
+        with np.errstate(invalid="ignore"):  # networks may put out what is no number
+            gray = np.rint(np.clip(self._mask(), 0, 1) * 255).astype(np.uint8)
+        if self._channels == 4:
+            gray = np.dstack([gray, gray, gray, np.full_like(gray, 255)])
+        self.ready.append((stamp, gray.reshape(-1)))
 
 
 def look_at_mask(mask: Floats, look: Look) -> npt.NDArray[np.float32]:

@@ -4,8 +4,9 @@ As section 3 of the OpenGL Shading Language 3.30 has it, as far as shaders/ goes
 with and without arguments. Extensions are taken for missing, and the language for that of OpenGL.
 """
 
+import operator
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..base.errors import UnsupportedError
@@ -17,6 +18,14 @@ _WORD = re.compile(
 )
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _VERSION = re.compile(r"#version\s+(\d+)")
+_LEVELS: Sequence[Mapping[str, Callable[[int, int], int]]] = (  # operators of conditions, by how strongly they bind
+    {"||": lambda a, b: a or b},
+    {"&&": lambda a, b: a and b},
+    {"==": operator.eq, "!=": operator.ne},
+    {"<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge},
+    {"+": operator.add, "-": operator.sub},
+    {"*": operator.mul, "/": lambda a, b: int(a / b) if b else 0, "%": lambda a, b: a % b if b else 0},
+)
 _MOST_EXPANSIONS = 64  # of macros in macros
 
 
@@ -106,13 +115,40 @@ def _without_defined(words: Sequence[str], macros: Mapping[str, _Macro]) -> list
 
 
 def _value(words: Iterator[str]) -> int:
-    """Of a condition: whole numbers, and names that nobody defined, which are 0."""
-    python = {"&&": "and", "||": "or", "!": "not ", "/": "//"}
-    shown = [python.get(word, word if not (word[0].isalpha() or word[0] == "_") else "0") for word in words]
-    if any(word not in ("and", "or", "not ", "//", "(", ")", "<", ">", "<=", ">=", "==", "!=", "+", "-", "*", "%")
-           and not word.isdecimal() for word in shown):  # fmt: skip
-        raise UnsupportedError(f"a shader's condition {' '.join(shown)[:60]!r} is not of whole numbers")
-    return int(eval(" ".join(shown), {"__builtins__": {}}))  # numbers and operators alone
+    """Of a condition: whole numbers, and names that nobody defined, which are 0. Raises UnsupportedError."""
+    left = list(words)
+    found = _operated(left, 0)
+    if left:
+        raise UnsupportedError(f"a shader's condition goes on with {left[0]!r}")
+    return found
+
+
+def _operated(left: list[str], level: int) -> int:
+    """Of what binds at least as strongly as a level; it is taken from the words that are left."""
+    if level == len(_LEVELS):
+        return _operand(left)
+    found = _operated(left, level + 1)
+    while left and left[0] in _LEVELS[level]:
+        operation = _LEVELS[level][left.pop(0)]
+        found = int(operation(found, _operated(left, level + 1)))
+    return found
+
+
+def _operand(left: list[str]) -> int:
+    word = left.pop(0) if left else ""
+    if word in ("!", "-"):
+        value = _operand(left)
+        return int(not value) if word == "!" else -value
+    if word == "(":
+        found = _operated(left, 0)
+        if not left or left.pop(0) != ")":
+            raise UnsupportedError("a shader's condition has a parenthesis that stays open")
+        return found
+    if word.isdecimal():
+        return int(word)
+    if word.isidentifier():
+        return 0
+    raise UnsupportedError(f"a shader's condition has {word!r} where a whole number is needed")
 
 
 def _defined(rest: str) -> tuple[str, _Macro]:

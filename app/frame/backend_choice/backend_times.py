@@ -131,14 +131,14 @@ def _cpu_ms(model: FrameModel, choice: ComputeChoice, draws: bool) -> float | No
 def _on_cpu(model: FrameModel, cpu: CpuChoice, draws: bool) -> Iterator[_Run]:
     """What makes masks or pictures in code of the CPU. Raises UnsupportedError, DeviceError where there is none."""
     frame, options = rgba_format(_SIZE), NetworkOptions(preprocessing="auto")
-    path = open_cpu_path(model, frame, cpu, options)
     with contextlib.ExitStack() as stack:
         if not draws:
-            stack.callback(path.close)
+            path = stack.enter_context(contextlib.closing(open_cpu_path(model, frame, cpu, options)))
             yield path.run
             return
         pictures = NativePictures(cpu.threads or None)
         stack.callback(pictures.release)
+        path = open_cpu_path(model, frame, cpu, options, pictures.pool)
         compute = ComputeBackend("cpu", None, cpu, pictures)
         whole = WholeFrame(compute, CpuSegmenter(pictures, path, frame), options.fit)
         stack.callback(whole.release)

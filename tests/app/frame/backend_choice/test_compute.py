@@ -15,13 +15,13 @@ from texelflow.gpu_delegate.targets.llvm import compiler
 
 @pytest.mark.skipif(bool(compiler.available()), reason="there is no code for this CPU")
 def test_threads_that_draw_end_with_what_they_were_opened_for() -> None:
-    before = set(threading.enumerate())
+    before = set(threading.enumerate())  # of tests before this one, some of which may end meanwhile
     choice = ComputeChoice("cpu", cpu=CpuChoice(threads=3))
     with open_compute(choice, segmenting("sigmoid", 2), True, Console(quiet=True)) as compute:
         assert compute.native
         assert len(set(threading.enumerate()) - before) == 2
         kept = compute.native.target((40, 30))
-    assert set(threading.enumerate()) == before
+    assert not set(threading.enumerate()) - before
     kept.release()
 
 

@@ -35,7 +35,7 @@ from texelflow.gpu_delegate.targets.llvm.work import StepAddresses, StepRange, W
 
 from ...picture.picture import Picture, PictureFormat
 from ...picture.preprocess import ImageSize
-from .frame_planes import frame_defines
+from .frame_planes import KeptPlanes, frame_defines
 from .offscreen_target import OffscreenTarget
 from .picture_device import PixelRectangle, SampleKind, Target
 
@@ -402,14 +402,12 @@ class NativeTarget:
             self._copy = None
 
 
-class NativePlanes:
+class NativePlanes(KeptPlanes):
     """Copies of pictures of one format, row 0 first; the last `kept` stay."""
 
     def __init__(self, device: NativePictures, format: PictureFormat, kept: int) -> None:
         """Raises DeviceError for want of memory."""
-        self.format, self.kept = format, kept
-        self.uploaded_bytes = 0
-        self._device, self._newest = device, 0
+        self._device = device
         sample: SampleType = "u8" if format.sample_bytes == 1 else "u16"
         self._sets = tuple(
             tuple(
@@ -418,27 +416,15 @@ class NativePlanes:
             )
             for _ in range(kept)
         )
-        self._names = tuple(tuple(map(device.named, planes)) for planes in self._sets)
+        super().__init__(format, [tuple(map(device.named, planes)) for planes in self._sets])
         self._bytes = sum(map(prod, format.plane_shapes)) * format.sample_bytes
-
-    @property
-    def textures(self) -> tuple[int, ...]:
-        """Names of the newest picture's planes."""
-        return self._names[self._newest]
-
-    def textures_of(self, age: int) -> tuple[int, ...]:
-        """The same for a picture of that age. Raises ValueError for one that is not kept."""
-        if not 0 <= age < self.kept:
-            raise ValueError(f"the picture {age} frames ago is not kept, the last {self.kept} are")
-        return self._names[self._newest - age]
 
     def upload(self, picture: Picture) -> None:
         """Copy a picture. Raises ValueError for planes of another shape."""
         planes, shapes = picture.planes, self.format.plane_shapes
         kind = self.format.sample_bytes
         if [plane.shape for plane in planes] != list(shapes) or any(plane.itemsize != kind for plane in planes):
-            (width, height), layout, given = self.format.size, self.format.layout, [plane.shape for plane in planes]
-            raise ValueError(f"a frame of {width}x{height} {layout} pixels is expected, not planes of {given}")
+            raise self._refused(planes)
         self._device.finish()  # what still reads the oldest one
         self._newest = (self._newest + 1) % self.kept
         for plane, room, shape in zip(planes, self._sets[self._newest], shapes, strict=True):

@@ -21,7 +21,7 @@ from texelflow.gpu_delegate.targets.gl.context import Context
 from texelflow.gpu_delegate.targets.glsl.shader import ParameterValue
 
 from ...picture.picture import Picture, PictureFormat, Plane
-from .frame_planes import frame_defines
+from .frame_planes import KeptPlanes, frame_defines
 
 DEPTH = 3  # buffers of a ring for each plane
 
@@ -50,7 +50,7 @@ class UploadPath:
 DIRECT, RING, ORPHANED = UploadPath(), UploadPath("ring", DEPTH), UploadPath("orphaned", 1, True)
 
 
-class FrameTextures:
+class FrameTextures(KeptPlanes):
     """Textures for pictures of one format, and a count of what went up. `path` is the way that was chosen.
 
     The last `kept` pictures stay: their age is 0 for the newest, 1 for the one before, and so on.
@@ -63,34 +63,15 @@ class FrameTextures:
             raise DeviceError(
                 f"{size[0]}x{size[1]} pixels are too many for {context.renderer}: at most {limit}x{limit}"
             )
-        self.format, self.path = format, path
-        self.uploaded_bytes = 0
-        self._context = context
+        self.path, self._context = path, context
         self._sets = tuple(
             tuple(_PlaneTexture(context, shape, format.sample_bytes, path) for shape in format.plane_shapes)
             for _ in range(kept)
         )
-        self._names = tuple(tuple(plane.texture for plane in planes) for planes in self._sets)
-        self._newest = 0
+        super().__init__(format, [tuple(plane.texture for plane in planes) for planes in self._sets])
         self._calls, self._flushes = CallCache(context.calls), -1
         self._picture_bytes = sum(map(prod, format.plane_shapes)) * format.sample_bytes
         context.check_errors(f"making textures for {size[0]}x{size[1]} pixels")
-
-    @property
-    def textures(self) -> tuple[int, ...]:
-        """OpenGL's names for the newest picture, in the order of the planes."""
-        return self._names[self._newest]
-
-    def textures_of(self, age: int) -> tuple[int, ...]:
-        """The same for a picture of that age. Raises ValueError for one that is not kept."""
-        if not 0 <= age < self.kept:
-            raise ValueError(f"the picture {age} frames ago is not kept, the last {self.kept} are")
-        return self._names[self._newest - age]
-
-    @property
-    def kept(self) -> int:
-        """How many pictures stay."""
-        return len(self._sets)
 
     def upload(self, picture: Picture) -> None:
         """Put a picture into the textures. Raises ValueError for planes of another shape.
@@ -100,8 +81,7 @@ class FrameTextures:
         calls, newest = self._context.calls, (self._newest + 1) % self.kept
         textures, planes = self._sets[newest], picture.planes
         if len(planes) != len(textures) or not all(map(_PlaneTexture.fits, textures, planes)):
-            (width, height), layout, shapes = self.format.size, self.format.layout, [plane.shape for plane in planes]
-            raise ValueError(f"a frame of {width}x{height} {layout} pixels is expected, not planes of {shapes}")
+            raise self._refused(planes)
         if self._flushes == calls.flushes:  # what was uploaded before is still gathered
             calls.flush()
         self._newest = newest

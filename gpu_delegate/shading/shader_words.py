@@ -7,7 +7,7 @@ with and without arguments. Extensions are taken for missing, and the language f
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ..base.errors import UnsupportedError
 
@@ -43,7 +43,7 @@ class _Condition:
 
     reads: bool
     has_read: bool
-    inside: bool = field(default=True)
+    inside: bool
 
 
 def words_of(text: str) -> tuple[str, ...]:

@@ -1,19 +1,19 @@
 """Writes code of a fragment shader: what it computes for a vector of pixels that lie side by side in a row.
 
 The shader's tree is gone through once; functions are written where they are called, loops of a few known rounds as
-often as they run. Where pixels go different ways all ways are written, and values kept by masks (Kerrisk and others
-call that SPMD on SIMD: Pharr and Mark, "ispc: A SPMD Compiler for High-Performance CPU Programming"). What all pixels
+often as they run. Where pixels go different ways all ways are written, and values kept by masks (Pharr and Mark,
+"ispc: A SPMD Compiler for High-Performance CPU Programming"). What all pixels
 have in common stays a single number. A whole number is taken for such a one until something else is assigned to it:
 then all is written anew with that variable as a vector.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...base.errors import UnsupportedError
+from ...shading.shader_facts import assigned_names, changed_names, returns
 from ...shading.shader_tree import (
     MATRICES,
-    SAMPLERS,
     SCALARS,
     VECTORS,
     Assignment,
@@ -36,6 +36,7 @@ from ...shading.shader_tree import (
 )
 from . import ir
 from .ir import FLOAT, I32, Register, integer
+from .shader_functions import builtins_of
 from .shader_images import BoundImage, ImageCode
 from .shader_parts import Component, ComponentKind, Parts, is_uniform
 from .shader_values import ShaderValue, ShaderVariable, TypeTable, vector_type
@@ -82,7 +83,7 @@ class ShaderCode:
         self._scope = _Scope((), frozenset(), {})
         self._mask: Component = True
         self._whole = dict[str, Register]()  # of gl_FragCoord: the pixel's column and row
-        self._builtins = _builtins(self)
+        self._builtins = builtins_of(self.p, self.types)
 
     def pixels(self, column: Register, row: Register) -> ShaderValue:
         """What the shader puts out for the pixels from a column on. Raises UnsupportedError, VaryingError."""
@@ -92,7 +93,7 @@ class ShaderCode:
         names["gl_FragCoord"] = self._coordinates(column, row)
         type, output = self._shader.output
         main = self._shader.functions["main"]
-        self._scope = _Scope((), _assigned(main, self._shader), names)
+        self._scope = _Scope((), assigned_names(main, self._shader), names)
         for constant in self._shader.constants:
             self._declare(constant)
         self._scope.names[output] = self._variable(type, output, None)
@@ -231,7 +232,7 @@ class ShaderCode:
         if not isinstance(condition, Register):
             self._run(statement.then if condition else statement.other)
             return
-        if is_uniform(condition) and not _returns(statement.then) and not _returns(statement.other):
+        if is_uniform(condition) and not returns(statement.then) and not returns(statement.other):
             with self.f.either(condition) as otherwise:
                 self._run(statement.then)
                 otherwise.begin()
@@ -242,7 +243,7 @@ class ShaderCode:
             if not body:
                 continue
             self._mask = self.p.binary("&&", "bool", outer, holds)
-            if _returns(body) or self._cost(body) < _FETCH_NODES:
+            if returns(body) or self._cost(body) < _FETCH_NODES:
                 self._run(body)
             else:
                 any_active = self.p.any(self._active())
@@ -307,9 +308,9 @@ class ShaderCode:
             and isinstance(change, Assignment)
             and change.to == Named(declared.name)
             and change.operator in ("+", "-")
-            and declared.name not in _changed(loop.body)
+            and declared.name not in changed_names(loop.body)
         )
-        if not counts or _returns(loop.body):
+        if not counts or returns(loop.body):
             raise UnsupportedError("a shader has a loop that does not count from one number to another")
         assert isinstance(declared, Declaration)
         assert declared.value is not None
@@ -464,14 +465,7 @@ class ShaderCode:
         if not size or len(right.parts) != size:
             raise UnsupportedError(f"a shader multiplies {left.type} by {right.type}")
         rows = [ShaderValue(right.type, left.parts[row::size]) for row in range(size)]
-        return ShaderValue(right.type, tuple(self.dot(row, right) for row in rows))
-
-    def dot(self, left: ShaderValue, right: ShaderValue) -> Component:
-        """The sum of products."""
-        total: Component = 0.0
-        for pair in zip(left.parts, right.parts, strict=True):
-            total = self.p.binary("+", "float", self.p.binary("*", "float", *pair), total)
-        return total
+        return ShaderValue(right.type, tuple(self.p.dot(row.parts, right.parts) for row in rows))
 
     def _converted(self, value: ShaderValue, type: str) -> ShaderValue:
         """A value as a variable of a type takes it: whole numbers become floats."""
@@ -527,7 +521,7 @@ class ShaderCode:
             None if each.is_out else self._given_to(value)
             for each, value in zip(function.parameters, call.arguments, strict=True)
         ]
-        assigned = _assigned(function, self._shader)
+        assigned = assigned_names(function, self._shader)
         scope = _Scope((*outer.path, id(call)), assigned, {**self._globals(outer)})
         self._scope, self._mask = scope, self._active()
         inner_mask = self._mask
@@ -600,147 +594,6 @@ class ShaderCode:
         rows = []
         for y in (firsts[1], further[1]):
             left, right = (self._images.fetch(image, x, y, channels) for x in (firsts[0], further[0]))
-            rows.append({each: self.mixed(left[each], right[each], shares[0]) for each in channels})
-        found = {each: self.mixed(rows[0][each], rows[1][each], shares[1]) for each in channels}
+            rows.append({each: self.p.mixed(left[each], right[each], shares[0]) for each in channels})
+        found = {each: self.p.mixed(rows[0][each], rows[1][each], shares[1]) for each in channels}
         return ShaderValue("vec4", tuple(found.get(each, 1.0 if each == 3 else 0.0) for each in range(4)))
-
-    def mixed(self, left: Component, right: Component, share: Component) -> Component:
-        """left + share * (right - left)."""
-        return self.p.fused(self.p.binary("-", "float", right, left), share, left)
-
-
-Builtin = Callable[[Sequence[ShaderValue]], ShaderValue]
-
-
-def _builtins(code: ShaderCode) -> Mapping[str, Builtin]:
-    """The functions of the language, by name."""
-    p, types = code.p, code.types
-
-    def by_part(
-        make: Callable[..., Component], values: Sequence[ShaderValue], kind: ComponentKind | None = None
-    ) -> ShaderValue:
-        """Each part of the largest value, with those of others."""
-        largest = max(values, key=lambda value: len(value.parts))
-        kind = kind or types.kind(largest.type)
-        columns = [value.parts * (len(largest.parts) if len(value.parts) == 1 else 1) for value in values]
-        kinds = [types.kind(value.type) for value in values]
-        parts = [
-            make(*(p.converted(part, own, kind) for part, own in zip(each, kinds, strict=True)))
-            for each in zip(*columns, strict=True)
-        ]
-        return ShaderValue(vector_type(kind, len(parts)), tuple(parts))
-
-    def of_kind(make: Callable[..., Component]) -> Builtin:
-        def run(values: Sequence[ShaderValue]) -> ShaderValue:
-            kinds = {types.kind(value.type) for value in values}
-            kind: ComponentKind = "float" if "float" in kinds else "int"
-            return by_part(lambda *parts: make(kind, *parts), values, kind)
-
-        return run
-
-    def of_floats(make: Callable[..., Component]) -> Builtin:
-        return lambda values: by_part(make, values, "float")
-
-    def modulo(x: Component, y: Component) -> Component:
-        return p.binary("-", "float", x, p.binary("*", "float", y, p.floor(p.binary("/", "float", x, y))))
-
-    def blended(x: Component, y: Component, share: Component) -> Component:
-        """Exactly one of both for a share of 0 or 1, unlike x + share * (y - x)."""
-        rest = p.binary("*", "float", x, p.binary("-", "float", 1.0, share))
-        return p.binary("+", "float", rest, p.binary("*", "float", y, share))
-
-    def smooth(low: Component, high: Component, x: Component) -> Component:
-        span = p.binary("-", "float", high, low)
-        t = p.clamped("float", p.binary("/", "float", p.binary("-", "float", x, low), span), 0.0, 1.0)
-        return p.binary("*", "float", p.binary("*", "float", t, t), p.fused(t, -2.0, 3.0))
-
-    def length(value: ShaderValue) -> Component:
-        return p.root(code.dot(value, value))
-
-    def distance(values: Sequence[ShaderValue]) -> ShaderValue:
-        apart = by_part(lambda a, b: p.binary("-", "float", a, b), values, "float")
-        return ShaderValue("float", (length(apart),))
-
-    def cross(values: Sequence[ShaderValue]) -> ShaderValue:
-        a, b = (value.parts for value in values)
-        times = [
-            (p.binary("*", "float", a[i], b[j]), p.binary("*", "float", a[j], b[i]))
-            for i, j in ((1, 2), (2, 0), (0, 1))
-        ]
-        return ShaderValue("vec3", tuple(p.binary("-", "float", *pair) for pair in times))
-
-    return {
-        "abs": of_kind(lambda kind, x: p.absolute(kind, x)),
-        "min": of_kind(lambda kind, x, y: p.smaller(kind, x, y)),
-        "max": of_kind(lambda kind, x, y: p.larger(kind, x, y)),
-        "clamp": of_kind(lambda kind, x, low, high: p.clamped(kind, x, low, high)),
-        "floor": of_floats(p.floor),
-        "fract": of_floats(lambda x: p.binary("-", "float", x, p.floor(x))),
-        "mod": of_floats(modulo),
-        "mix": of_floats(blended),
-        "smoothstep": of_floats(smooth),
-        "exp": of_floats(p.exponential),
-        "pow": of_floats(p.power),
-        "sqrt": of_floats(p.root),
-        "dot": lambda values: ShaderValue("float", (code.dot(values[0], values[1]),)),
-        "length": lambda values: ShaderValue("float", (length(values[0]),)),
-        "distance": distance,
-        "cross": cross,
-    }
-
-
-# What a tree says of itself ------------------------------------------------------------------------------------------
-
-
-def _walk(node: object) -> "list[object]":
-    """A node and all within it."""
-    found = [node]
-    if isinstance(node, tuple):
-        found = [inner for each in node for inner in _walk(each)]
-    elif hasattr(node, "__dataclass_fields__"):
-        found += [inner for name in node.__dataclass_fields__ for inner in _walk(getattr(node, name))]
-    return found
-
-
-def _root(to: Expression) -> str:
-    while isinstance(to, Field | Indexed):
-        to = to.of
-    return to.name if isinstance(to, Named) else ""
-
-
-def _changed(statements: tuple[ShaderStatement, ...]) -> set[str]:
-    """The names that are assigned to."""
-    return {_root(node.to) for node in _walk(statements) if isinstance(node, Assignment)}
-
-
-def _assigned(function: ShaderFunction, shader: Shader) -> frozenset[str]:
-    """The names in a function that are assigned to behind their declaration, or given to what does."""
-    found = _changed(function.body)
-    for node in _walk(function.body):
-        if isinstance(node, Call) and (inner := shader.functions.get(node.function)):
-            pairs = zip(inner.parameters, node.arguments, strict=True)
-            found |= {_root(argument) for parameter, argument in pairs if parameter.is_out}
-    return frozenset(found)
-
-
-def _returns(statements: tuple[ShaderStatement, ...]) -> bool:
-    """Whether a function may end in there."""
-    return any(isinstance(node, Return) for node in _walk(statements))
-
-
-def sampler_names(shader: Shader) -> list[str]:
-    """The textures that a shader reads."""
-    used = {node.name for function in _reached(shader) for node in _walk(function.body) if isinstance(node, Named)}
-    return [each.name for each in shader.uniforms if each.type in SAMPLERS and each.name in used]
-
-
-def _reached(shader: Shader) -> list[ShaderFunction]:
-    """The functions that main calls, and those that these call."""
-    found, left = dict[str, ShaderFunction](), ["main"]
-    while left:
-        name = left.pop()
-        if name in found or name not in shader.functions:
-            continue
-        found[name] = shader.functions[name]
-        left += [node.function for node in _walk(found[name].body) if isinstance(node, Call)]
-    return list(found.values())

@@ -7,7 +7,7 @@ is computed once for a vector, and what depends on nothing not at all.
 
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal
 
@@ -217,6 +217,17 @@ class Parts:
     def fused(self, left: Component, right: Component, addend: Component) -> Component:
         """left * right + addend."""
         return self.binary("+", "float", self.binary("*", "float", left, right), addend)
+
+    def mixed(self, left: Component, right: Component, share: Component) -> Component:
+        """left + share * (right - left)."""
+        return self.fused(self.binary("-", "float", right, left), share, left)
+
+    def dot(self, left: Sequence[Component], right: Sequence[Component]) -> Component:
+        """The sum of products."""
+        total: Component = 0.0
+        for pair in zip(left, right, strict=True):
+            total = self.binary("+", "float", self.binary("*", "float", *pair), total)
+        return total
 
     # All pixels together ----------------------------------------------------------------------------------------------
 

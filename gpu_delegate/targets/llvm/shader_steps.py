@@ -12,6 +12,7 @@ from operator import itemgetter
 
 from ...base.disk_cache import DiskCache
 from ...base.errors import UnsupportedError
+from ...shading.shader_facts import sampler_names
 from ...shading.shader_reader import read_shader
 from ...shading.shader_tree import SAMPLERS, Shader, Uniform
 from .compiler import compiled_once, llvm_version
@@ -19,7 +20,7 @@ from .ir import FLOAT, I32, I64, POINTER, Function, Module, Register, integer
 from .loading import compiling_files
 from .machine import CpuTarget
 from .sampling_tables import WORD_BYTES
-from .shader_code import ShaderCode, VaryingError, sampler_names
+from .shader_code import ShaderCode, VaryingError
 from .shader_images import BoundImage, ImageCode, ImageForm
 from .shader_parts import Component, Parts
 from .shader_values import ShaderValue, TypeTable

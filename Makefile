@@ -26,6 +26,10 @@
 #              are to TensorFlow Lite's reference kernels; many minutes; WAY=native: the CPU's code; build/quantized.json
 # make op-cases: every case of every op (gpu_delegate/cases), on the GPU in three ways and as this CPU's code, with SEEDS=3
 #              random inputs, against TensorFlow Lite; a quarter of an hour; OPS="CONV_2D ADD" for some
+# make league: each model of the catalogue and of MODELS=DIR, folders below included, on OpenGL and in native code: how much
+#              runs, why not the rest, errors, starts and times; a process for each step; an interrupted run goes on; hours
+#              for hundreds of models; figures in build/league.json, which `tests.tools.league --show --write` puts into
+#              docs/models.md
 # make contenders: whole models on the CPU, in turn with XNNPACK, OpenVINO, onnxruntime, MNN and ncnn, which get a folder of
 #              their own, and TensorFlow, of which tf2onnx makes ONNX, an environment: of MODELS=DIR, else networks of random
 #              weights; THREADS=2; half a minute for each model
@@ -76,7 +80,7 @@ LINK = rm -rf .links && mkdir -p .links/texelflow && \
 # Many tests wait for clocks, windows and other processes: three workers keep two cores busy
 WORKERS := -n 3 --dist loadfile --no-loadscope-reorder
 
-.PHONY: setup system demo check lint test suite types types-linux types-win32 types-darwin exhaustive soak sound fuzz fuzz-graphs fuzz-bytes fuzz-memory fuzz-models models delegate memory cliffs quantized op-cases contenders whole-frame script-env gpu-compilers compile-budgets archive-test pieces check-arm tune-check bench lock clean
+.PHONY: setup system demo check lint test suite types types-linux types-win32 types-darwin exhaustive soak sound fuzz fuzz-graphs fuzz-bytes fuzz-memory fuzz-models models delegate memory cliffs quantized op-cases league contenders whole-frame script-env gpu-compilers compile-budgets archive-test pieces check-arm tune-check bench lock clean
 
 setup: $(STAMP)
 
@@ -186,6 +190,9 @@ quantized: setup
 	@mkdir -p build
 	$(BIN)/python -m tests.quantized --way $(WAY) --ops
 	$(BIN)/python -m tests.quantized --way $(WAY) --json build/quantized.json $(if $(MODELS),--folder "$(MODELS)")
+
+league: setup
+	$(BIN)/python -m tests.tools.league $(if $(MODELS),--folder "$(MODELS)")
 
 contenders: setup
 	$(BIN)/python -m pip install --quiet --no-deps --target build/contenders --upgrade openvino onnxruntime MNN ncnn pnnx

@@ -214,7 +214,8 @@ def step_in_child(work: Callable[[], Figures], folder: Path, bounds: Bounds) -> 
 
 @contextmanager
 def _caches(folder: Path) -> Iterator[None]:
-    """Caches of ours and of Mesa's in a folder."""
+    """Caches of ours and of Mesa's in a folder; Mesa makes no folder below another one that is not there."""
+    folder.mkdir(exist_ok=True)
     before = dict(os.environ)
     os.environ[VARIABLE] = str(folder / "ours")
     os.environ |= {"MESA_SHADER_CACHE_DIR": str(folder / "mesa"), "MESA_SHADER_CACHE_DISABLE": "false"}

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import tflite
 
 from texelflow.app.models.catalogue import CATALOGUE, fetch
@@ -42,7 +43,8 @@ class Contents:
     custom: tuple[str, ...]  # names of custom ops that the engine does not know
     flex: tuple[str, ...]
     has_states: bool
-    types: tuple[str, ...]  # of the first subgraph's inputs and outputs, with shapes
+    types: tuple[str, ...]  # of the first subgraph's first input and output, with shapes
+    quantized: dict[int, tuple[float, float]]  # what float inputs of it that become bytes at once reach from and to
 
     @property
     def nodes(self) -> int:
@@ -93,6 +95,7 @@ def contents_of(path: Path) -> Contents:
         tuple(sorted(flex & used)),
         bool(_RESOURCES & used) or any(_has_variables(model.Subgraphs(number)) for number in graphs),
         _types(model.Subgraphs(0)),
+        _quantized(model.Subgraphs(0), names),
     )
 
 
@@ -127,6 +130,18 @@ def _ops(graph: Any, names: Sequence[str]) -> list[str]:
 
 def _has_variables(graph: Any) -> bool:
     return any(graph.Tensors(i).IsVariable() for i in range(graph.TensorsLength()))
+
+
+def _quantized(graph: Any, names: Sequence[str]) -> dict[int, tuple[float, float]]:
+    inputs, found = {graph.Inputs(i) for i in range(graph.InputsLength())}, dict[int, tuple[float, float]]()
+    for operator in map(graph.Operators, range(graph.OperatorsLength())):
+        if names[operator.OpcodeIndex()] == "QUANTIZE" and operator.Inputs(0) in inputs:
+            made = graph.Tensors(operator.Outputs(0))
+            limits = np.iinfo(_TYPE_NAMES[made.Type()])
+            scale, zero_point = made.Quantization().Scale(0), made.Quantization().ZeroPoint(0)
+            low, high = (float(scale * (limit - zero_point)) for limit in (limits.min, limits.max))
+            found[operator.Inputs(0)] = low, high
+    return found
 
 
 def _types(graph: Any) -> tuple[str, ...]:

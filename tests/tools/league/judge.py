@@ -15,12 +15,14 @@ def compared(found: Sequence[Arrays], wanted: Sequence[Arrays]) -> dict[str, Any
     error: the largest of floats, in parts of the range of all that was wanted of that output; None without floats, inf
     where one is finite and the other is not. equal, step: the share of whole numbers that are equal, and how far apart
     the others are at most. bytes, same: how many outputs are 8-bit, and how many of these are equal in all values.
+    flat: whether nothing but one value was wanted of each output, which says little.
     """
-    errors, steps, same, bytes_of, equal, count = list[float](), list[int](), 0, 0, 0, 0
+    errors, steps, same, bytes_of, equal, count, is_flat = list[float](), list[int](), 0, 0, 0, 0, True
     for ours, theirs in zip(_by_output(found), _by_output(wanted), strict=True):
         if [a.shape for a in ours] != [a.shape for a in theirs] or ours[0].dtype != theirs[0].dtype:
             return {"apart": f"an output is {_said(ours[0])}, not {_said(theirs[0])}"}
         one, other = (np.concatenate([array.ravel() for array in arrays]) for arrays in (ours, theirs))
+        is_flat = is_flat and bool(other.size and (other == other[0]).all())
         if one.dtype.kind in "fc":
             errors.append(float_error(one, other))
             continue
@@ -31,7 +33,7 @@ def compared(found: Sequence[Arrays], wanted: Sequence[Arrays]) -> dict[str, Any
             bytes_of, same = bytes_of + 1, same + (equals == one.size)
     return {
         "error": max(errors, default=None), "equal": equal / count if count else None,
-        "step": max(steps, default=None), "bytes": bytes_of, "same": same,
+        "step": max(steps, default=None), "bytes": bytes_of, "same": same, "flat": is_flat,
     }  # fmt: skip
 
 

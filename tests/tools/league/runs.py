@@ -1,7 +1,7 @@
 """Runs a model in TensorFlow Lite's interpreter, with one of the ways to compute it, on drawn inputs."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -15,6 +15,7 @@ from texelflow.gpu_delegate.delegate.native_delegate import NativePartsDelegate
 
 Way = Literal["reference", "xnnpack", "gl", "native"]
 Arrays = list[npt.NDArray[Any]]
+Range = tuple[float, float]
 WAYS: tuple[Way, ...] = get_args(Way)
 OURS: tuple[Way, ...] = ("gl", "native")
 MOST_INDEX = 3  # whole numbers that are no bytes are drawn from 0 to this: they may be indices of a small table
@@ -68,19 +69,25 @@ def calls_of(interpreter: Any, signatures: Sequence[str]) -> list[Call]:
     return calls
 
 
-def drawn(inputs: Sequence[Any], bounds: tuple[float, float], seed: int) -> Arrays:
-    """Inputs of a run, the same for each way: bytes of all values, floats within the bounds, else small numbers."""
-    rng = np.random.default_rng(seed)
-    return [_drawn(rng, detail, bounds) for detail in inputs]
+@dataclass(frozen=True)
+class Draw:
+    """How inputs are drawn: bytes of all values, floats within bounds, else small numbers; the same for each way."""
+
+    bounds: Range
+    own: Mapping[int, Range]  # of some inputs, by their tensors
+
+    def inputs(self, details: Sequence[Any], seed: int) -> Arrays:
+        """Those of a run."""
+        rng = np.random.default_rng(seed)
+        return [_drawn(rng, detail, self.own.get(detail["index"], self.bounds)) for detail in details]
+
+    def outputs(self, calls: Sequence[Call], count: int) -> Iterator[Arrays]:
+        """The outputs of all calls, run by run."""
+        for number in range(count):
+            yield [array for call in calls for array in call.run(self.inputs(call.inputs, number))]
 
 
-def outputs_of_runs(calls: Sequence[Call], bounds: tuple[float, float], count: int) -> Iterator[Arrays]:
-    """The outputs of all calls, run by run."""
-    for number in range(count):
-        yield [array for call in calls for array in call.run(drawn(call.inputs, bounds, number))]
-
-
-def _drawn(rng: np.random.Generator, detail: Any, bounds: tuple[float, float]) -> npt.NDArray[Any]:
+def _drawn(rng: np.random.Generator, detail: Any, bounds: Range) -> npt.NDArray[Any]:
     dtype, shape = np.dtype(detail["dtype"]), tuple(int(size) for size in detail["shape"])
     if dtype.kind == "f":
         return np.asarray(rng.uniform(*bounds, shape), dtype)

@@ -117,7 +117,7 @@ def apart(found: Mapping[str, Any] | None) -> str:
     if found["equal"] is not None:
         off = f", {found['step']}" if found["step"] else ""
         said.append("equal" if not off else f"{min(found['equal'], 0.9999):.2%}{off}")
-    return "; ".join(said) or "-"
+    return "; ".join(said) + " (of one value)" * bool(found.get("flat")) or "-"
 
 
 def _known(row: Figures, pair: str) -> Mapping[str, Any] | None:

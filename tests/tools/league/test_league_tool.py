@@ -20,7 +20,7 @@ from tests.tools.league.entrants import Entrant, contents_of, entrants
 from tests.tools.league.judge import compared
 from tests.tools.league.league import League, run_league
 from tests.tools.league.origins import origins
-from tests.tools.league.runs import MOST_INDEX, SkippedError, calls_of, drawn
+from tests.tools.league.runs import MOST_INDEX, Draw, SkippedError, calls_of
 from tests.tools.league.standings import apart, best, changes, failures, is_apart, standing, summary
 from tests.tools.league.trials import UNPAID, Bounds, Figures, general, measured, step_in_child
 from texelflow.gpu_delegate.delegate.selection import COSTS_MORE
@@ -28,8 +28,8 @@ from texelflow.gpu_delegate.delegate.selection import COSTS_MORE
 QUICK = Bounds(60.0, times_s=0.01)
 
 
-def detail(shape: tuple[int, ...], dtype: type, scale: float = 0.0) -> dict[str, Any]:
-    return {"shape": np.array(shape), "dtype": dtype, "quantization": (scale, 0)}
+def detail(shape: tuple[int, ...], dtype: type, scale: float = 0.0, index: int = 0) -> dict[str, Any]:
+    return {"shape": np.array(shape), "dtype": dtype, "quantization": (scale, 0), "index": index}
 
 
 def row_of(name: str = "a", nodes: int = 4, taken: int = 4, **more: Any) -> Figures:
@@ -73,6 +73,15 @@ class TestFiles:
         assert found.types == ("1x4 float32", "1x4 float32")
         assert not found.has_states
 
+    def test_floats_that_become_bytes_at_once_have_their_range(self, tmp_path: Path) -> None:
+        model = ModelBuilder()
+        given = model.input((1, 4))
+        made = model.tensor((1, 4), "int8", scales=(0.5,), zero_points=(-128,))
+        model.op_of("QUANTIZE", [given], [made])
+        model.output(made)
+        (path := tmp_path / "steps.tflite").write_bytes(model.build())
+        assert contents_of(path).quantized == {given: (0.0, 127.5)}
+
     def test_origins_are_of_beginnings_of_checksums(self) -> None:
         known = origins()
         assert len(known) >= 30
@@ -82,9 +91,11 @@ class TestFiles:
 class TestInputs:
     def test_they_are_the_same_for_each_way_and_within_bounds(self) -> None:
         inputs = [detail((2, 3), np.float32), detail((50,), np.int32), detail((50,), np.int16, 0.1), detail((), bool)]
-        one, other = (drawn(inputs, (0.0, 2.0), 5) for _ in range(2))
+        inputs.append(detail((3,), np.float32, index=1))
+        one, other = (Draw((0.0, 2.0), {1: (5.0, 6.0)}).inputs(inputs, 5) for _ in range(2))
         assert all(np.array_equal(a, b) and a.dtype == b.dtype for a, b in zip(one, other, strict=True))
         assert 0 <= one[0].min() <= one[0].max() <= 2
+        assert 5 <= one[4].min() <= one[4].max() <= 6
         assert set(one[1]) == set(range(MOST_INDEX + 1))
         assert np.abs(one[2]).max() > 1000
 
@@ -111,6 +122,9 @@ class TestComparison:
         found = compared([[np.array([1, 2, 255, 4], np.uint8), np.array([7], np.int8)]], wanted)
         assert (found["equal"], found["step"], found["bytes"], found["same"]) == (0.8, 5, 2, 1)
         assert apart(found) == "80.00%, 5"
+        assert not found["flat"]
+        zeros = [[np.zeros(3, np.float32)]]
+        assert apart(compared(zeros, zeros)) == "0 (of one value)"
 
     def test_what_is_not_finite_has_to_be_so_in_both(self) -> None:
         odd, even = np.array([np.nan, np.inf, 1], np.float32), np.array([np.nan, 2, 1], np.float32)

@@ -23,7 +23,7 @@ from texelflow.gpu_delegate.delegate.selection import COSTS_MORE
 
 from .entrants import Contents, Entrant, contents_of, input_range_of
 from .judge import compared
-from .runs import OURS, WAYS, Arrays, SkippedError, Way, calls_of, drawn, outputs_of_runs, started, threads
+from .runs import OURS, WAYS, Arrays, Draw, SkippedError, Way, calls_of, started, threads
 
 RUNS, STREAM_RUNS = 4, 20  # of a model, and of one with states, from a reset
 UNPAID = "its partition costs more than it saves"
@@ -50,8 +50,9 @@ def measured(entrant: Entrant, folder: Path, bounds: Bounds) -> Figures:
     row["file"] = found = step_in_child(lambda: asdict(contents_of(entrant.path)), folder, bounds)
     if "failed" in found:
         return row
-    contents = Contents(**found | {"ops": {int(number): ops for number, ops in found["ops"].items()}})
-    row["file"] = {name: value for name, value in found.items() if name != "ops"} | {"nodes": contents.nodes}
+    numbered = {name: {int(key): each for key, each in found[name].items()} for name in ("ops", "quantized")}
+    contents = Contents(**found | numbered)
+    row["file"] = {name: value for name, value in found.items() if name not in numbered} | {"nodes": contents.nodes}
     row["file"]["common"] = dict(Counter(op for ops in contents.ops.values() for op in ops).most_common(5))
     trial = _Trial(entrant, contents, folder)
     for way in WAYS[:2]:
@@ -88,7 +89,7 @@ class _Trial:
             calls = calls_of(interpreter, self.contents.signatures)
             outputs = list[Arrays]()
             start_s = process_time()
-            for arrays in outputs_of_runs(calls, input_range_of(self.entrant), self._count()):
+            for arrays in self._draw.outputs(calls, self._count()):
                 if not outputs:
                     found["first_run_s"] = _since(start_s)
                 outputs.append(arrays)
@@ -125,10 +126,15 @@ class _Trial:
         for way in (way for way in WAYS[1:] if way in ways):
             kept.append(started(way, self.entrant.path))
             (first, *_) = calls_of(kept[-1][0], self.contents.signatures)
-            first.run(drawn(first.inputs, input_range_of(self.entrant), 0))
+            first.run(self._draw.inputs(first.inputs, 0))
             invocations[way] = first.invoke
         times = call_in_turn(invocations, seconds, threads())
         return {name: round(min(each.wall_s) * 1e3, 4) for name, each in times.items()}
+
+    @property
+    def _draw(self) -> Draw:
+        own = {} if self.entrant.input_range or self.contents.signatures else self.contents.quantized
+        return Draw(input_range_of(self.entrant), own)
 
     def _count(self) -> int:
         """As many runs as the reference kernels made in their time, if they ran."""

@@ -222,20 +222,25 @@ def bench_memory_verb(
     ] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="The tables in Markdown.")] = False,
     plot: Annotated[Path | None, path_option(metavar="FILE", help="Bars of each way to plan: .svg or .png.")] = None,
+    paper: Annotated[
+        bool, typer.Option("--paper", help="The tables of arXiv 2001.03288, beside what is published of them.")
+    ] = False,
     force: ForceOption = False,
     json: JsonOption = False,
 ) -> int:
     """Compare how strategies plan the memory of networks, before fusion and after: bytes, objects, bounds, time.
 
-    Nothing runs. Without names, greedy strategies plan 10,000 synthetic records, too.
+    Nothing runs. Without names, greedy strategies and ours plan 10,000 synthetic records, too.
     """
     from .bench.memory_plans.memory_bench import MemoryBench, bench_memory
     from .bench.memory_plans.memory_tables import show_memory
+    from .bench.memory_plans.paper_tables import show_paper
     from .console import Console
 
     console = Console(quiet=json)
-    rows, code = bench_memory(MemoryBench(tuple(names or ()), plot, force), console)
-    show_memory(rows, markdown, console)
+    rows, code = bench_memory(MemoryBench(tuple(names or ()), plot, force, paper), console)
+    show = show_paper if paper else show_memory
+    show(rows, markdown, console)
     if plot is not None and rows:
         from .bench.memory_plans.strategy_plot import save_memory_bars
 

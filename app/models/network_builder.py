@@ -19,6 +19,7 @@ from texelflow.gpu_delegate.model.graph import (
     DepthwiseConv2D,
     Graph,
     Node,
+    Pad,
     Padding,
     Pool2D,
     Resize,
@@ -122,11 +123,13 @@ class Network:
         self.macs += rows * columns * depth
         return self.op("FULLY_CONNECTED", [x, y, ABSENT], (rows, columns), Activated())
 
-    def separate(self, x: int, stride: int = 1, dilation: int = 1, activation: str = "RELU6") -> int:
-        """A depthwise 3x3 convolution."""
-        (size, around), depth = slid(self.shape(x), (3, 3), stride, "SAME", dilation), self.shape(x)[3]
+    def separate(
+        self, x: int, stride: int = 1, dilation: int = 1, activation: str = "RELU6", kernel: Size2 = (3, 3)
+    ) -> int:
+        """A depthwise convolution."""
+        (size, around), depth = slid(self.shape(x), kernel, stride, "SAME", dilation), self.shape(x)[3]
         attributes = DepthwiseConv2D(activation, (stride, stride), (dilation, dilation), around)
-        return self._convolution("DEPTHWISE_CONV_2D", x, (1, 3, 3, depth), (1, *size, depth), attributes)
+        return self._convolution("DEPTHWISE_CONV_2D", x, (1, *kernel, depth), (1, *size, depth), attributes)
 
     def pooled(self, x: int, op: str, size: int, stride: int = 1, padding: str = "SAME") -> int:
         (height, width), around = slid(self.shape(x), (size, size), stride, padding)
@@ -153,8 +156,14 @@ class Network:
     def sliced(self, x: int, begin: Shape, sizes: Shape) -> int:
         return self.op("SLICE", [x], sizes, StridedSlice(begin, sizes, (1,) * len(sizes)))
 
-    def added(self, x: int, y: int) -> int:
-        return self.op("ADD", [x, y], self.shape(x), Activated())
+    def added(self, x: int, y: int, activation: str = "NONE") -> int:
+        return self.op("ADD", [x, y], self.shape(x), Activated(activation))
+
+    def deepened(self, x: int, channels: int) -> int:
+        """With so many channels: zeros behind those that are there."""
+        *size, depth = self.shape(x)
+        amounts = ((0, 0), (0, 0), (0, 0), (0, channels - depth))
+        return self.op("PAD", [x], (*size, channels), Pad(amounts))
 
     def sigmoid(self, x: int) -> int:
         return self.op("LOGISTIC", [x], self.shape(x))

@@ -28,6 +28,11 @@ SSD_CLASSES = 91
 DEEPLAB_CLASSES = 21  # arXiv 1706.05587, on Pascal VOC
 # PoseNet (arXiv 1803.08225, TensorFlow's posenet_mobilenet_v1_100): its heads' channels.
 POSE_HEADS = (17, 34, 32, 32)
+# BlazeFace (arXiv 1907.05047): stride and channels of its single blocks, and of its double ones for each feature map,
+# whose anchors come behind; between the convolutions of a double block are few channels.
+BLAZE_SINGLE = ((1, 24), (1, 24), (2, 48), (1, 48), (1, 48))
+BLAZE_DOUBLE, BLAZE_NARROW = ((2, 96), (1, 96), (1, 96)), 24
+BLAZE_ANCHORS, BLAZE_BOX = (2, 6), 16
 
 
 @dataclass(frozen=True)
@@ -181,6 +186,37 @@ def posenet(net: Network) -> None:
     net.output(net.sigmoid(heads[0]), *heads[1:])
 
 
+def blazeface(net: Network) -> None:
+    """128x128: boxes and key points [1, 896, 16] and scores [1, 896, 1] of two feature maps, as in its paper."""
+    x = net.layer(net.image(128, 128, 3), 24, (5, 5), 2, "RELU")
+    for stride, channels in BLAZE_SINGLE:
+        x = _blaze_block(net, x, stride, channels)
+    maps = []
+    for _ in BLAZE_ANCHORS:
+        for stride, channels in BLAZE_DOUBLE:
+            x = _blaze_block(net, x, stride, channels, BLAZE_NARROW)
+        maps.append(x)
+    for values in (BLAZE_BOX, 1):
+        heads = []
+        for found, anchors in zip(maps, BLAZE_ANCHORS, strict=True):
+            head = net.layer(found, anchors * values, activation="NONE")
+            heads.append(net.reshaped(head, 1, net.shape(head)[1] * net.shape(head)[2] * anchors, values))
+        net.output(net.side(*heads, axis=1))
+
+
+def _blaze_block(net: Network, x: int, stride: int, channels: int, narrow: int = 0) -> int:
+    """5x5 depthwise and 1x1 convolutions, twice with few channels between, and the input added, zeros behind it."""
+    start, five = x, (5, 5)
+    x = net.separate(x, stride, activation="NONE", kernel=five)
+    if narrow:
+        x = net.separate(net.layer(x, narrow, activation="RELU"), activation="NONE", kernel=five)
+    if stride > 1:
+        start = net.pooled(start, "MAX", stride, stride)
+    if net.shape(start)[3] < channels:
+        start = net.deepened(start, channels)
+    return net.added(net.layer(x, channels, activation="NONE"), start, "RELU")
+
+
 _CLASSIFIED = ((1, CLASSES),)
 NETWORKS: Mapping[str, tuple[Callable[[Network], None], Published]] = MappingProxyType(
     {  # parameters and MACs: TensorFlow's slim/nets/mobilenet; files: TensorFlow Lite's hosted models
@@ -198,6 +234,7 @@ NETWORKS: Mapping[str, tuple[Callable[[Network], None], Published]] = MappingPro
             posenet,
             Published(tuple((1, 23, 17, channels) for channels in POSE_HEADS), file_mb=13.3),
         ),
+        "blazeface": (blazeface, Published(((1, 896, BLAZE_BOX), (1, 896, 1)))),
     }
 )
 # Those whose inputs are words, too: they are planned, and checked as files.

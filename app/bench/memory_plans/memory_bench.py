@@ -21,6 +21,7 @@ from ...files import Files, Write, settle
 from ...plots import check_matplotlib
 from ...signals import StopFlag, exit_code, stop_flag
 from .memory_records import PLANNED, GraphRecords, fused, load_network, synthetic, unfused
+from .paper_tables import PAPER_NETWORKS
 
 MemoryRow = dict[str, Any]
 
@@ -37,6 +38,7 @@ class MemoryBench:
     names: tuple[str, ...] = ()  # none: PLANNED, and synthetic records
     plot: Path | None = None
     force: bool = False
+    paper: bool = False  # the networks of the memory paper and those named, before fusion alone
 
 
 def bench_memory(options: MemoryBench, console: Console) -> tuple[list[MemoryRow], int]:
@@ -44,10 +46,11 @@ def bench_memory(options: MemoryBench, console: Console) -> tuple[list[MemoryRow
     if options.plot is not None:
         check_matplotlib()
         settle(Files((), (Write("--plot", options.plot, "drawing"),)), options.force)
+    names = (*PAPER_NETWORKS, *options.names) if options.paper else options.names or PLANNED
     sources: list[tuple[str, Callable[[], Iterable[GraphRecords]]]] = [
-        (name, partial(_graphs, name, console)) for name in options.names or PLANNED
+        (name, partial(_graphs, name, console, not options.paper)) for name in dict.fromkeys(names)
     ]
-    if not options.names:
+    if not options.names and not options.paper:
         sources.append(("synthetic records", lambda: [synthetic()]))
     rows: list[MemoryRow] = []
     with stop_flag() as stop, console.steps("planning") as report:
@@ -58,10 +61,12 @@ def bench_memory(options: MemoryBench, console: Console) -> tuple[list[MemoryRow
     return rows, exit_code(stop.number)
 
 
-def _graphs(name: str, console: Console) -> Iterator[GraphRecords]:
+def _graphs(name: str, console: Console, compiled: bool) -> Iterator[GraphRecords]:
     with console.download() as progress:
         graph = load_network(name, progress)
     yield unfused(name, graph)
+    if not compiled:
+        return
     found = fused(name, graph)
     if found.note:
         console.note(found.note)
@@ -70,7 +75,7 @@ def _graphs(name: str, console: Console) -> Iterator[GraphRecords]:
 
 def _rows(found: GraphRecords, stop: StopFlag, console: Console) -> list[MemoryRow]:
     """What each strategy makes of a graph, as long as nothing has ended it."""
-    wanted = [one for one in STRATEGIES if found.graph != "synthetic" or _GREEDY in one.name]
+    wanted = [one for one in STRATEGIES if found.graph != "synthetic" or _GREEDY in one.name or one == ARENA.strategy]
     bounds = {
         kind: sum(bound(records, found.alignment_bytes) for records in found.programs) for kind, bound in BOUNDS.items()
     }
@@ -94,7 +99,7 @@ def _rows(found: GraphRecords, stop: StopFlag, console: Console) -> list[MemoryR
             "objects": sum(len(plan.buffer_bytes) for plan in plans),
             "lower_bound_bytes": bounds[strategy.kind],
             "ms": round(ms, 3),
-            "default": found.graph != "synthetic" and strategy == ARENA.strategy,
+            "default": strategy == ARENA.strategy,
             "tensors": found.tensors,
             "programs": len(found.programs),
             "cpu_path_bytes": found.cpu_path_bytes,
@@ -104,7 +109,7 @@ def _rows(found: GraphRecords, stop: StopFlag, console: Console) -> list[MemoryR
 
 
 def _is_tflites(row: MemoryRow) -> bool:
-    return row["graph"] != "synthetic" and row["kind"] == "objects" and row["strategy"] in TFLITE_DEFAULT
+    return row["kind"] == "objects" and row["strategy"] in TFLITE_DEFAULT
 
 
 def _timed(strategy: Strategy, found: GraphRecords) -> tuple[list[MemoryPlan], float]:

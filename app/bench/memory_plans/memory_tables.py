@@ -196,7 +196,7 @@ def by_network(rows: _Rows) -> dict[str, list[_Row]]:
 
 
 def _named(row: _Row) -> str:
-    return row["network"] if row["graph"] == "ops" else f"{row['network']} after fusion"
+    return f"{row['network']} after fusion" if row["graph"] == "fused" else str(row["network"])
 
 
 def _mib(row: _Row | None) -> str:

@@ -1,7 +1,8 @@
 """An exact planner: finds the smallest plan in one arena, or proves that there is no smaller one.
 
 Tensors that fit whatever the others do are left for last, those that are always alive go to the bottom, and what has no
-task in common is planned apart. What that leaves of a network is small, and searched (block_search.py).
+task in common is planned apart; one that alone holds such parts together is tried at the bottom. What that leaves of a
+network is small, and searched (block_search.py).
 """
 
 from collections.abc import Iterator, Sequence
@@ -124,11 +125,29 @@ def _pack_hard(blocks: Sequence[MemoryBlock], budget: SearchBudget) -> dict[int,
     parts = list(_apart(rest))
     for part in parts:
         whole = len(part) == len(blocks)  # nothing has become simpler
-        inside = search_offsets(part, budget) if whole else _pack(part, budget)
+        inside = (_pack_on_longest(part, budget) or search_offsets(part, budget)) if whole else _pack(part, budget)
         if inside is None:
             return None
         found |= {tensor: offset + height for tensor, offset in inside.items()}
     return found
+
+
+def _pack_on_longest(blocks: Sequence[MemoryBlock], budget: SearchBudget) -> dict[int, int] | None:
+    """Offsets with the block that is alive longest at the bottom all the time, if it alone connects the others.
+
+    None where there are none, or half of the budget does not suffice: others may still exist.
+    """
+    longest = max(blocks, key=lambda block: block.last_task - block.first_task)
+    rest = [block for block in blocks if block is not longest]
+    if len(list(_apart(rest))) < 2:
+        return None
+    highest = min(block.highest for block in blocks)
+    times = min(block.first_task for block in rest), max(block.last_task for block in rest)
+    held = replace(longest, highest=highest, first_task=times[0], last_task=times[1])
+    try:
+        return _pack_hard([held, *rest], budget.half())
+    except BudgetSpent:
+        return None
 
 
 def _apart(blocks: Sequence[MemoryBlock]) -> Iterator[list[MemoryBlock]]:

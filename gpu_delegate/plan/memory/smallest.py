@@ -10,8 +10,8 @@ from .memory_plan import MemoryPlan, Planner
 from .offsets import greedy_by_size
 from .records import UsageRecord
 
-START_STEPS = 2000  # of the search when a program starts: some tens of milliseconds where it proves nothing
-START_TENSORS = 2000  # with more of them what comes before the search takes long, too
+START_STEPS, START_STEPS_EACH = 2000, 6  # of the search when a program starts: at least, and for each tensor
+START_TENSORS = 3000  # with more of them what comes before the search takes long, too
 EXACT_STEPS, EXACT_SECONDS = 10_000_000, 10.0
 
 
@@ -33,11 +33,11 @@ def smallest(planners: Sequence[Planner], bound_bytes: BytesBound) -> Planner:
 
 
 def searched_offsets(records: Sequence[UsageRecord], alignment_bytes: int = 1) -> MemoryPlan:
-    """Greedy by size, and what START_STEPS of the search find of up to START_TENSORS: always the same."""
+    """Greedy by size, and what the steps of a start find of up to START_TENSORS: always the same."""
     plan = greedy_by_size(records, alignment_bytes)
     if len(records) > START_TENSORS:
         return plan
-    return shrunk(records, alignment_bytes, plan, SearchBudget(START_STEPS))
+    return shrunk(records, alignment_bytes, plan, SearchBudget(max(START_STEPS, START_STEPS_EACH * len(records))))
 
 
 def exact_offsets(planner: Planner) -> Planner:

@@ -11,6 +11,7 @@ from tests.helpers.markers import exhaustive
 from texelflow.app.bench.memory_plans.memory_bench import MemoryBench, MemoryRow, bench_memory
 from texelflow.app.bench.memory_plans.memory_records import SYNTHETIC, synthetic
 from texelflow.app.bench.memory_plans.memory_tables import default_row, show_memory, tflite_row
+from texelflow.app.bench.memory_plans.paper_tables import PAPER_NETWORKS, PAPER_ROWS, PUBLISHED
 from texelflow.app.bench.memory_plans.strategy_plot import save_memory_bars
 from texelflow.app.console import Console
 from texelflow.app.models.networks import drawn
@@ -121,6 +122,24 @@ def test_rows_are_a_list_in_json_and_bad_input_is_one_line(texelflow: Command) -
     complaint = texelflow("bench", "memory", "mobilenet-v3").complaint
     assert all(name in complaint for name in ("mobilenet-v3", "selfie", "mobilenet-v2")), "what there is"
     assert "--plot" in texelflow("bench", "memory", "--plot", "bars.pdf").complaint
+
+
+def test_the_papers_tables_have_what_is_published_beside_each_cell(texelflow: Command) -> None:
+    result = texelflow("bench", "memory", "--paper", "--markdown")
+    assert result.code == 0
+    rows = {line.split("|")[1].strip(): line for line in result.out.splitlines() if line.startswith("|")}
+    assert "6.699* (4) [7, 4 buffers]" in rows["TensorFlow Lite's OpenGL"]
+    assert all(f" {network} " in rows["strategy"] for network in PAPER_NETWORKS)
+    assert rows["strip packing (1804.10001)"].count("*") == len(PAPER_NETWORKS) - 1, "all but BlazeFace"
+    for kind, labels in PAPER_ROWS.items():
+        known = {strategy.name for strategy in STRATEGIES if strategy.kind == kind}
+        assert all(known.issuperset(strategies) for strategies in labels.values())
+    for (kind, label, network), said in PUBLISHED.items():
+        assert label in PAPER_ROWS[kind]
+        assert network in PAPER_NETWORKS
+        megabytes = float(said.split(",")[0])
+        found = float(rows[label].split("|")[2 + PAPER_NETWORKS.index(network)].split()[0].strip("*"))
+        assert abs(found - megabytes) < 0.5
 
 
 def test_synthetic_records_overlap_as_in_networks() -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from .bench.model_times.model_aliases import alias_options
+from .bench.model_times.model_aliases import BenchmarkCommand, alias_options
 from .opengl_options import with_opengl
 from .settings.flags import as_in_settings, with_options
 from .tuning_option import with_tuning
@@ -81,6 +81,7 @@ def bench_frame_verb(
     from texelflow.gpu_delegate.plan.compile_options import CompileOptions
 
     from .bench.frame_bench import FrameBench, bench_frame
+    from .bench.measuring.energy import energy_line
     from .console import Console
     from .verbs.precision import backend_for, parse_cpu, parse_memory, parse_precision
 
@@ -100,7 +101,9 @@ def bench_frame_verb(
         return code
     refuse_given({"--effect": effect}, "is for whole frames: add --stages")
     figures, code = bench_frame(options, console)
-    console.table("The frame job", ("figure", "value"), [(name, str(value)) for name, value in figures.items()])
+    shown = [(name, str(value)) for name, value in figures.items() if name != "energy"]
+    console.table("The frame job", ("figure", "value"), shown)
+    console.say(energy_line(figures["energy"]))
     if code:
         console.warn(f"the mask's mean is {figures['mask_mean_error']:.2g} away from the CPU path's")
     if json:
@@ -152,7 +155,7 @@ def bench_model_verb(
 
     --backend cpu is TensorFlow Lite or, with --cpu native, code made for this CPU; delegate TensorFlow Lite with our
     delegate. gl runs the network alone: inputs and
-    outputs stay on the GPU.
+    outputs stay on the GPU. Joules are told where the machine has a counter that may be read.
     """
     from .bench.model_times.model_bench import bench_model
     from .bench.model_times.model_options import parse_options
@@ -169,6 +172,10 @@ def bench_model_verb(
         aliases,
     )  # fmt: skip
     console = Console(quiet=json)
+    if options.list_signatures:
+        from .bench.model_times.signature_list import list_signatures
+
+        return list_signatures(options, console, json)
     figures, code = bench_model(options, console)
     finish_model(figures, options, console)
     if json:
@@ -176,7 +183,7 @@ def bench_model_verb(
     return code
 
 
-bench.command("model")(with_tuning(with_opengl(with_options(bench_model_verb, alias_options()))))
+bench.command("model", cls=BenchmarkCommand)(with_tuning(with_opengl(with_options(bench_model_verb, alias_options()))))
 
 
 @bench.command("models")

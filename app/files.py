@@ -19,14 +19,18 @@ from .console import one_line
 from .names import FileStatus, FileType, as_written, free_name, local_name, look, scheme_of, standing
 
 FileKind = Literal[
-    "video", "log", "trace", "picture", "still", "drawing", "array", "pictures", "demo", "debug", "shaders", "report"
-]
+    "video", "log", "table", "facts", "bytes", "trace", "picture", "still", "drawing", "array", "pictures", "demo",
+    "debug", "shaders", "report",
+]  # fmt: skip
 Existing = Literal["kept", "numbered", "renewed"]
 
 ENDINGS: Mapping[FileKind, tuple[str, ...]] = MappingProxyType(
     {
         "video": (".mp4", ".m4v", ".mov", ".mkv", ".webm"),
         "log": (".json", ".csv"),
+        "table": (".csv",),
+        "facts": (".json",),
+        "bytes": (),  # any
         "trace": (".json",),
         "picture": (".png",),
         "still": (".png", ".mp4", ".m4v", ".mov", ".mkv", ".webm"),  # of a picture; nothing else is of this kind
@@ -154,7 +158,7 @@ def _misnamed(write: Write, seen: FileStatus) -> str:
     endings = ENDINGS[write.kind]
     listed = (" or " if len(endings) == 2 else ", ").join(endings)
     folder = "; a folder gets PNG files" if write.kind in ("video", "still") and write.option else ""
-    return "" if ending in endings else f"its name must end in {listed}{folder}"
+    return "" if not endings or ending in endings else f"its name must end in {listed}{folder}"
 
 
 def refuse_name(option: str, path: Path) -> None:

@@ -33,6 +33,7 @@ from ..picture.convert import Rgba
 from ..picture.picture import rgba_format, rgba_picture
 from ..picture.preprocess import ImageSize
 from ..verbs.tune import tune_first
+from .measuring.energy import EnergyMeter, energy_counters, energy_figures
 from .measuring.run_rule import MOST_RUNS
 
 MEAN_TOLERANCE = 1e-3
@@ -76,13 +77,14 @@ def bench_frame(options: FrameBench, console: Console) -> tuple[dict[str, Any], 
         if job.note:
             console.note_once(job.note)
         settle()
-        times_ms = _measure(job, frames, options.warmup, options.runs)
+        times_ms, energy = _measure(job, frames, options.warmup, options.runs)
         means = _means(job, frames, options.masks)
     last = (options.warmup + options.runs - 1) % len(frames)
     error = _mean_error(model, size, frames, means) if options.backend == "gl" else 0.0
     figures = {
         **summarize(times_ms).rounded(),
         "init_ms": round(init_ms, 2),
+        "energy": energy,
         "renderer": job.renderer,
         "gl_version": job.gl_version,
         "backend": options.backend,
@@ -148,20 +150,27 @@ def _cpu_job(model: FrameModel, size: ImageSize, options: FrameBench) -> CpuFram
     return CpuFrameJob(path, instead)
 
 
-def _measure(job: FrameJob, frames: Sequence[Rgba], warmup: int, runs: int) -> list[float]:
-    """Milliseconds of each run after the warm-up, the frames used in turn and in RAM when the clock starts."""
+def _measure(job: FrameJob, frames: Sequence[Rgba], warmup: int, runs: int) -> tuple[list[float], dict[str, Any]]:
+    """Milliseconds of each run after the warm-up, the frames used in turn and in RAM when the clock starts; and the
+    energy of these runs, with the copies of frames between them."""
     times_ms = []
+    counters, reasons = energy_counters()
+    meter = EnergyMeter(counters)
     gc.collect()
     gc.disable()
     try:
         for number in range(warmup + runs):
+            if number == warmup:
+                meter = EnergyMeter(counters)
+            meter.look()
             frame = rgba_picture(np.array(frames[number % len(frames)]))
             start = perf_counter()
             job.run(frame)
             times_ms.append((perf_counter() - start) * 1e3)
     finally:
         gc.enable()
-    return times_ms[warmup:]
+    meter.stop()
+    return times_ms[warmup:], energy_figures(counters, reasons, meter, runs)
 
 
 def _means(job: FrameJob, frames: Sequence[Rgba], masks: Path | None) -> list[float]:

@@ -32,6 +32,7 @@ class InterpreterOptions:
     plain: bool = False  # by the reference kernels, which are slow
     fast_bytes: bool = False  # 8-bit operators by XNNPACK, in whichever runtime takes the least time for them
     newer: bool = False  # by the newer runtime, where two are there
+    without_xnnpack: bool = False  # by TensorFlow Lite's own optimized kernels
     delegate: dict[str, Any] | None = None  # arguments of GpuDelegate, as plain data; None for the CPU alone
 
 
@@ -153,7 +154,7 @@ def _made(module: Any, model: bytes, options: InterpreterOptions, delegate: Any)
         given["experimental_delegates"] = [delegate]
     if options.plain:
         given["experimental_op_resolver_type"] = module.OpResolverType.BUILTIN_REF
-    elif options.keep_all or isinstance(delegate, XnnpackDelegate):
+    elif options.keep_all or options.without_xnnpack or isinstance(delegate, XnnpackDelegate):
         given["experimental_op_resolver_type"] = module.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
     if options.keep_all:
         given["experimental_preserve_all_tensors"] = options.preserve

@@ -41,6 +41,7 @@ class Reference:
         weights_cache: WeightsCache | None = None,
         judges: bool = False,
         quick: bool = False,
+        xnnpack: bool = True,
     ) -> None:
         """Load a graph as the reader created it, or after rewriting.py's passes.
 
@@ -68,8 +69,9 @@ class Reference:
             bool(graph.original),
             len(graph.nodes),
             judges and has_quantized(graph),
-            not judges and (quick or (delegate.quick if delegate else has_quantized(graph))),
+            xnnpack and not judges and (quick or (delegate.quick if delegate else has_quantized(graph))),
             judges and graph.hybrid == "reference",
+            not xnnpack,
             None if delegate is None else delegate.plain_arguments,
         )
         self._interpreter: AnyInterpreter
@@ -79,7 +81,7 @@ class Reference:
         if is_apart(graph):
             self._interpreter = child = ChildInterpreter(model, options, delegate)
             self.process_id = child.process_id
-        elif weights_cache and delegate is None and not keep_all_tensors:
+        elif weights_cache and xnnpack and delegate is None and not keep_all_tensors:
             self._interpreter, self.unshared = shared_interpreter(graph, model, options, weights_cache)
             self._cache = weights_cache
         else:

@@ -6,15 +6,12 @@ from dataclasses import dataclass
 from time import perf_counter, process_time
 from typing import Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
 from texelflow.gpu_delegate.base.errors import UnsupportedError
 from texelflow.gpu_delegate.cpu.delegation import Delegation
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.delegate.interpreter_delegate import gpu_delegate
 from texelflow.gpu_delegate.delegate.native_delegate import native_delegate
-from texelflow.gpu_delegate.model.graph import Graph, Shape
+from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.targets.gl.context import Context, open_context
 from texelflow.gpu_delegate.targets.gl.runtime import Program
 from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph, compile_graph
@@ -26,9 +23,9 @@ from texelflow.gpu_delegate.tuning.store import tuned_device
 from ...console import Console
 from ...frame.inference.backends import delegate_options
 from ...verbs.tune import tune_first
+from .model_inputs import AnyValues, ModelInputs
 from .model_options import ModelBench
 
-AnyValues = npt.NDArray[Any]
 InitTimes = Mapping[str, float]  # milliseconds by step
 
 TIMED_GL = "run() to glFinish; inputs and outputs stay on the GPU"
@@ -36,8 +33,6 @@ TIMED_NATIVE = "one call of all steps; inputs and outputs stay in the network's 
 TIMED_PARTS = "invoke() of TensorFlow Lite's interpreter, with parts in the CPU's own code"
 TIMED_TFLITE = "invoke() of TensorFlow Lite's interpreter"
 TIMED_DELEGATE = "invoke() of TensorFlow Lite's interpreter, copies to the GPU and back included"
-_LOW, _HIGH = -0.5, 0.5  # of inputs, as benchmark_model draws them
-_INTEGERS = {"uint8": (0, 255), "int8": (-127, 128)}  # the others may be indices: 0 is one wherever there is any
 
 
 class Runner(Protocol):
@@ -58,6 +53,12 @@ class Runner(Protocol):
 
     def run(self) -> float:
         """One inference; its milliseconds."""
+
+    def outputs(self) -> tuple[AnyValues, ...]:
+        """Those of one more run."""
+
+    def places(self) -> Mapping[int, str]:
+        """Where tensors of the file lie, by number, of which that is known."""
 
     def facts(self) -> dict[str, Any]:
         """What else there is to say of it, for JSON."""
@@ -84,6 +85,16 @@ class GlRunner:
         self.program.run()
         self.context.gl.glFinish()
         return (perf_counter() - start) * 1e3
+
+    def outputs(self) -> tuple[AnyValues, ...]:
+        """See Runner."""
+        self.run()
+        return tuple(self.program.read(tensor) for tensor in self.program.compiled.source.outputs)
+
+    def places(self) -> Mapping[int, str]:
+        """See Runner."""
+        places = self.program.compiled.plan.places
+        return {tensor: f"buffer {place.buffer}, byte {place.offset_bytes}" for tensor, place in places.items()}
 
     def facts(self) -> dict[str, Any]:
         """See Runner."""
@@ -121,6 +132,14 @@ class TfliteRunner:
         self.reference.run(self.inputs)
         return self.reference.invoke_ms
 
+    def outputs(self) -> tuple[AnyValues, ...]:
+        """See Runner."""
+        return self.reference.run(self.inputs)
+
+    def places(self) -> Mapping[int, str]:
+        """See Runner."""
+        return {}
+
     def facts(self) -> dict[str, Any]:
         """See Runner."""
         delegation = self.delegation
@@ -155,24 +174,19 @@ class NativeRunner:
         self.network.compute()
         return (perf_counter() - start) * 1e3
 
+    def outputs(self) -> tuple[AnyValues, ...]:
+        """See Runner."""
+        self.run()
+        return tuple(self.network.read(tensor) for tensor in self.network.image.outputs)
+
+    def places(self) -> Mapping[int, str]:
+        """See Runner."""
+        return {}
+
     def facts(self) -> dict[str, Any]:
         """See Runner."""
         on_cpu = {"precision": self.network.image.precision, "renderer": f"{native_target().name} code on the CPU"}
         return {**on_cpu, "threads": self.network.pool.threads}
-
-
-def random_values(shapes: Sequence[Shape], dtypes: Sequence[str]) -> list[AnyValues]:
-    """Inputs, the same each time: floats and bytes at random, zeros of other types."""
-    rng = np.random.default_rng(0)
-    found = list[AnyValues]()
-    for shape, dtype in zip(shapes, dtypes, strict=True):
-        if dtype.startswith("float"):
-            found.append(rng.uniform(_LOW, _HIGH, shape).astype(dtype))
-        elif dtype in _INTEGERS:
-            found.append(rng.integers(*_INTEGERS[dtype], shape).astype(dtype))
-        else:
-            found.append(np.zeros(shape, "S1" if dtype == "bytes" else dtype))
-    return found
 
 
 @contextlib.contextmanager
@@ -194,7 +208,7 @@ def gl_runner(graph: Graph, options: ModelBench, read_ms: float, console: Consol
             clock.step("driver")
             compiling = {"estimated_s": estimated_s, "budget_s": options.compiling.compile_budget_s}
             compiling["measured_s"] = process_time() - before_s
-            _write_inputs(program, compiled)
+            _write_inputs(program, compiled, options.inputs)
             yield GlRunner(context, program, clock.times_ms, compiling)
 
 
@@ -202,9 +216,9 @@ def tflite_runner(graph: Graph, options: ModelBench, read_ms: float) -> TfliteRu
     """The graph in TensorFlow Lite. Raises ModelError, UnsupportedError, DeviceError."""
     clock = _Steps(read_ms)
     delegate = gpu_delegate(_delegate_options(options)) if options.backend == "delegate" else None
-    reference = Reference(graph, options.threads, delegate=delegate)
+    reference = Reference(graph, options.threads, delegate=delegate, xnnpack=options.xnnpack)
     clock.step("interpreter")
-    inputs = random_values(reference.input_shapes, reference.input_dtypes)
+    inputs = options.inputs.values(reference.input_shapes, reference.input_dtypes)
     delegation = reference.delegation
     timed = TIMED_DELEGATE if delegation and delegation.partitions else TIMED_TFLITE
     return TfliteRunner(reference, inputs, clock.times_ms, reference.threads, timed, reference.process_id)
@@ -230,14 +244,14 @@ def native_runner(
             reference.delegation.check_taken(error)
             clock.step("interpreter")
             console.note(f"{reference.delegation.line}: {error}")
-            inputs = random_values(reference.input_shapes, reference.input_dtypes)
+            inputs = options.inputs.values(reference.input_shapes, reference.input_dtypes)
             threads, process_id = reference.threads, reference.process_id
             yield TfliteRunner(reference, inputs, clock.times_ms, threads, TIMED_PARTS, process_id)
         return
     with contextlib.closing(network):
         clock.step("compiling")
         dtypes = [dtype.name for dtype in network.input_dtypes]
-        values = random_values(network.input_shapes, dtypes)
+        values = options.inputs.values(network.input_shapes, dtypes)
         for tensor, value in zip(network.image.inputs, values, strict=True):
             network.write(tensor, value)
         yield NativeRunner(network, clock.times_ms)
@@ -257,9 +271,9 @@ class _Steps:
         self._last_s = now_s
 
 
-def _write_inputs(program: Program, compiled: CompiledGraph) -> None:
+def _write_inputs(program: Program, compiled: CompiledGraph, inputs: ModelInputs) -> None:
     tensors = [compiled.tensor(tensor) for tensor in compiled.graph.inputs]
-    values = random_values([tensor.shape for tensor in tensors], [tensor.dtype for tensor in tensors])
+    values = inputs.values([tensor.shape for tensor in tensors], [tensor.dtype for tensor in tensors])
     for tensor, value in zip(compiled.graph.inputs, values, strict=True):
         program.write(tensor, value)
 

@@ -5,7 +5,7 @@ The protocol is the paper's: some runs to warm up, then the mean of many (arXiv 
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
@@ -18,7 +18,7 @@ from texelflow.gpu_delegate.targets.gl.context import open_context
 from texelflow.gpu_delegate.targets.gl.dispatch_times import time_dispatches
 
 from ...console import Console
-from ...files import Files, Read, Write, settle
+from ...files import Files, Read, settle
 from ...models.catalogue import CATALOGUE, model_path, resolve
 from ...models.networks import NETWORKS, write_network
 from ...plots import check_matplotlib
@@ -26,9 +26,12 @@ from ...process_usage import ProcessUsage, process_usage
 from ...signals import EndedBySignal, StopFlag, exit_code, stop_flag
 from ...verbs.chosen_signature import load_signature, signature_figures
 from ...verbs.peaks import measure_peaks
+from ..measuring.energy import EnergyMeter, energy_counters, energy_figures
+from ..measuring.memory_watch import MemoryWatch
 from ..measuring.run_rule import Runs, repeat_runs
 from .model_backends import GlRunner, Runner, TfliteRunner, gl_runner, native_runner, tflite_runner
-from .model_figures import memory_figures, per_op_figures, series_figures, share_figures, time_figures
+from .model_exports import export_writes, state_rows, write_outputs, write_profile, write_runtime_info
+from .model_figures import init_figures, memory_figures, per_op_figures, series_figures, share_figures, time_figures
 from .model_options import BenchBackend, ModelBench
 
 _Figures = dict[str, Any]
@@ -36,43 +39,121 @@ _Figures = dict[str, Any]
 ANOTHER = ProcessUsage(0, 0, 0.0)  # of a process that did not exist yet
 
 
+@dataclass(frozen=True)
+class _Measured:
+    """What the runs took; cpu_ms is of each that counts."""
+
+    warmup: Runs
+    runs: Runs
+    cpu_ms: float | None
+    energy: _Figures
+    stop: StopFlag
+
+
 def bench_model(options: ModelBench, console: Console) -> tuple[_Figures, int]:
     """Measure: the figures, and the exit code, which is a signal's if one ended the runs. Raises TexelflowError."""
     if options.plot is not None:
         check_matplotlib()
-    with model_file(options, console) as path:
-        before = process_usage()
+    for note in options.notes:
+        console.note(note)
+    if options.verbose:
+        console.table("Options", ("option", "value"), list(_option_rows(options)))
+    with model_file(options, console) as path, contextlib.ExitStack() as stack:
+        before, ids = process_usage(), list[int | None]()
+        watch = None
+        if options.memory_interval_ms is not None:
+            watch = stack.enter_context(MemoryWatch(options.memory_interval_ms, lambda: ids[-1] if ids else None))
         start = perf_counter()
         graph = load_signature(path, options.signature, console, options.hybrid)
+        graph = options.inputs.resized(graph, path)
         read_ms = (perf_counter() - start) * 1e3
         with _runner(graph, options, read_ms, console) as (backend, runner):
-            runner.settle()
-            settled = process_usage(runner.process_id)
-            warmup, runs, cpu_ms, stop = _measure(runner, options, console)
-            memory = memory_figures(
-                before if runner.process_id is None else ANOTHER, settled, process_usage(runner.process_id)
-            )
-            figures = {
-                "model": graph.name,
-                **signature_figures(graph),
-                "backend": backend,
-                "precision": options.compiling.precision,
-                "hybrid": options.hybrid,
-                "model_bytes": path.stat().st_size,
-                **runner.facts(),
-                "timed": runner.timed,
-                **time_figures(runner.init_ms, warmup, runs),
-                "cpu_ms": None if cpu_ms is None else round(cpu_ms, 3),
-                "memory": memory,
-                "interrupted": bool(stop),
-            }
-            if options.duration_s is not None:
-                figures["series"] = series_figures(runs)
-            if isinstance(runner, GlRunner):
-                figures |= _of_the_gpu(runner, figures, options, stop)
-            elif isinstance(runner, TfliteRunner) and runner.delegation and runner.delegation.dispatches:
-                figures |= _of_the_delegate(runner.delegation, figures, stop)
-    return figures, exit_code(stop.number)
+            ids.append(runner.process_id)
+            figures, code = _bench_ready(graph, backend, runner, before, options, console)
+        figures["model_bytes"] = path.stat().st_size
+    if watch is not None:
+        figures["memory"] = {**figures["memory"], "watched_peak_bytes": watch.most_bytes, "looks": watch.looks}
+    return figures, code
+
+
+def _option_rows(options: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """What every option is, those that were not given, too."""
+    for name, value in ((field.name, getattr(options, field.name)) for field in fields(options)):
+        if is_dataclass(value):
+            yield from _option_rows(value, f"{prefix}{name}.")
+        elif name != "notes":
+            yield prefix + name, "-" if value is None or value == "" else str(value)
+
+
+def _bench_ready(
+    graph: Graph, backend: BenchBackend, runner: Runner, before: ProcessUsage, options: ModelBench, console: Console
+) -> tuple[_Figures, int]:
+    """Measure a model that is ready, and write what was asked for."""
+    delegation = runner.delegation if isinstance(runner, TfliteRunner) else None
+    if options.full_delegation and delegation is not None:
+        _check_full(delegation)
+    elif options.full_delegation and isinstance(runner, TfliteRunner):
+        raise UnsupportedError("--require_full_delegation: TensorFlow Lite runs the model; choose another --backend")
+    runner.settle()
+    settled = process_usage(runner.process_id)
+    if options.states[0]:
+        _show_state("before the first run", graph, runner, {}, console)
+    measured = _measure(runner, options, console)
+    memory = memory_figures(before if runner.process_id is None else ANOTHER, settled, process_usage(runner.process_id))
+    times = time_figures if len(measured.runs) else init_figures
+    figures = {
+        "model": graph.name,
+        **({"benchmark_name": options.name} if options.name else {}),
+        **signature_figures(graph),
+        "backend": backend,
+        "precision": options.compiling.precision,
+        "hybrid": options.hybrid,
+        **runner.facts(),
+        "timed": runner.timed,
+        **times(runner.init_ms, measured.warmup, measured.runs),
+        "cpu_ms": None if measured.cpu_ms is None else round(measured.cpu_ms, 3),
+        "energy": measured.energy,
+        "memory": memory,
+        "interrupted": bool(measured.stop),
+    }
+    if options.duration_s is not None:
+        figures["series"] = series_figures(measured.runs)
+    if not options.dry_run and isinstance(runner, GlRunner):
+        figures |= _of_the_gpu(runner, figures, options, measured.stop)
+    elif not options.dry_run and delegation is not None and delegation.dispatches:
+        figures |= _of_the_delegate(delegation, figures, measured.stop)
+    _export(graph, backend, runner, figures, options, console)
+    return figures, exit_code(measured.stop.number)
+
+
+def _check_full(delegation: Delegation) -> None:
+    taken = sum(map(len, delegation.partitions))
+    if taken < delegation.operators:
+        raise UnsupportedError(f"--require_full_delegation: {delegation.line}")
+
+
+def _export(
+    graph: Graph, backend: BenchBackend, runner: Runner, figures: _Figures, options: ModelBench, console: Console
+) -> None:
+    """What was asked for besides the figures."""
+    if options.profile_csv and "per_op" in figures:
+        write_profile(options.profile_csv, figures["per_op"])
+    if options.runtime_info:
+        where = options.cpu if backend == "cpu" else backend
+        delegation = runner.delegation if isinstance(runner, TfliteRunner) else None
+        write_runtime_info(options.runtime_info, graph, where, delegation)
+    if options.outputs or options.states[1]:
+        outputs = runner.outputs()
+        if options.outputs:
+            write_outputs(options.outputs, outputs)
+        if options.states[1]:
+            shapes = {tensor: found.shape for tensor, found in zip(graph.outputs, outputs, strict=True)}
+            _show_state("after the last run", graph, runner, shapes, console)
+
+
+def _show_state(when: str, graph: Graph, runner: Runner, shapes: dict[int, tuple[int, ...]], console: Console) -> None:
+    columns = ("", "tensor", "type", "shape", "kind", "bytes", "on the GPU")
+    console.table(f"Tensors {when}", columns, list(state_rows(graph, runner.places(), shapes)))
 
 
 @contextlib.contextmanager
@@ -82,8 +163,9 @@ def model_file(options: ModelBench, console: Console) -> Iterator[Path]:
     Raises CatalogueError, UsageError.
     """
     is_network = options.model in NETWORKS and options.model not in CATALOGUE
-    writes = (Write("--plot", options.plot, "picture"),) if options.plot else ()
-    settle(Files(() if is_network else (Read("the model", model_path(options.model)),), writes), options.force)
+    reads = () if is_network else (Read("the model", model_path(options.model)),)
+    files = tuple(Read(f"input {layer.name}", layer.file) for layer in options.inputs.layers if layer.file)
+    settle(Files((*reads, *files), export_writes(options)), options.force)
     if is_network:
         with TemporaryDirectory(prefix="texelflow-") as folder:
             yield write_network(options.model, Path(folder))
@@ -114,14 +196,18 @@ def _runner(
         yield backend, runner or tflite_runner(graph, replace(options, backend=backend), read_ms)
 
 
-def _measure(runner: Runner, options: ModelBench, console: Console) -> tuple[Runs, Runs, float | None, StopFlag]:
-    """The warm-up's runs, those that count, CPU milliseconds of each of these, and which signal has ended them."""
+def _measure(runner: Runner, options: ModelBench, console: Console) -> _Measured:
+    """The warm-up's runs, those that count, what each of these took, and which signal has ended them."""
     if options.duration_s is not None:
         console.note(f"running for {options.duration_s:g} s; Ctrl-C ends it earlier and keeps what was measured")
+    counters, reasons = energy_counters()
     with stop_flag() as stop:
+        if options.dry_run:
+            return _Measured(Runs(), Runs(), None, energy_figures((), ["nothing ran"], EnergyMeter(()), 0), stop)
         warmup = repeat_runs(runner.run, options.warmup, lambda: bool(stop))
-        start_s = process_usage(runner.process_id).cpu_s
-        runs = repeat_runs(runner.run, options.runs, lambda: bool(stop))
+        start_s, meter = process_usage(runner.process_id).cpu_s, EnergyMeter(counters)
+        runs = repeat_runs(runner.run, options.runs, lambda: bool(stop), meter.look)
+        meter.stop()
         end_s = process_usage(runner.process_id).cpu_s
     if options.duration_s is None and len(runs) < options.runs.runs and not stop:
         console.note(
@@ -131,7 +217,7 @@ def _measure(runner: Runner, options: ModelBench, console: Console) -> tuple[Run
         assert stop.number is not None, "a rule asks for one run at least"
         raise EndedBySignal(stop.number)
     cpu_ms = None if start_s is None or end_s is None else (end_s - start_s) * 1e3 / len(runs)
-    return warmup, runs, cpu_ms, stop
+    return _Measured(warmup, runs, cpu_ms, energy_figures(counters, reasons, meter, len(runs)), stop)
 
 
 def _of_the_gpu(runner: GlRunner, figures: _Figures, options: ModelBench, stop: StopFlag) -> _Figures:

@@ -32,14 +32,21 @@ def stat_figures(times_ms: Sequence[float]) -> dict[str, float]:
     }  # fmt: skip
 
 
+def init_figures(init_ms: Mapping[str, float], *_: Runs) -> dict[str, Any]:
+    """Initialization alone."""
+    return {
+        "init_ms": round(sum(init_ms.values()), 3),
+        "init_steps_ms": {name: round(value, 3) for name, value in init_ms.items()},
+    }
+
+
 def time_figures(init_ms: Mapping[str, float], warmup: Runs, runs: Runs) -> dict[str, Any]:
     """Initialization, the first inference, and the distribution of the runs that count."""
     first_ms = (warmup if len(warmup) else runs).ms[0]
     return {
         **stat_figures(runs.ms),
         "warmup": stat_figures(warmup.ms),
-        "init_ms": round(sum(init_ms.values()), 3),
-        "init_steps_ms": {name: round(value, 3) for name, value in init_ms.items()},
+        **init_figures(init_ms),
         "first_ms": round(first_ms, 3),
         **summarize(runs.ms).rounded(),
         "std_ms": round(float(np.std(np.asarray(runs.ms))), 3),

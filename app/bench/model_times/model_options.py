@@ -18,10 +18,13 @@ from texelflow.gpu_delegate.reading.model_file import printable_name
 from texelflow.gpu_delegate.targets.llvm.pool import MOST_POOL_THREADS
 
 from ...frame.inference.backends import check_bf16
+from ...names import local_name
 from ...session.derived import check_hybrid
 from ...verbs.precision import checked_budget, parse_hybrid, parse_memory, parse_precision
 from ..measuring.run_rule import MOST_RUNS, RunRule
+from .meaningless_flags import MEANINGLESS, notes_on
 from .model_aliases import ALIASES, MOST_SECONDS, Alias
+from .model_inputs import NO_INPUTS, ModelInputs, parse_inputs
 
 BenchBackend = Literal["gl", "cpu", "delegate"]
 BACKENDS: tuple[BenchBackend, ...] = get_args(BenchBackend)
@@ -50,6 +53,19 @@ class ModelBench:
     force: bool = False  # the plot may be written over
     signature: str | None = None  # of the model; its first by default
     hybrid: Hybrid = "expanded"
+    name: str = ""  # of the figures
+    inputs: ModelInputs = NO_INPUTS
+    xnnpack: bool = True  # may run what TensorFlow Lite runs
+    full_delegation: bool = False  # is required
+    dry_run: bool = False
+    verbose: bool = False
+    list_signatures: bool = False
+    states: tuple[bool, bool] = (False, False)  # whether tensors are shown before the first run, and after the last
+    memory_interval_ms: int | None = None  # of a watch on the memory; None for none
+    profile_csv: Path | None = None
+    outputs: Path | None = None
+    runtime_info: Path | None = None
+    notes: tuple[str, ...] = ()  # on flags that were passed over
 
 
 _SERIALIZATION = ("serialization_dir", "model_token")  # nothing is serialized without both
@@ -61,6 +77,7 @@ _BACKENDS_OF: Mapping[str, tuple[BenchBackend, ...]] = MappingProxyType(
         **dict.fromkeys((*_OF_DELEGATE, "enable_quant", "gpu_backend"), ("delegate",)),
         "cpu": ("cpu",),
         "threads": ("cpu", "delegate"),
+        "xnnpack": ("cpu", "delegate"),
         "per_op": ("gl",),
         "unfused": ("gl",),
         "precision": ("gl", "delegate"),
@@ -70,6 +87,16 @@ _BACKENDS_OF: Mapping[str, tuple[BenchBackend, ...]] = MappingProxyType(
     }
 )
 
+_USUAL_INTERVAL_MS = 50  # as benchmark_model has it
+_INPUTS = "input_layer"
+_OF_RUNS = ("duration", "per_op", "outputs", "state_after")
+_TOGETHER = (  # an option, another without which it says nothing, and that one's name
+    ("profile_csv", "per_op", "--enable_op_profiling=true"),
+    ("profile_mode", "per_op", "--enable_op_profiling=true"),
+    ("memory_interval_ms", "watches_memory", "--report_peak_memory_footprint=true"),
+    ("exports_runtime", "runtime_info", "--model_runtime_info_output_file=FILE.json"),
+    ("runtime_info", "exports_runtime", "--export_model_runtime_info=true"),
+)
 _NEUTRAL: Mapping[str, Any] = MappingProxyType(
     {"per_op": False, "unfused": False, "precision": "fp32", "memory": "arena"}
 )
@@ -89,13 +116,16 @@ def parse_options(own: Mapping[str, Any], aliases: Mapping[str, str]) -> ModelBe
             raise UsageError(f"{names[alias.option]} {given[alias.option]} and {flag} contradict each other: drop one")
         if value is not None:
             given[alias.option], names[alias.option] = value, flag
+    notes = tuple(notes_on(name, aliases[name]) for name in MEANINGLESS if name in aliases)
     backend, warmup = _backend(given, names), given.get("warmup", DEFAULT_WARMUP.runs)
     check_counts(given.get("runs", DEFAULT_RUNS.runs), warmup)
+    _check_alone(given, names)
+    paces = given.get("delay_s", 0.0), given.get("per_s", 0.0)
     return ModelBench(
         model=given.get("model", "selfie"),
         backend=backend,
-        runs=_rule(given),
-        warmup=RunRule(warmup, given.get("warmup_min_s", 0.0), given.get("max_s", _MOST_S)),
+        runs=_rule(given, paces),
+        warmup=RunRule(warmup, given.get("warmup_min_s", 0.0), given.get("max_s", _MOST_S), *paces),
         duration_s=_duration(given, names),
         threads=_threads(given),
         cpu=_cpu(given),
@@ -106,7 +136,39 @@ def parse_options(own: Mapping[str, Any], aliases: Mapping[str, str]) -> ModelBe
         force=given.get("force", False),
         signature=given.get("signature"),
         hybrid=_hybrid(given, backend),
+        name=given.get("name", ""),
+        inputs=parse_inputs(
+            {name.removeprefix(_INPUTS): text for name, text in given.items() if name.startswith(_INPUTS)}
+        ),
+        xnnpack=given.get("xnnpack", True),
+        full_delegation=given.get("full_delegation", False),
+        dry_run=given.get("dry_run", False),
+        verbose=given.get("verbose", False),
+        list_signatures=given.get("list_signatures", False),
+        states=(given.get("state_before", False), given.get("state_after", False)),
+        memory_interval_ms=given.get("memory_interval_ms", _USUAL_INTERVAL_MS) if given.get("watches_memory") else None,
+        profile_csv=_path(given, "profile_csv"),
+        outputs=_path(given, "outputs"),
+        runtime_info=_path(given, "runtime_info"),
+        notes=notes,
     )
+
+
+def _path(given: Mapping[str, Any], name: str) -> Path | None:
+    return Path(local_name(given[name])) if name in given else None
+
+
+def _check_alone(given: Mapping[str, Any], names: Mapping[str, str]) -> None:
+    """Raises UsageError for options that say nothing without another, and for those that exclude each other."""
+    for option, needed, flag in _TOGETHER:
+        if given.get(option) and not given.get(needed):
+            raise UsageError(f"{names[option]} says nothing alone: add {flag}")
+    if given.get("profile_csv") and given.get("profile_mode") == "stdout":
+        raise UsageError(f"{names['profile_csv']} and {names['profile_mode']} contradict each other: drop one")
+    if given.get("dry_run") and (other := next((name for name in _OF_RUNS if given.get(name)), None)):
+        raise UsageError(f"{names['dry_run']} runs nothing: leave it or {names[other]} out")
+    if "xnnpack" in given and _cpu(given) == "native":
+        raise UsageError(f"{names['xnnpack']} is for TensorFlow Lite: leave it or --cpu native out")
 
 
 def _flag(name: str) -> str:
@@ -140,7 +202,7 @@ def _backend(given: Mapping[str, Any], names: Mapping[str, str]) -> BenchBackend
         if option not in given or given[option] == _NEUTRAL.get(option):
             continue
         known: tuple[BenchBackend, ...] = ("cpu",) if _is_bf16(given, option) else usual
-        if chosen is None and (len(known) == 1 or option == "threads"):
+        if chosen is None and (len(known) == 1 or option in ("threads", "xnnpack")):
             if option == "threads":
                 raise UsageError(f"{names[option]} is for the CPU: add --backend cpu or --backend delegate")
             chosen = known[0]
@@ -168,14 +230,14 @@ def check_counts(runs: int, warmup: int) -> None:
             raise UsageError(f"--{name} {value}: it goes from {least} to {MOST_RUNS}")
 
 
-def _rule(given: Mapping[str, Any]) -> RunRule:
-    """When the runs that count end."""
+def _rule(given: Mapping[str, Any], paces: tuple[float, float]) -> RunRule:
+    """When the runs that count begin and end."""
     if "duration" in given:
-        return RunRule(1, given["duration"], given["duration"])
+        return RunRule(1, given["duration"], given["duration"], *paces)
     least_s, most_s = given.get("min_s", 0.0), given.get("max_s", _MOST_S)
     if least_s > most_s:
         raise UsageError(f"--min_secs={least_s:g} is more than --max_secs={most_s:g}")
-    return RunRule(given.get("runs", DEFAULT_RUNS.runs), least_s, most_s)
+    return RunRule(given.get("runs", DEFAULT_RUNS.runs), least_s, most_s, *paces)
 
 
 def _duration(given: Mapping[str, Any], names: Mapping[str, str]) -> float | None:

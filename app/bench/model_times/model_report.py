@@ -5,6 +5,7 @@ from typing import Any
 
 from ...compile_words import compile_line
 from ...console import Console, counted
+from ..measuring.energy import energy_line
 from ..measuring.time_plot import save_plot, text_plot
 from .model_options import ModelBench
 
@@ -17,7 +18,11 @@ _PLOT_ROWS = 12
 def finish_model(figures: _Figures, options: ModelBench, console: Console) -> None:
     """Show everything, and draw the plot that was asked for. Raises UsageError without matplotlib, MediaError."""
     _show_head(figures, console)
-    _show_times(figures, console)
+    if options.dry_run:
+        console.say(f"ready after {figures['init_ms']:.1f} ms ({_steps(figures['init_steps_ms'])}); nothing ran")
+        console.say(_memory_line(figures["memory"]))
+    else:
+        _show_times(figures, console)
     if per_op := figures.get("per_op"):
         _show_dispatches(per_op, console)
     if series := figures.get("series"):
@@ -27,12 +32,18 @@ def finish_model(figures: _Figures, options: ModelBench, console: Console) -> No
     if options.plot is not None:
         save_plot(options.plot, figures)
         console.say(f"plot: {options.plot}")
+    for what, path in (
+        ("dispatches", options.profile_csv), ("outputs", options.outputs), ("what runs where", options.runtime_info)
+    ):  # fmt: skip
+        if path is not None:
+            console.say(f"{what}: {path}")
 
 
 def _show_head(figures: _Figures, console: Console) -> None:
+    named = f"{figures['benchmark_name']}: " if "benchmark_name" in figures else ""
     where = f"{figures['model']}, {figures['model_bytes'] / 1e6:.2f} MB, {figures['backend']}, {figures['precision']}"
     threads = f", {counted(figures['threads'], 'thread')}" if "threads" in figures else ""
-    console.say(f"{where}, on {figures['renderer']}{threads}")
+    console.say(f"{named}{where}, on {figures['renderer']}{threads}")
     if "delegation" in figures:
         console.say(str(figures["delegation"]))
     elif "dispatches" in figures:
@@ -58,6 +69,7 @@ def _show_times(figures: _Figures, console: Console) -> None:
         rows.append(("CPU time of a run", figures["cpu_ms"], "of all threads of the process"))
     console.table("Times", ("", "ms", ""), rows)
     console.say(_memory_line(figures["memory"]))
+    console.say(energy_line(figures["energy"]))
     if "peak_share" in figures:
         share = f"{figures['peak_share']:.0%} of the {figures['peak_gmacs']:.1f} that this device reached just now"
         console.say(f"arithmetic: {figures['gmacs']:.2f} GMAC/s, {share}")
@@ -73,6 +85,7 @@ def _memory_line(memory: Mapping[str, int | None]) -> str:
         "init_growth_bytes": "the process grew by {} until it was ready",
         "growth_bytes": "by {} in all",
         "peak_bytes": "peak {}",
+        "watched_peak_bytes": "at the looks of a watch {} at most",
         "gl_bytes": "GL buffers {}",
     }
     found = {text: memory.get(name) for name, text in named.items()}

@@ -20,7 +20,7 @@ from texelflow.gpu_delegate.tuning.store import tuned_device
 from ...console import Console
 from ...models.model_loading import load_graph
 from ..measuring.run_rule import MOST_RUNS
-from .model_backends import random_values
+from .model_inputs import random_values
 
 WAIT_TYPES: tuple[WaitType, ...] = get_args(WaitType)
 _WARMUP = 3

@@ -114,7 +114,7 @@ class _OnTflite:
 
     def __init__(self, cache: WeightsCache | None, stack: contextlib.ExitStack) -> None:
         # Takes memory and time: it is loaded in those processes alone that need it, ahead of the first instance
-        from texelflow.app.bench.model_times.model_backends import random_values
+        from texelflow.app.bench.model_times.model_inputs import random_values
         from texelflow.gpu_delegate.cpu.reference import Reference
 
         self._load, self._random_values = Reference, random_values

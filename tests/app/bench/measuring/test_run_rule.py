@@ -1,7 +1,7 @@
 """When repeated runs end, and what is kept of them."""
 
 import gc
-from itertools import count
+from itertools import count, pairwise
 
 import pytest
 from hypothesis import given
@@ -54,3 +54,31 @@ def test_time_ends_them_whatever_the_number() -> None:
     runs = repeat_runs(lambda: 0.01, RunRule(10**9, 0.0, 0.02))
     assert 1 <= len(runs) < 10**6
     assert runs.at_s[-1] < 0.02
+
+
+@pytest.mark.parametrize(
+    ("rule", "count", "elapsed_s", "pause_s"),
+    [
+        (RunRule(5, 0, 9), 1, 0.1, 0.0),
+        (RunRule(5, 0, 9, delay_s=0.5), 3, 7.0, 0.5),
+        (RunRule(5, 0, 9, per_s=4.0), 1, 0.1, 0.15),
+        (RunRule(5, 0, 9, per_s=4.0), 3, 0.9, 0.0),
+        (RunRule(5, 0, 9, delay_s=3.0, per_s=4.0), 2, 0.5, 0.0),
+    ],
+)
+def test_pauses_keep_a_frequency_or_have_one_length(
+    rule: RunRule, count: int, elapsed_s: float, pause_s: float
+) -> None:
+    assert rule.pause_s(count, elapsed_s) == pytest.approx(pause_s)
+
+
+@pytest.mark.parametrize("rule", [RunRule(3, 0.0, 60.0, delay_s=0.02), RunRule(3, 0.0, 60.0, per_s=50.0)])
+def test_runs_begin_after_their_pause(rule: RunRule) -> None:
+    runs = repeat_runs(lambda: 0.0, rule)
+    assert all(later - earlier >= 0.019 for earlier, later in pairwise(runs.at_s))
+
+
+def test_a_pause_ends_with_the_time_and_something_is_done_behind_each_run() -> None:
+    done = list[str]()
+    runs = repeat_runs(lambda: 0.0, RunRule(9, 0.0, 0.05, delay_s=30.0), between=lambda: done.append("done"))
+    assert len(runs) == len(done) == 1

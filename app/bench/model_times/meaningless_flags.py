@@ -1,13 +1,11 @@
 """The flags of TensorFlow Lite's benchmark_model that have no meaning here, each with the reason.
 
-Those that are off, or at their default, are passed over; others end the program, unless they change no figure.
+Those that are off, or at their default, are passed over; others end the program, unless they change no figure. Help
+needs this table at once, so it imports next to nothing.
 """
 
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-
-from texelflow.gpu_delegate.base.errors import UsageError
-from texelflow.gpu_delegate.reading.model_file import printable_name
 
 _OFF = ("", "0", "-1", "false")
 
@@ -73,11 +71,3 @@ MEANINGLESS = MappingProxyType(
         "gpu_invoke_loop_times": Meaningless("loops are a special build's", off=("", "0", "1")),
     }
 )  # fmt: skip
-
-
-def notes_on(name: str, text: str) -> str:
-    """What is said of such a flag where the run goes on. Raises UsageError where it does not."""
-    flag = MEANINGLESS[name]
-    if text not in flag.off and not flag.harmless:
-        raise UsageError(f"--{name}={printable_name(text)} has no meaning here: {flag.reason}; leave it out")
-    return f"--{name} has no meaning here: {flag.reason}"

@@ -22,7 +22,7 @@ from ...names import local_name
 from ...session.derived import check_hybrid
 from ...verbs.precision import checked_budget, parse_hybrid, parse_memory, parse_precision
 from ..measuring.run_rule import MOST_RUNS, RunRule
-from .meaningless_flags import MEANINGLESS, notes_on
+from .meaningless_flags import MEANINGLESS
 from .model_aliases import ALIASES, MOST_SECONDS, Alias
 from .model_inputs import NO_INPUTS, ModelInputs, parse_inputs
 
@@ -116,7 +116,7 @@ def parse_options(own: Mapping[str, Any], aliases: Mapping[str, str]) -> ModelBe
             raise UsageError(f"{names[alias.option]} {given[alias.option]} and {flag} contradict each other: drop one")
         if value is not None:
             given[alias.option], names[alias.option] = value, flag
-    notes = tuple(notes_on(name, aliases[name]) for name in MEANINGLESS if name in aliases)
+    notes = tuple(_passed_over(name, aliases[name]) for name in MEANINGLESS if name in aliases)
     backend, warmup = _backend(given, names), given.get("warmup", DEFAULT_WARMUP.runs)
     check_counts(given.get("runs", DEFAULT_RUNS.runs), warmup)
     _check_alone(given, names)
@@ -152,6 +152,14 @@ def parse_options(own: Mapping[str, Any], aliases: Mapping[str, str]) -> ModelBe
         runtime_info=_path(given, "runtime_info"),
         notes=notes,
     )
+
+
+def _passed_over(name: str, text: str) -> str:
+    """What is said of a flag without a meaning where the run goes on. Raises UsageError where it does not."""
+    flag = MEANINGLESS[name]
+    if text not in flag.off and not flag.harmless:
+        raise UsageError(f"--{name}={printable_name(text)} has no meaning here: {flag.reason}; leave it out")
+    return f"--{name} has no meaning here: {flag.reason}"
 
 
 def _path(given: Mapping[str, Any], name: str) -> Path | None:

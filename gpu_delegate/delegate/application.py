@@ -9,12 +9,14 @@ from ..programs.weights_cache import WeightsCache, facts_of_device
 from ..reading.reader import read_model
 from .bound_tensors import TensorBinding
 from .callbacks import Replace
+from .callers_file import order_in
 from .census import OtherOperators
 from .context_model import called_subgraphs
 from .delegate_options import GpuDelegateOptions
 from .delegated_subgraph import DelegatedSubgraph
 from .engine import DelegateEngine
 from .model_finder import FoundModel, find_model
+from .native_operators import execution_plan
 from .planning import DelegatedModel, plan_model
 from .report import report_lines, summary_line
 from .selection import rates_of
@@ -38,6 +40,7 @@ class Application:
         self._is_of_caller = worker is not None
         self._is_without_device = False
         self._is_released = False
+        self.order = order_in(options.model)  # of subgraphs' inputs and outputs
         self.renderer = ""
         self.error: BaseException | None = None
 
@@ -148,7 +151,7 @@ class Application:
         more = called_subgraphs(context)
         self._called = None if self._called is None or more is None else self._called | more
         is_called = subgraph.number > 0 and (self._called is None or subgraph.number in self._called)
-        if is_called or self._is_without_device:
+        if is_called or self._is_without_device or not execution_plan(context):
             return
         try:
             engine = self._engine = self._opened()
@@ -157,7 +160,7 @@ class Application:
             raise
         self.renderer = engine.renderer
         read = self._cache.read_model if self._cache else read_model
-        found = find_model(context, self._options.model, read, subgraph.number, self._options.hybrid)
+        found = find_model(context, self._options.model, read, subgraph.number, self._options.hybrid, self.order)
         subgraph.load(context, self._plan(found, engine))
         assert subgraph.model is not None
         for line in report_lines(subgraph.model.found):

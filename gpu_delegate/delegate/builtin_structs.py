@@ -15,11 +15,12 @@ from types import MappingProxyType
 import numpy as np
 
 from ..model.graph import OptionValue, OptionVector
+from ..ops.called import COMPOSITE
 from ..ops.record import OptionsStruct
 from ..ops.registry import OPS
 
 MOST_INTEGERS = 8  # of a list in a struct, behind which stands how many there are
-_FORMATS = MappingProxyType({"i": "i", "f": "f", "b": "?", "e": "i", "t": "i", "l": f"{MOST_INTEGERS + 1}i"})
+_FORMATS = MappingProxyType({"i": "i", "f": "f", "b": "?", "e": "i", "t": "i", "l": f"{MOST_INTEGERS + 1}i", "p": "P"})
 
 StructOptions = tuple[tuple[str, OptionValue], ...]  # by the names of the schema's class
 
@@ -50,6 +51,8 @@ class BuiltinStruct(OptionsStruct):
                 found.append((name, OptionVector("int32", np.array(integers[:count], np.int32).tobytes())))
                 continue
             value = next(values) - (kind == "e")
+            if kind == "p":  # what it leads to is not read
+                continue
             if kind == "e" and value < 0:
                 return None
             found.append((name, value))
@@ -64,9 +67,10 @@ STRUCTS: Mapping[str, BuiltinStruct] = MappingProxyType(
     }
 )
 
-# Control flow: the numbers of other subgraphs.
+# What runs other subgraphs: their numbers.
 CALLS: Mapping[str, BuiltinStruct] = MappingProxyType(
     {
+        COMPOSITE: BuiltinStruct("StableHLOCompositeOptions", "Name:p DecompositionSubgraphIndex:i"),
         "CALL_ONCE": BuiltinStruct("CallOnceOptions", "InitSubgraphIndex:i"),
         "IF": BuiltinStruct("IfOptions", "ThenSubgraphIndex:i ElseSubgraphIndex:i"),
         "WHILE": BuiltinStruct("WhileOptions", "CondSubgraphIndex:i BodySubgraphIndex:i"),

@@ -16,13 +16,15 @@ import tflite
 
 from ..base.errors import ModelError
 from ..model.graph import Graph, Node, Opaque, Quantization, Tensor
+from ..ops.called import COMPOSITE
 from ..reading.file_tensors import MAX_DENSE_BYTES
-from ..reading.model_file import printable_name
+from ..reading.model_file import MAX_TENSORS, printable_name
 from ..reading.reader import BUILTINS, CUSTOM
 from ..reading.sparsity import Integers, SparseLayout, SparseLevel, dense_constant
 from ..reading.writer import write_model
 from .builtin_structs import CALLS, STRUCTS
-from .native_operators import execution_plan, operator_at, outputs_of
+from .callers_file import Order, OrderOf, unknown_order
+from .native_operators import execution_plan, operator_at, outputs_of, subgraph_context
 from .structs import (
     AFFINE_QUANTIZATION,
     IN_FILE,
@@ -43,11 +45,20 @@ _NEWER = "STABLEHLO_"  # ops of which some run subgraphs, and have structs that 
 _UNKNOWN = "variant"  # what a type is called that the schema here does not have
 
 
-def model_of(context: TfLiteContext) -> bytes:
+def model_of(context: TfLiteContext, order: OrderOf = unknown_order) -> bytes:
     """The model of a context whose operators no delegate has replaced. Its constants are copied once.
 
-    Operators and tensors have their numbers. Raises ModelError.
+    Operators and tensors have their numbers, and so have the subgraphs that composites run, as far as the order of
+    their inputs and outputs is known. Raises ModelError.
     """
+    graph = _graph_of(context)
+    called = dict[int, Graph]()
+    _add_called(context, graph, order, called)
+    signatures = ((index, integers_at(context.tensors[index].dims_signature)) for index in graph.tensors)
+    return write_model(graph, signatures={index: shape for index, shape in signatures if shape}, called=called)
+
+
+def _graph_of(context: TfLiteContext, order: Order | None = None) -> Graph:
     plan = execution_plan(context)
     if any(operator_at(context, index)[1].builtin_code == _DELEGATE for index in plan):
         raise ModelError("another delegate has replaced operators before; put GpuDelegate in front of it")
@@ -55,9 +66,27 @@ def model_of(context: TfLiteContext) -> bytes:
         raise ModelError(f"TensorFlow Lite runs operators in an order of its own: {list(plan[:8])} ...")
     tensors = {index: _tensor(context.tensors[index], index) for index in range(context.tensors_size)}
     nodes = tuple(_operator(context, index) for index in plan)
-    graph = Graph("model", MappingProxyType(tensors), nodes, _inputs(tensors, nodes), outputs_of(context))
-    signatures = ((index, integers_at(context.tensors[index].dims_signature)) for index in tensors)
-    return write_model(graph, signatures={index: shape for index, shape in signatures if shape})
+    inputs, outputs = order or (_inputs(tensors, nodes), outputs_of(context))
+    if not tensors.keys() >= {*inputs, *outputs}:
+        raise ModelError("a subgraph's inputs and outputs are other ones than in its file")
+    return Graph("model", MappingProxyType(tensors), nodes, inputs, outputs)
+
+
+def _add_called(context: TfLiteContext, graph: Graph, order: OrderOf, called: dict[int, Graph]) -> None:
+    """The subgraphs that composites of a graph run, and those that these run, once each."""
+    composite = CALLS[COMPOSITE].table
+    said = [node.attributes for node in graph.nodes if isinstance(node.attributes, Opaque)]
+    numbers = {value for each in said if each.table == composite for _, value in each.options if isinstance(value, int)}
+    for number in sorted(numbers - called.keys()):
+        found = order(number)
+        if found is None or not 0 < number < MAX_TENSORS:
+            continue
+        with subgraph_context(context, number) as inner:
+            try:
+                called[number] = _graph_of(inner, found)
+            except ModelError:  # the operator stays where it is
+                continue
+        _add_called(context, called[number], order, called)
 
 
 def constant_of(tensor: TfLiteTensor) -> npt.NDArray[np.generic] | None:
@@ -97,7 +126,26 @@ def _inputs(tensors: Mapping[int, Tensor], nodes: Iterable[Node]) -> tuple[int, 
 
 
 def called_subgraphs(context: TfLiteContext) -> frozenset[int] | None:
-    """The numbers of the subgraphs that its control flow runs; None if it may be any."""
+    """The numbers of the subgraphs that its operators run, and that these run; None if it may be any."""
+    called, own = set[int](), _called_by(context)
+    if own is None:
+        return None
+    waiting = [*own]
+    while waiting:
+        number = waiting.pop()
+        if number in called:
+            continue
+        called.add(number)
+        with subgraph_context(context, number) as inner:
+            more = _called_by(inner)
+        if more is None:
+            return None
+        waiting += more
+    return frozenset(called)
+
+
+def _called_by(context: TfLiteContext) -> set[int] | None:
+    """Those that its own operators run."""
     called = set[int]()
     for index in execution_plan(context):
         node, registration = operator_at(context, index)
@@ -106,7 +154,7 @@ def called_subgraphs(context: TfLiteContext) -> frozenset[int] | None:
             called |= {number for _, number in CALLS[op].options_at(node.builtin_data) or () if isinstance(number, int)}
         elif op in CALLS or op.startswith(_NEWER):
             return None
-    return frozenset(called)
+    return called
 
 
 def scales_of(tensor: TfLiteTensor) -> Quantization | None:
@@ -145,7 +193,8 @@ def _indices(address: int | None) -> Integers:
 def _operator(context: TfLiteContext, index: int) -> Node:
     """An operator with its options; one that has some which no file can say becomes one that no kernel here takes."""
     node, registration = operator_at(context, index)
-    code, known = registration.builtin_code, STRUCTS.get(BUILTINS.get(registration.builtin_code, ""))
+    code, op = registration.builtin_code, BUILTINS.get(registration.builtin_code, "")
+    known = CALLS[op] if op == COMPOSITE else STRUCTS.get(op)
     size_bytes = node.custom_initial_data_size if node.custom_initial_data else 0
     said = Opaque(
         code=code,

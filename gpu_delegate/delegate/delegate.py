@@ -18,6 +18,7 @@ from ..programs.weights_cache import WeightsCache, checked_cache
 from .application import Application
 from .bound_tensors import TensorBinding, tensor_number
 from .callbacks import NativeDelegate
+from .callers_file import model_in_frame, order_in
 from .delegate_options import ExperimentalFlag, GpuDelegateOptions, InferencePreference, InferencePriority
 from .gl_objects import BufferLayout, GlObject
 from .planning import DelegatedPartition
@@ -92,7 +93,10 @@ class GpuDelegate:
         """
         if self._is_given:
             raise UsageError("a GpuDelegate belongs to one interpreter; make another one for another interpreter")
-        check_runtimes(sys._getframe(1).f_globals.get("__name__"))
+        caller = sys._getframe(1)
+        check_runtimes(caller.f_globals.get("__name__"))
+        if (model := model_in_frame(caller.f_locals)) is not None:
+            self._application.order = order_in(model)
         self._is_given = True
         return self._native.address
 

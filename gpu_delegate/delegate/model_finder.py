@@ -11,6 +11,7 @@ from pathlib import Path
 from ..base.errors import ModelError
 from ..model.graph import Graph, Hybrid, Node, Opaque, Tensor
 from ..reading.reader import ReadModel, model_file_bytes, printable_name, read_model
+from .callers_file import OrderOf, unknown_order
 from .context_model import model_of
 from .live_constants import as_bytes, same_bytes
 from .structs import TfLiteContext
@@ -30,13 +31,15 @@ def find_model(
     read: ReadModel = read_model,
     subgraph: int = 0,
     hybrid: Hybrid = "expanded",
+    order: OrderOf = unknown_order,
 ) -> FoundModel:
     """The context's model, before nodes are replaced; `given` is the path or the bytes of what it should be.
 
-    Of that the subgraph with this number counts. `hybrid` is the graph's. Raises ModelError where the model cannot be
+    Of that the subgraph with this number counts. `hybrid` is the graph's. `order` is that of inputs and
+    outputs of subgraphs that its operators run. Raises ModelError where the model cannot be
     read, or where `given` is damaged or another one, UsageError where that lacks the subgraph.
     """
-    data, name = model_of(context), "model"
+    data, name = model_of(context, order), "model"
     if given is None:
         return FoundModel(data, _computed(read(data, name), hybrid))
     if not isinstance(given, bytes):

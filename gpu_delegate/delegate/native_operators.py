@@ -1,6 +1,8 @@
 """Reads the operators of a TensorFlow Lite context."""
 
+import contextlib
 import ctypes
+from collections.abc import Iterator
 
 from ..base.errors import DeviceError
 from .structs import (
@@ -31,6 +33,18 @@ def operator_at(context: TfLiteContext, index: int) -> tuple[TfLiteNode, TfLiteR
     if status != OK or not node or not registration:
         raise DeviceError(f"TensorFlow Lite does not tell its operator {index}")
     return node.contents, registration.contents
+
+
+@contextlib.contextmanager
+def subgraph_context(context: TfLiteContext, number: int) -> Iterator[TfLiteContext]:
+    """The context of a subgraph that operators run. Raises DeviceError."""
+    address, found = ctypes.addressof(context), ctypes.c_void_p()
+    if context.AcquireSubgraphContext(address, number, ctypes.byref(found)) != OK or not found.value:
+        raise DeviceError(f"TensorFlow Lite does not give its subgraph {number}")
+    try:
+        yield TfLiteContext.from_address(found.value)
+    finally:
+        context.ReleaseSubgraphContext(address, number)
 
 
 def groups_of(context: TfLiteContext, nodes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:

@@ -12,17 +12,18 @@ import numpy as np
 import tflite
 
 from ..model.graph import Graph, Node, Opaque, OptionValue, OptionVector, Quantization, Tensor
+from ..ops.called import COMPOSITE
 from ..reading.writer import write_model
 from .builtin_structs import CALLS, MOST_INTEGERS, STRUCTS, StructOptions
 from .context_model import scales_of
-from .native_operators import operator_at
+from .native_operators import execution_plan, operator_at, subgraph_context
 from .structs import ALLOWS_DYNAMIC_TENSORS, ERROR, OK, PrepareFunction, TfLiteContext, TfLiteDelegate, context_at
 
 _VARIANTS = 2  # every truth value and every enumeration is tried both ways
 _SCALES = Quantization((0.5, 0.25, 3.0), (0, 0, 0), 1)
 _SCALED, _ZERO_POINT = 2, 3  # tensors: one with those scales, and one with a single scale
 _SINGLE = Quantization((0.75,), (-7,))
-_ALL = MappingProxyType({**STRUCTS, **CALLS})
+_ALL = MappingProxyType({op: known for op, known in {**STRUCTS, **CALLS}.items() if op != COMPOSITE})
 _ENUMERATIONS = frozenset({"FusedActivationFunction", "WeightsFormat", "KernelType"})  # their values are checked
 
 
@@ -33,7 +34,12 @@ def option_differences(module: Any) -> list[str]:
         visitor = _Visitor(variant)
         module.Interpreter(model_content=write_model(_graph(variant)), experimental_delegates=[visitor])
         found += visitor.found
-    return found
+    visitor = _Visitor(None)
+    try:
+        module.Interpreter(model_content=_composite_model(), experimental_delegates=[visitor])
+    except ValueError:  # it does not know that op
+        return found
+    return found + visitor.found
 
 
 def _differences(context: TfLiteContext, variant: int) -> list[str]:
@@ -47,6 +53,27 @@ def _differences(context: TfLiteContext, variant: int) -> list[str]:
         if scales_of(context.tensors[index]) != wanted:
             lines.append(f"scales of tensor {index}: {scales_of(context.tensors[index])} instead of {wanted}")
     return lines
+
+
+def _composite_differences(context: TfLiteContext) -> list[str]:
+    node, _ = operator_at(context, 0)
+    options = CALLS[COMPOSITE].options_at(node.builtin_data) if node.builtin_data else None
+    if options != (wanted := (("DecompositionSubgraphIndex", 2),)):
+        return [f"options of {COMPOSITE}: {options} instead of {wanted}"]
+    with subgraph_context(context, 2) as inner:
+        found = execution_plan(inner), operator_at(inner, 0)[1].builtin_code
+    return [] if found == ((0,), tflite.BuiltinOperator.NEG) else [f"subgraph 2: {found}"]
+
+
+def _composite_model() -> bytes:
+    """A composite of one operator."""
+    tensors = MappingProxyType({index: Tensor(index, f"t{index}", (1,)) for index in range(2)})
+    named = (("Name", b"probe"), ("CompositeAttributes", OptionVector("uint8", b"\0\1\1")), ("Version", 1))
+    options = (*named, ("DecompositionSubgraphIndex", 2))
+    code, table = getattr(tflite.BuiltinOperator, COMPOSITE), CALLS[COMPOSITE].table
+    composite, negation = Opaque(code=code, table=table, options=options), Opaque(code=tflite.BuiltinOperator.NEG)
+    graphs = (Graph("", tensors, (Node("", (0,), (1,), each, 0),), (0,), (1,)) for each in (composite, negation))
+    return write_model(next(graphs), called={2: next(graphs)})
 
 
 def _graph(variant: int) -> Graph:
@@ -89,17 +116,22 @@ def _value(name: str, kind: str, place: int, variant: int) -> OptionValue:
 class _Visitor:
     """A delegate that takes nothing."""
 
-    def __init__(self, variant: int) -> None:
+    def __init__(self, variant: int | None) -> None:
+        """Without one, of the model of a composite."""
         self.found = ["the options of operators cannot be read"]
-        self._variant = variant
+        self._variant, self._is_done = variant, False
         self._struct = TfLiteDelegate(Prepare=PrepareFunction(self._prepare), flags=ALLOWS_DYNAMIC_TENSORS)
 
     def _get_native_delegate_pointer(self) -> int:
         return ctypes.addressof(self._struct)
 
     def _prepare(self, address: int, _: int) -> int:
+        if self._is_done:  # of another subgraph
+            return OK
+        self._is_done = True
         try:
-            self.found = _differences(context_at(address), self._variant)
+            context, variant = context_at(address), self._variant
+            self.found = _composite_differences(context) if variant is None else _differences(context, variant)
         except Exception as error:
             self.found.append(f"{type(error).__name__}: {error}")
             return ERROR

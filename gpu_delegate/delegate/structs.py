@@ -168,6 +168,14 @@ class TfLiteContext(ctypes.Structure):
                 ctypes.POINTER(ctypes.c_int),
             ),
         ),
+        ("GetTensor", ctypes.c_void_p),
+        ("GetEvalTensor", ctypes.c_void_p),
+        ("GetModelMetadata", ctypes.c_void_p),
+        (
+            "AcquireSubgraphContext",
+            ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.POINTER(ctypes.c_void_p)),
+        ),
+        ("ReleaseSubgraphContext", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)),
     )
 
 

@@ -292,6 +292,19 @@ class Node:
 
 
 @dataclass(frozen=True)
+class CalledBody(Attributes):
+    """Of an op that runs another subgraph of the file: what that computes, in numbers of its own.
+
+    The node's inputs and outputs are those of the body, in order; constants of the body are further inputs.
+    """
+
+    nodes: tuple[Node, ...] = ()
+    tensors: tuple[Tensor, ...] = ()  # all that the nodes read and write, without values
+    inputs: tuple[int, ...] = ()
+    outputs: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
 class Faults:
     """What may be wrong with the values of a run: a vector of truths, further output of a graph, and what each says."""
 

@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 from . import (
     blocks,
+    called,
     cast,
     comparison,
     concatenation,
@@ -41,6 +42,7 @@ _FAMILIES = (
     fully_connected,
     matrix_product,
     recurrent,
+    called,
     elementwise,
     fake_quant,
     division,

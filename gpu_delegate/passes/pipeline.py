@@ -35,6 +35,7 @@ from .faults import flag_faults
 from .folding import fold_constants
 from .grouped import expand_grouped_convolution
 from .hybrid_products import hybrid_to_steps
+from .inlining import inline_bodies
 from .integers import check_integers
 from .lookups import express_lookups
 from .lstm import express_lstm
@@ -49,6 +50,7 @@ from .steps import quantized_to_steps
 from .verification import verify
 
 PASSES: tuple[Pass, ...] = (
+    inline_bodies,
     flag_faults,
     hybrid_to_steps,
     quantized_to_steps,

@@ -5,7 +5,7 @@ the tensor says so in `unusable`.
 """
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -27,18 +27,26 @@ MAX_RANK = 8  # of what kernels may have
 MOST_DIMENSIONS = 1 << 10  # that are read
 
 
+@dataclass
+class Taken:
+    """How much has been read, which is bounded."""
+
+    constant_bytes: int = 0
+    dense_bytes: int = 0
+    scales: int = 0
+
+
 class FileTensors:
     """The tensors of a model's subgraph, each read once."""
 
-    def __init__(self, file: ModelFile) -> None:
+    def __init__(self, file: ModelFile, taken: "Taken | None" = None) -> None:
+        """`taken` counts what several subgraphs have together."""
         self.unwritable: set[str] = set()  # what a Tensor does not hold, but TensorFlow Lite needs
         self._file = file
         self._read: dict[int, Tensor] = {}
         self._given: set[int] = set()
         self._open: set[int] = set()  # whose shape the file leaves to whoever computes them
-        self._constant_bytes = 0
-        self._dense_bytes = 0
-        self._scales = 0
+        self._taken = taken or Taken()
 
     def __getitem__(self, index: int) -> Tensor:
         """Raises ModelError for a tensor that TensorFlow Lite would not take either."""
@@ -57,6 +65,12 @@ class FileTensors:
             raise UnsupportedError(reason or f"tensor {index} is a constant and would have the shape {list(shape)}")
         self._read[index] = replace(tensor, shape=shape, unusable="" if index in self._open else tensor.unusable)
         self._open.discard(index)
+
+    def add(self, tensor: Tensor) -> int:
+        """Have a tensor that the file does not have, or has without its value; returns its number."""
+        self._read[tensor.index] = tensor
+        self._open.discard(tensor.index)
+        return tensor.index
 
     def is_open(self, index: int) -> bool:
         """Whether the file does not know its shape, which is no more than a guess then."""
@@ -127,8 +141,8 @@ class FileTensors:
     # Values -------------------------------------------------------------------------------------------------------
 
     def _count(self, size_bytes: int, values: npt.NDArray[np.uint8]) -> None:
-        self._constant_bytes += size_bytes
-        if self._constant_bytes > MAX_CONSTANT_BYTES:
+        self._taken.constant_bytes += size_bytes
+        if self._taken.constant_bytes > MAX_CONSTANT_BYTES:
             raise ModelSizeError(f"constants of more than {MAX_CONSTANT_BYTES} bytes")
         self._file.store(constant_location(values))
 
@@ -147,8 +161,8 @@ class FileTensors:
         """Made dense. Raises ModelError for tables that contradict themselves."""
         if values.size % kind.itemsize:
             raise ModelError(f"a sparse constant of shape {list(shape)} has {values.size} bytes of values")
-        self._dense_bytes += math.prod(shape) * kind.itemsize
-        if self._dense_bytes > MAX_DENSE_BYTES:
+        self._taken.dense_bytes += math.prod(shape) * kind.itemsize
+        if self._taken.dense_bytes > MAX_DENSE_BYTES:
             raise ModelSizeError(f"sparse constants that take more than {MAX_DENSE_BYTES} bytes")
         return dense_constant(values.view(kind), shape, self._layout(table))
 
@@ -185,8 +199,8 @@ class FileTensors:
         count = self._file.bounded("scales", table.ScaleLength(), MAX_SCALES)
         if not count or not self._file.bounded("zero points", table.ZeroPointLength(), MAX_SCALES, item_bytes=8):
             return None, ""
-        self._scales += count
-        if self._scales > MAX_SCALES:
+        self._taken.scales += count
+        if self._taken.scales > MAX_SCALES:
             raise ModelSizeError(f"more than {MAX_SCALES} scales")
         scales, zero_points = table.ScaleAsNumpy(), table.ZeroPointAsNumpy()
         dimension = table.QuantizedDimension() if count > 1 else 0

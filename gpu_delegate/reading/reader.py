@@ -22,12 +22,14 @@ from ..base.errors import ModelError, ModelSizeError, TexelflowError, Unsupporte
 from ..model.graph import ABSENT, Attributes, Graph, Node, Opaque, Shape, Tensor
 from ..model.operators import MAX_OPERANDS, NO_RULE, Operator, ShapeError
 from ..model.quantization import is_quantized
+from ..ops.called import CALLED
 from ..ops.left_to_cpu import LEFT_TO_CPU
 from ..ops.record import FileForm
 from ..ops.registry import OPS, SUPPORTED_OPS
 from ..passes.evaluation import can_fold, fold_value
 from ..passes.quantized_node import takes_type
 from ..passes.steps import FORMS
+from .bodies import CONSTANTS_FROM, Bodies, called_subgraph, check_alike
 from .file_options import OPTIONS_CLASSES, Options, read_custom_options, read_options
 from .file_tensors import FileTensors
 from .model_file import MAX_OPERATORS, MAX_TENSORS, ModelFile, names_of, printable_name
@@ -102,16 +104,21 @@ class ReadModel(Protocol):
 class GraphReader:
     """Makes a subgraph of a file a graph, verified: tensors, operators, and that they can run in the file's order."""
 
-    def __init__(self, data: bytes, subgraph: int | str = 0) -> None:
-        """Raises ModelError, UsageError for a subgraph that is not there."""
+    def __init__(self, data: bytes, subgraph: int | str = 0, bodies: Bodies | None = None) -> None:
+        """`bodies` are those of the reader that reads this subgraph as one of them.
+
+        Raises ModelError, UsageError for a subgraph that is not there.
+        """
         first = ModelFile(data)
         number = subgraph_of(first, subgraph)
         self.file = ModelFile(data, number) if number else first
-        self.tensors = FileTensors(self.file)
+        self.bodies = bodies or Bodies()
+        self.tensors = FileTensors(self.file, self.bodies.taken)
         self.codes: dict[int, _Code] = {}
         self.operands = 0
         self.values: dict[int, Tensor] = {}  # of small integers that operators compute from constants and shapes
         self.unwritable: set[str] = set()
+        self.next_constant = CONSTANTS_FROM
 
     def graph(self, name: str) -> Graph:
         """The whole graph; every tensor is written before it is read, and once."""
@@ -176,6 +183,13 @@ class GraphReader:
         rule = OPS[code.op].file if code.op in OPS else None
         if refused:
             return self.opaque(index, code, table, inputs, outputs, refused)
+        if code.op in CALLED and not code.is_custom:
+            try:
+                return self.call(index, code.op, table, inputs, outputs)
+            except ModelSizeError:
+                raise
+            except (ModelError, UnsupportedError) as error:
+                return self.opaque(index, code, table, inputs, outputs, str(error))
         if rule is None or (code.is_custom and code.op in BUILTIN_NAMES):
             reason = NO_RULE if code.is_custom else LEFT_TO_CPU.get(code.op, NO_RULE)
             return self.opaque(index, code, table, inputs, outputs, reason)
@@ -186,6 +200,25 @@ class GraphReader:
         except (ModelError, UnsupportedError) as error:  # where it is about a tensor alone, it is raised again
             reason = str(error).removeprefix(f"operator {index} ({code.op}): ")
             return self.opaque(index, code, table, inputs, outputs, reason)
+
+    def call(self, index: int, op: str, table: Any, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> Node:
+        """An operator that runs a subgraph, with what that computes. Raises UnsupportedError, ModelError."""
+        number = called_subgraph(op, table)
+        if ABSENT in (*inputs, *outputs) or not 0 <= number < self.file.subgraph_count:
+            raise ModelError(f"it runs subgraph {number} of {self.file.subgraph_count}, or lacks an input or output")
+        given = tuple(self.values.get(i, self.tensors[i]) for i in inputs)
+        found = self.bodies.read(number, given, lambda called: GraphReader(self.file.data, called, self.bodies))
+        if len(found.outputs) != len(outputs):
+            raise ModelError(f"{len(outputs)} outputs for {len(found.outputs)} of subgraph {number}")
+        for i, inner in zip(outputs, found.outputs, strict=True):
+            check_alike(self.tensors[i], inner)
+            if self.tensors[i].shape != inner.shape or self.tensors.is_open(i):
+                self.tensors.reshape(i, inner.shape)
+            if self.tensors[i].unusable:
+                raise UnsupportedError(self.tensors[i].unusable)
+        constants = [self.tensors.add(replace(t, index=self.next_constant + k)) for k, t in enumerate(found.constants)]
+        self.next_constant += len(constants)
+        return Node(op, (*inputs, *constants), outputs, found.body, index)
 
     def known(
         self, index: int, op: str, rule: FileForm, table: Any, inputs: tuple[int, ...], outputs: tuple[int, ...]

@@ -29,14 +29,21 @@ from ..model.graph import (
 )
 from ..model.operators import EncodedOperator
 from ..ops.registry import OPS
+from ..passes.inlining import inline_bodies
 
 ALIGNMENT = 16  # of constants, which TensorFlow Lite reads in place
 SCHEMA_VERSION = 3
 IDENTIFIER = b"TFL3"
 NO_SIGNATURES: Mapping[int, Shape] = MappingProxyType({})
+NO_SUBGRAPHS: Mapping[int, Graph] = MappingProxyType({})
 
 
-def write_model(graph: Graph, every_output: bool = False, signatures: Mapping[int, Shape] = NO_SIGNATURES) -> bytes:
+def write_model(
+    graph: Graph,
+    every_output: bool = False,
+    signatures: Mapping[int, Shape] = NO_SIGNATURES,
+    called: Mapping[int, Graph] = NO_SUBGRAPHS,
+) -> bytes:
     """The .tflite file of a graph, the same bytes for the same graph.
 
     The graph is as the reader created it, or after rewriting.py's passes. With every_output, what any operator
@@ -44,16 +51,22 @@ def write_model(graph: Graph, every_output: bool = False, signatures: Mapping[in
     preserve all tensors, but it does not overwrite outputs. MediaPipe's Convolution2DTransposeBias becomes the
     builtin TRANSPOSE_CONV, what DENSIFY makes of a constant that constant. Opaque operators are written as they
     were read. Each tensor has a name of its own, by which other readers of such files know it; `signatures` are shapes
-    with -1 for each unknown size, by tensors. Raises UnsupportedError for a graph that does not hold all that its
-    file says.
+    with -1 for each unknown size, by tensors; `called` are the subgraphs that opaque operators run, by their numbers.
+    A node that has a body is written as what that computes. Raises UnsupportedError for a graph that does not hold all
+    that its file says.
     """
     if graph.original:
         raise UnsupportedError(f"{graph.name}: its file has more than its graph holds")
-    return _Writer(graph, signatures).file(every_output)
+    return _Writer(inline_bodies(graph)[0], signatures, called).file(every_output)
 
 
 def written_indices(graph: Graph) -> dict[int, int]:
     """Maps each tensor's index in the graph to its index in the written file."""
+    graph, _ = inline_bodies(graph)
+    return _positions(graph)
+
+
+def _positions(graph: Graph) -> dict[int, int]:
     indices = {index: position for position, index in enumerate(graph.tensors)}
     return indices | {node.outputs[0]: indices[node.inputs[0]] for node in graph.nodes if _is_dense(graph, node)}
 
@@ -64,6 +77,9 @@ def _is_dense(graph: Graph, node: Node) -> bool:
     return is_read and graph.tensors[node.inputs[0]].is_constant
 
 
+_EMPTY = Graph("", MappingProxyType({}), (), (), ())
+
+
 class _Writer:
     """Tables are built by flatbuffers; the constants follow them, so that each is copied once.
 
@@ -71,12 +87,13 @@ class _Writer:
     where the constants begin: position p among them is -p to it.
     """
 
-    def __init__(self, graph: Graph, signatures: Mapping[int, Shape]) -> None:
+    def __init__(self, graph: Graph, signatures: Mapping[int, Shape], called: Mapping[int, Graph]) -> None:
         self.graph = graph
         self.signatures = signatures
+        self.called = called
         self.names: set[str] = set()  # of tensors that are written
         self.builder = flatbuffers.Builder(1 << 16)
-        self.indices = {ABSENT: ABSENT, **written_indices(graph)}
+        self.indices = {ABSENT: ABSENT, **_positions(graph)}
         self.tables: dict[str, int] = {}  # by content
         self.tensors: list[int] = []
         self.buffers = [self.table("Buffer")]  # the first is that of tensors without a constant
@@ -87,16 +104,26 @@ class _Writer:
         self.codes: dict[tuple[int, int, bytes], int] = {}  # (builtin, version, name of a custom op) to its place
 
     def file(self, every_output: bool) -> bytes:
+        """All of it: the graph's subgraph, and those that are called at their numbers, with empty ones between."""
+        subgraphs = [self.written_subgraph(every_output)]
+        self.signatures = NO_SIGNATURES
+        for number in range(1, 1 + max(self.called, default=0)):
+            self.graph = self.called.get(number, _EMPTY)
+            self.indices, self.names = {ABSENT: ABSENT, **_positions(self.graph)}, set()
+            subgraphs.append(self.written_subgraph())
+        self.builder.minalign = ALIGNMENT  # of the whole, so of the constants behind it, too
+        self.builder.Finish(self.model(subgraphs), IDENTIFIER)
+        return b"".join((self.builder.Output(), *self.constants))
+
+    def written_subgraph(self, every_output: bool = False) -> int:
+        """The graph that is at hand as a subgraph."""
         graph = self.graph
         nodes = [node for node in graph.nodes if not _is_dense(graph, node)]
         self.tensors = [self.tensor(tensor) for tensor in graph.tensors.values()]
         operators = [self.operator(node) for node in nodes]
         written = dict.fromkeys(i for node in nodes for i in node.outputs) if every_output else {}
         own = frozenset(graph.outputs)
-        subgraph = self.subgraph(operators, (*graph.outputs, *(i for i in written if i not in own)))
-        self.builder.minalign = ALIGNMENT  # of the whole, so of the constants behind it, too
-        self.builder.Finish(self.model(subgraph), IDENTIFIER)
-        return b"".join((self.builder.Output(), *self.constants))
+        return self.subgraph(operators, (*graph.outputs, *(i for i in written if i not in own)))
 
     # Tables -------------------------------------------------------------------------------------------------------
 
@@ -176,8 +203,10 @@ class _Writer:
         }
         if attributes.table:
             options = {name: self.option(value) for name, value in attributes.options}
-            fields["BuiltinOptionsType"] = getattr(tflite.BuiltinOptions, attributes.table)
-            fields["BuiltinOptions"] = self.table(attributes.table, **options)
+            newer = "" if hasattr(tflite.BuiltinOptions, attributes.table) else "2"
+            kinds = tflite.BuiltinOptions2 if newer else tflite.BuiltinOptions
+            fields[f"BuiltinOptions{newer}Type"] = getattr(kinds, attributes.table)
+            fields[f"BuiltinOptions{newer}"] = self.table(attributes.table, **options)
         if attributes.custom_options:
             fields["CustomOptions"] = self.numbers(np.frombuffer(attributes.custom_options, np.uint8))
         return self.table("Operator", **fields)
@@ -210,12 +239,12 @@ class _Writer:
             Operators=self.vector(operators),
         )
 
-    def model(self, subgraph: int) -> int:
+    def model(self, subgraphs: Sequence[int]) -> int:
         return self.table(
             "Model",
             Version=SCHEMA_VERSION,
             OperatorCodes=self.vector([self.operator_code(*code) for code in self.codes]),
-            Subgraphs=self.vector([subgraph]),
+            Subgraphs=self.vector(subgraphs),
             Buffers=self.vector(self.buffers),
         )
 

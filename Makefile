@@ -5,8 +5,9 @@
 # make soak: 10,000 live frames with everything happening to them, some minutes
 # make sound: a minute from a microphone, and how far its clicks are from their flashes
 # make fuzz: mutated models, recordings, streams and others, CASES=1000 of each, and recordings killed, KILLS=100; SEED=0
-# make fuzz-graphs: N=5000 random graphs of all ops, and a tenth as many in int8 and in uint8, against TensorFlow Lite;
-#              those that differ, made small, in build/graphs; SEED=0 is the first
+# make fuzz-graphs: N=5000 random graphs of all ops on OpenGL and in native code, and a tenth as many in int8, in uint8, with
+#              graphs of their own in them and with states, beside TensorFlow Lite; goes on where it was ended, AFRESH=1
+#              begins anew; those that differ, made small, in build/graphs; SEED=0 is the first
 # make fuzz-bytes: N=20000 mutations of 8-bit models, drawn here and cut out of those of MODELS=DIR, against TensorFlow
 #              Lite's reference kernels; those that differ in build/quantized; SEED=0 is the first, and where it goes on
 # make fuzz-memory: the CPU's code of every case of every op, and of N=500 random graphs of each kind, between pages that
@@ -144,9 +145,9 @@ fuzz: setup
 	$(BIN)/python -m tests.fuzz.kills --cases $(KILLS) --seed $(SEED)
 
 fuzz-graphs: setup
-	$(BIN)/python -m tests.fuzz.graphs --count $(N) --seed $(SEED)
-	$(BIN)/python -m tests.fuzz.graphs --count $$(($(N) / 10)) --seed $(SEED) --quantized int8
-	$(BIN)/python -m tests.fuzz.graphs --count $$(($(N) / 10)) --seed $(SEED) --quantized uint8
+	$(BIN)/python -m tests.fuzz.graphs --count $(N) --seed $(SEED) $(if $(AFRESH),--afresh)
+	for kind in int8 uint8 subgraphs states; do $(BIN)/python -m tests.fuzz.graphs --count $$(($(N) / 10)) --seed $(SEED) \
+	    --kind $$kind $(if $(AFRESH),--afresh) || exit 1; done
 
 fuzz-bytes: N := 20000
 fuzz-bytes: setup
@@ -156,8 +157,8 @@ fuzz-memory: N := 500
 fuzz-memory: setup
 	$(BIN)/python -m tests.fuzz.guards cases $(OPS)
 	$(BIN)/python -m tests.fuzz.guards graphs --count $(N) --seed $(SEED)
-	$(BIN)/python -m tests.fuzz.guards graphs --count $(N) --seed $(SEED) --quantized int8
-	$(BIN)/python -m tests.fuzz.guards graphs --count $(N) --seed $(SEED) --quantized uint8
+	$(BIN)/python -m tests.fuzz.guards graphs --count $(N) --seed $(SEED) --kind int8
+	$(BIN)/python -m tests.fuzz.guards graphs --count $(N) --seed $(SEED) --kind uint8
 
 MUTATED = --seed $(SEED) --model selfie --model selfie-landscape $(if $(MODELS),--folder "$(MODELS)")
 fuzz-models: setup

@@ -22,7 +22,7 @@ from unittest.mock import patch
 import numpy as np
 
 from tests.fuzz.children import in_child
-from tests.fuzz.graphs import KINDS, made
+from tests.fuzz.graphs import VALUES, made
 from tests.helpers.case_group import CaseGroup
 from tests.helpers.native import code_of
 from tests.model_files.model_builder import Array
@@ -147,7 +147,7 @@ def of_cases(op: str, first: int) -> str:
 def of_graphs(first: int, last: int, kind: str) -> str:
     """The same of some random graphs; the first fault."""
     for seed in range(first, last):
-        data, inputs = made(seed, kind)
+        data, inputs, _ = made(seed, kind)
         text = _outcome(read_model(data), inputs[0])
         if text not in (UNTOUCHED, "refused"):
             return f"seed {seed}: {text}"
@@ -182,7 +182,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("ops", nargs="*", metavar="OP", help="of the cases; all where none is named")
     parser.add_argument("--count", type=int, default=500, help="of graphs")
     parser.add_argument("--seed", type=int, default=0, help="the first graph")
-    parser.add_argument("--quantized", choices=KINDS, default="no")
+    parser.add_argument("--kind", choices=VALUES, default="float")
     options, counted = parser.parse_args(arguments), Counter[str]()
     native_target()  # before the children, which then need not
     for name, work in works(options):

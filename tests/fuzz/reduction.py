@@ -39,10 +39,10 @@ def _needed(model: ModelBuilder, outputs: list[int], gone: set[int]) -> ModelBui
     """What outputs need, without some ops."""
     needed, kept = set(outputs), []
     for number, op in reversed(list(enumerate(model.ops))):
-        if number not in gone and needed & set(op.outputs):
+        if number not in gone and (not op.outputs or needed & set(op.outputs)):  # or it changes a state
             needed |= set(op.inputs)
             kept.append(op)
     written = {tensor for op in kept for tensor in op.outputs}
     inputs = [i for i in sorted(needed) if i >= 0 and i not in written and model.tensors[i].data is None]
     tensors = [replace(tensor) for tensor in model.tensors]
-    return ModelBuilder(tensors, kept[::-1], inputs, [i for i in outputs if i in written])
+    return ModelBuilder(tensors, kept[::-1], inputs, [i for i in outputs if i in written], further=model.further)

@@ -10,6 +10,8 @@ from tests.generators.move_steps import MAP_MOVES
 from tests.generators.partial_steps import PARTIAL
 from tests.generators.random_graphs import Profile, RandomGraph
 from tests.generators.repeated_steps import REPEATED
+from tests.generators.state_steps import STATES
+from tests.generators.subgraph_steps import branched, composite, looped
 
 _SEGMENTATION = Profile(
     map_steps.grow,
@@ -35,6 +37,10 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
         "any": _ANY,
         # the same without what is not continuous, as float twins of quantized graphs
         "quantized": replace(_ANY, continuous=True),
+        # the same with ops that have graphs of their own: composites, branches, loops
+        "subgraphs": replace(_ANY, further=(composite, branched, looped)),
+        # the same with states: variables, recurrent ops, outputs that are inputs of the next run
+        "states": replace(_ANY, further=tuple(STATES.values())),
         # networks like those that segment pictures, of ops that the GPU has
         "segmentation": _SEGMENTATION,
         # the same, which move data as often as they compute: moves of moves, views, what reads them

@@ -43,6 +43,7 @@ class Profile:
     custom_ops: bool = True  # that TensorFlow Lite alone lacks
     most_weights: int = 1 << 40  # of one op
     needs_constants: bool = False  # by which a delegate finds the file of a model
+    further: "tuple[Step, ...]" = ()  # beside the ops of the record, and at least one of them in each graph
     continuous: bool = False  # nothing that jumps where its inputs differ by little: bytes differ by a step
 
 
@@ -65,6 +66,7 @@ class RandomGraph(Sketch):
         self.exact: set[int] = set()  # tensors that GPU and CPU have alike
         self.most: dict[int, float] = {}  # estimates of the largest magnitude
         self.drawn: dict[int, Drawn] = {}  # of inputs
+        self.fed: dict[int, int] = {}  # inputs that are outputs of the run before
         self.inner_outputs: list[int] = []  # values that are read and outputs as well
         self._case: GraphCase | None = None
 

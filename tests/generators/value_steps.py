@@ -51,10 +51,12 @@ def grow(graph: RandomGraph) -> None:
     count = 2 + int(graph.rng.integers(0, graph.pick((4, 12, MOST_OPS - 5))))
     for _ in range(graph.pick((1, 1, 2, 3))):
         graph.fresh("float32", graph.pick((1, 2, 3, 4, 4, 4, 4)))
-    tries = 0
+    tries, further = 0, graph.profile.further
+    if further:
+        graph.keep(graph.pick(further)(graph) or 0)
     while len(graph.ops) < count and tries < 4 * count:
         tries += 1
-        name, step = graph.pick(kinds)
+        name, step = ("", graph.pick(further)) if further and graph.chance(0.3) else graph.pick(kinds)
         found = step(graph) if step else graph.from_table(name)
         if found is not None:
             graph.keep(found)
@@ -69,7 +71,9 @@ def _name_outputs(graph: RandomGraph) -> None:
     written = [tensor for op in graph.ops for tensor in op.outputs if tensor in graph.made]
     ends = [tensor for tensor in written if tensor not in read]
     others = [graph.pick(written) for _ in range(graph.pick((0, 0, 1, 2)))]
-    graph.output(*dict.fromkeys([*(ends or written[-1:]), *others]))
+    graph.output(
+        *(tensor for tensor in dict.fromkeys([*(ends or written[-1:]), *others]) if tensor not in graph.outputs)
+    )
 
 
 def _by_record(name: str) -> Step | None:

@@ -6,6 +6,7 @@ graph is judged by the reference kernels: see `rounding_depth`.
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
@@ -31,6 +32,7 @@ RUNS = 2  # of each way, on other inputs
 WAYS = ("native", "native unfused", "software", "hardware", "unfused", "odd", "delegate")
 OPTIMIZED = "BUILTIN_WITHOUT_DEFAULT_DELEGATES"
 OF_THE_CPU = ("native", "native unfused")
+OF_OPENGL = ("software", "hardware", "delegate", "unfused", "odd")
 # Ops that round as the reference kernels do, or not at all: behind them alone, outputs are equal.
 _EXACT_OPS = """
     ADD SUB MUL CONV_2D DEPTHWISE_CONV_2D TRANSPOSE_CONV FULLY_CONNECTED BATCH_MATMUL AVERAGE_POOL_2D MAX_POOL_2D
@@ -44,13 +46,22 @@ Runs = Callable[[Sequence[Array]], Sequence[Array]]
 
 
 class CheckedGraph:
-    """The bytes of a model, inputs for it, and what TensorFlow Lite makes of them."""
+    """The bytes of a model, inputs for it, and what TensorFlow Lite makes of them.
 
-    def __init__(self, model: bytes, inputs: Sequence[Sequence[Array]], seed: int = 0) -> None:
-        self.model, self.inputs, self.seed = model, inputs, seed
+    Inputs in `fed` are, from the second run on, the outputs at these places of the run before.
+    """
+
+    def __init__(
+        self,
+        model: bytes,
+        inputs: Sequence[Sequence[Array]],
+        fed: Mapping[int, int] = MappingProxyType({}),
+        seed: int = 0,
+    ) -> None:
+        self.model, self.inputs, self.fed, self.seed = model, inputs, fed, seed
         self.graph = read_model(model)
         reference, self._kernels = _reference(model, any(map(is_quantized, self.graph.tensors.values())))
-        self.wanted = [reference(values) for values in inputs]
+        self.wanted = list(self._in_turn(reference))
         self.depth = rounding_depth(self.graph)
 
     def difference(self, way: str, context: Context | None = None) -> str:
@@ -76,23 +87,31 @@ class CheckedGraph:
         most = max(TOLERANCE, self.depth.get(tensor, 0) / 128) * max(1.0, float(np.abs(right).max()))
         return "" if apart <= most else f"{apart:.3g} apart, {most:.3g} allowed"
 
+    def _in_turn(self, run: Runs) -> Iterator[Sequence[Array]]:
+        """What each run gives; its outputs may be inputs of the next."""
+        before: Sequence[Array] = ()
+        for values in self.inputs:
+            fed = {place: before[output] for place, output in self.fed.items()} if before else {}
+            before = [np.array(found) for found in run([fed.get(place, own) for place, own in enumerate(values)])]
+            yield before
+
     def _outputs(self, way: str, context: Context | None) -> Iterator[Sequence[Array]]:
         if way == "delegate":
             with texelflow.GpuDelegate(
                 model=self.model, min_nodes_per_partition=1, strict=True, quiet=True
             ) as delegate:
                 through = TfliteRun(self.model, self._kernels, delegates=[delegate])
-                yield from [through(values) for values in self.inputs]
+                yield from list(self._in_turn(through))
                 del through
         elif way in OF_THE_CPU:
             network = native_networks({0: self.graph}, fuse=way == "native")[0]
-            yield from (network.run(values) for values in self.inputs)
+            yield from self._in_turn(network.run)
         else:
             assert context is not None, "for OpenGL"
             device = {"hardware": HARDWARE, "odd": random_device(SOFTWARE, np.random.default_rng(self.seed))}
             compiled = compile_graph(self.graph, device.get(way, SOFTWARE), CompileOptions(fuse=way != "unfused"))
             with Program(context, compiled) as program:
-                yield from (run(program, values) for values in self.inputs)
+                yield from self._in_turn(partial(run, program))
 
 
 def _reference(model: bytes, quantized: bool) -> tuple[TfliteRun, str]:
@@ -126,17 +145,23 @@ def _is_exact(graph: Graph, node: Node) -> bool:
 
 def ways_of(seed: int) -> list[str]:
     """What a graph of this seed is computed by: this CPU's code, and of every fourth OpenGL or the delegate, too."""
-    further = ("software", "hardware", "delegate", "unfused", "odd")
-    return [OF_THE_CPU[seed % 2], *([further[seed // 4 % len(further)]] if seed % 4 == 0 else [])]
+    return all_ways(seed)[: 2 if seed % 4 == 0 else 1]
+
+
+def all_ways(seed: int) -> list[str]:
+    """This CPU's code and OpenGL, each in one of its ways."""
+    return [OF_THE_CPU[seed % 2], OF_OPENGL[seed // 4 % len(OF_OPENGL)]]
 
 
 def first_difference(checked: CheckedGraph, ways: Sequence[str], context: Context | None) -> tuple[str, bool]:
     """What is wrong, and whether an op was refused: then the delegate computes the graph beside TensorFlow Lite."""
+    refused = False
     for way in ways:
         try:
             text = checked.difference(way, context)
         except UnsupportedError:
-            return checked.difference("delegate"), True
+            refused = True
+            continue
         if text:
-            return text, False
-    return "", False
+            return text, refused
+    return (checked.difference("delegate") if refused and "delegate" not in ways else ""), refused

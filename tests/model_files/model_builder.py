@@ -300,6 +300,7 @@ def _operator(builder: Any, op: _Op, code: int) -> int:
     given = dict(op.options)
     table, stored = given.pop("table", OPTIONS.get(op.name) or _own_options(op.name)), given.pop("custom", b"")
     options = _options(builder, table, given) if table else 0
+    second = table is not None and not hasattr(tflite.BuiltinOptions, table)  # what the schema's first union lacks
     if op.name == CUSTOM_TRANSPOSE:
         stored = _transpose_params(**given)
     custom = builder.CreateByteVector(stored) if stored else 0
@@ -307,8 +308,12 @@ def _operator(builder: Any, op: _Op, code: int) -> int:
     tflite.OperatorAddOpcodeIndex(builder, code)
     tflite.OperatorAddInputs(builder, inputs)
     tflite.OperatorAddOutputs(builder, outputs)
-    tflite.OperatorAddBuiltinOptionsType(builder, getattr(tflite.BuiltinOptions, table) if table else 0)
-    tflite.OperatorAddBuiltinOptions(builder, options)
+    if second:
+        tflite.OperatorAddBuiltinOptions2Type(builder, getattr(tflite.BuiltinOptions2, str(table)))
+        tflite.OperatorAddBuiltinOptions2(builder, options)
+    else:
+        tflite.OperatorAddBuiltinOptionsType(builder, getattr(tflite.BuiltinOptions, table) if table else 0)
+        tflite.OperatorAddBuiltinOptions(builder, options)
     tflite.OperatorAddCustomOptions(builder, custom)
     return int(tflite.OperatorEnd(builder))
 

@@ -1,12 +1,15 @@
 """Random graphs of all ops, of floats and of bytes, against TensorFlow Lite: `make fuzz-graphs` tries thousands."""
 
 from collections import Counter
+from pathlib import Path
 
 import hypothesis
 import hypothesis.strategies as st
+import numpy as np
 import pytest
 
-from tests.fuzz.graphs import made, small_failure
+from tests.fuzz import graphs
+from tests.fuzz.graphs import FINE, again, made, small_failure
 from tests.fuzz.reduction import reduced
 from tests.generators.profiles import random_graph
 from tests.generators.random_graphs import described
@@ -19,7 +22,14 @@ from texelflow.gpu_delegate.ops.registry import SUPPORTED_OPS
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.targets.gl.context import Context
 
-GRAPHS = (("no", 10), ("no", 30), ("int8", 10), ("uint8", 10))  # how quantized, and how many
+GRAPHS = (
+    ("float", 10),
+    ("float", 30),
+    ("int8", 10),
+    ("uint8", 10),
+    ("subgraphs", 10),
+    ("states", 10),
+)  # kind, how many
 CUSTOM = {name for name in SUPPORTED_OPS if not name.isupper()}  # which TensorFlow Lite's interpreter lacks
 
 
@@ -30,10 +40,9 @@ def test_random_graphs_agree_with_tensorflow_lite(context: Context, kind: str, c
     @hypothesis.settings(max_examples=count, derandomize=True, database=None, phases=[hypothesis.Phase.generate])
     @hypothesis.given(seed=st.integers(0, 1 << 20))
     def agrees(seed: int) -> None:
-        text, _ = first_difference(CheckedGraph(*made(seed, kind), seed), ways_of(seed), context)
+        text, _ = first_difference(CheckedGraph(*made(seed, kind), seed=seed), ways_of(seed), context)
         if text:
-            again = f"python -m tests.fuzz.graphs --only {seed} --quantized {kind}"
-            pytest.fail(f"{text}\n{described(small_failure(seed, kind, context))}\n{again}")
+            pytest.fail(f"{text}\n{described(small_failure(seed, kind, context))}\n{again(seed, kind)}")
 
     agrees()
 
@@ -52,6 +61,42 @@ def test_graphs_have_every_op_and_differ_in_size() -> None:
     assert max(sizes) > 25
     assert ranks >= {0, 1, 2, 3, 4}
     assert dtypes >= {"float32", "int32", "bool"}
+
+
+def test_graphs_with_graphs_of_their_own_and_states_have_each_of_them() -> None:
+    ops, depths = Counter[str](), set[int]()
+    for seed in range(40):
+        sketch = random_graph(seed, "subgraphs")
+        assert sketch.build() == random_graph(seed, "subgraphs").build()
+        ops.update({op.name for op in sketch.ops})
+        depths |= {len(body.ops) for body in sketch.further}
+        assert not {"STABLEHLO_COMPOSITE", "IF", "WHILE"}.isdisjoint(op.name for op in sketch.ops)
+        states = random_graph(seed, "states")
+        ops.update({op.name for op in states.ops})
+        ops["fed"] += len(states.fed)
+    assert min(ops[name] for name in ("STABLEHLO_COMPOSITE", "IF", "WHILE", "ASSIGN_VARIABLE", "SVDF", "LSTM")) >= 4
+    assert ops["fed"] >= 4
+    assert max(depths) >= 6
+
+
+def test_outputs_are_fed_back_in_each_way(context: Context) -> None:
+    """Of what is summed over four runs, every way gives the sums."""
+    m = Sketch(0)
+    before, x = m.input((2, 3)), m.input((2, 3))
+    m.output(m.binary("ADD", before, x))
+    inputs = [[np.full((2, 3), 9, np.float32), np.full((2, 3), run, np.float32)] for run in range(4)]
+    checked = CheckedGraph(m.build(), inputs, {0: 0})
+    assert [outputs[0][1, 2] for outputs in checked.wanted] == [9, 10, 12, 15]
+    assert [checked.difference(way, context) for way in ("native", "software", "delegate")] == ["", "", ""]
+
+
+def test_a_run_goes_on_where_another_was_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graphs, "outcomes", lambda seeds, kind: [FINE[seed % 2] for seed in seeds])
+    log = tmp_path / "states.jsonl"
+    found = dict(graphs.fuzz([3, 4], "states", log))
+    with log.open("a") as file:
+        file.write('[5, "agr')
+    assert graphs.known_outcomes(log) == found == {3: "in part", 4: "agrees"}
 
 
 def test_estimates_of_long_products_stay_numbers() -> None:

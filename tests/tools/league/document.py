@@ -7,7 +7,7 @@ from texelflow.app.models.catalogue import CATALOGUE
 
 from .league import League
 from .origins import Origin, origins
-from .standings import LEAST_BYTES, MOST_COLD_S, STANDINGS, apart, changes, is_apart, standing, summary
+from .standings import LEAST_BYTES, MOST_COLD_S, STANDINGS, apart, changes, standing, summary
 from .trials import Figures
 
 DOCUMENT = Path("docs", "models.md")
@@ -131,20 +131,27 @@ def _share(row: Figures, way: str) -> str:
 
 
 def _reasons(row: Figures) -> str:
-    """Of OpenGL, and those that native code alone has."""
-    by_way = {way: row.get(way, {}) for way in ("gl", "native")}
-    said = []
-    for way, found in by_way.items():
-        lines = [found["failed"]] if "failed" in found else [found["refused"]] if found.get("refused") else []
-        others = by_way["gl"].get("left", {}) if way == "native" else {}
-        left = {why: count for why, count in found.get("left", {}).items() if why not in others}
-        lines += [] if lines else [f"{why} ({count})" for why, count in [*left.items()][:_MOST_REASONS]]
-        more = len(left) - _MOST_REASONS
-        lines += [f"and {more} more"] if more > 0 and not found.get("refused") else []
-        said += [f"{_WAYS[way]}: {'; '.join(lines)}"] if lines else []
-    skipped = by_way["gl"].get("skipped") or by_way["native"].get("skipped")
-    said += [skipped] if skipped else []
-    return ". ".join(said) or ("custom ops" if is_apart(row) else "")
+    """Those of both ways, then those that one way alone has."""
+    by_way = {way: _left(row.get(way, {})) for way in ("gl", "native")}
+    both = {why: count for why, count in by_way["gl"].items() if by_way["native"].get(why) == count}
+    alone = {way: {why: count for why, count in left.items() if why not in both} for way, left in by_way.items()}
+    said = [_said(both), *(f"{_WAYS[way]}: {_said(left)}" if left else "" for way, left in alone.items())]
+    skipped = row.get("gl", {}).get("skipped") or row.get("native", {}).get("skipped", "")
+    return ". ".join(filter(None, [*said, skipped]))
+
+
+def _left(found: Figures) -> dict[str, int]:
+    """How many operators a way leaves, by reason; 0 for a reason that is not of operators."""
+    if failed := found.get("failed") or found.get("refused"):
+        return {failed: 0}
+    left: dict[str, int] = found.get("left", {})
+    return left
+
+
+def _said(left: Mapping[str, int]) -> str:
+    lines = [f"{why} ({count})" if count else why for why, count in left.items()]
+    more = len(lines) - _MOST_REASONS
+    return "; ".join([*lines[:_MOST_REASONS], *([f"and {more} more"] if more > 0 else [])])
 
 
 def _name(way: str) -> str:

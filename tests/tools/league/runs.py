@@ -12,6 +12,8 @@ import numpy.typing as npt
 import texelflow
 from texelflow.gpu_delegate.cpu.interpreter_module import load_interpreter_module
 from texelflow.gpu_delegate.delegate.native_delegate import NativePartsDelegate
+from texelflow.gpu_delegate.reading.reader import load_model
+from texelflow.gpu_delegate.reading.writer import write_model
 
 Way = Literal["reference", "xnnpack", "gl", "native"]
 Arrays = list[npt.NDArray[Any]]
@@ -42,7 +44,10 @@ def threads() -> int:
 
 
 def started(way: Way, path: Path) -> tuple[Any, Any]:
-    """An interpreter with its tensors allocated, and the delegate, if the way has one."""
+    """An interpreter with its tensors allocated, and the delegate, if the way has one.
+
+    The reference kernels get a model with MediaPipe's ops as the engine writes it, by ops that TensorFlow Lite has.
+    """
     module = load_interpreter_module(newer=True)
     given: dict[str, Any] = {"num_threads": threads()}
     delegate: Any = None
@@ -51,8 +56,14 @@ def started(way: Way, path: Path) -> tuple[Any, Any]:
     elif way in OURS:
         delegate = texelflow.GpuDelegate(quiet=True) if way == "gl" else NativePartsDelegate(threads(), every_part=True)
         given["experimental_delegates"] = [delegate]
-    interpreter = module.Interpreter(model_path=str(path), **given)
-    interpreter.allocate_tensors()
+    try:
+        interpreter = module.Interpreter(model_path=str(path), **given)
+        interpreter.allocate_tensors()
+    except RuntimeError as error:
+        if way != "reference" or "unresolved custom op" not in str(error):
+            raise
+        interpreter = module.Interpreter(model_content=write_model(load_model(path)), **given)
+        interpreter.allocate_tensors()
     return interpreter, delegate
 
 

@@ -178,7 +178,8 @@ def general(reason: str) -> str:
 
 
 def one_line(text: str) -> str:
-    return " ".join(text.split())[:_MOST_REASON]
+    """Without line ends, and without the advice of TensorFlow Lite's on ops that it lacks."""
+    return " ".join(text.split()).partition(". See instructions:")[0][:_MOST_REASON]
 
 
 def check_once() -> None:

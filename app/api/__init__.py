@@ -33,6 +33,7 @@ from .gpu_delegate.base.errors import (
 )
 
 if TYPE_CHECKING:
+    from .gpu_delegate.custom.custom_op import CustomOp, CustomOperator, custom_op
     from .gpu_delegate.delegate.delegate import GpuDelegate
     from .gpu_delegate.model.graph import Tensor
     from .gpu_delegate.programs.weights_cache import WeightsCache
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 __all__ = [
     "CatalogueError",
     "ContextLostError",
+    "CustomOp",
+    "CustomOperator",
     "DeviceError",
     "GpuDelegate",
     "InferenceError",
@@ -63,10 +66,13 @@ __all__ = [
     "UsageError",
     "WeightsCache",
     "__version__",
+    "custom_op",
 ]
 
 # Loaded when they are first asked for: the command line imports this package, and its help needs none of them.
 _PLACES = {
+    "CustomOp": "gpu_delegate.custom.custom_op",
+    "CustomOperator": "gpu_delegate.custom.custom_op",
     "GpuDelegate": "gpu_delegate.delegate.delegate",
     "Model": "network",
     "Program": "network",
@@ -74,6 +80,7 @@ _PLACES = {
     "Tensor": "gpu_delegate.model.graph",
     "TensorRange": "gpu_delegate.targets.gl.runtime",
     "WeightsCache": "gpu_delegate.programs.weights_cache",
+    "custom_op": "gpu_delegate.custom.custom_op",
 }
 
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from ..base.errors import UnsupportedError
 from ..base.wording import counted
 from ..model.graph import Hybrid
-from ..model.reasons import CONSTANT_OF_CPU
+from ..model.reasons import BY_FUNCTION, CONSTANT_OF_CPU
 
 ON_GPU = ("on the GPU", "on the CPU")
 IN_NATIVE_CODE = ("in the CPU's own code", "in TensorFlow Lite")
@@ -76,16 +76,18 @@ class Delegation:
     renderer: str
     reason: str = ""  # why it has taken nothing
     places: tuple[str, str] = ON_GPU  # of its partitions and of the rest
+    by_functions: int = 0  # operators that are in no partition, of custom ops that the delegate computes
 
     @property
     def line(self) -> str:
         """What runs where."""
         (here, elsewhere), taken = self.places, sum(map(len, self.partitions))
         of_all = f"of {counted(self.operators, 'operator')} {here}"
+        functions = f", {self.by_functions} by functions" * (self.by_functions > 0)
         if not taken:
-            return f"none {of_all}, all {elsewhere}: {self.reason}"
-        line = f"{taken} {of_all} in {counted(len(self.partitions), 'partition')}"
-        return line + f", the rest {elsewhere}" * (taken < self.operators)
+            return f"none {of_all}{functions}, all {'others ' * bool(functions)}{elsewhere}: {self.reason}"
+        line = f"{taken} {of_all} in {counted(len(self.partitions), 'partition')}{functions}"
+        return line + f", the rest {elsewhere}" * (taken + self.by_functions < self.operators)
 
     def check_taken(self, why: object) -> None:
         """Raise UnsupportedError where there is no partition; `why` says why the model does not run there wholly."""
@@ -100,7 +102,9 @@ def delegation_of(delegate: AppliedDelegate, operators: int) -> Delegation:
     """
     partitions, reasons, error = delegate.partitions, delegate.reasons, delegate.error
     known = sum(len(partition.nodes) for partition in partitions) + len(reasons)
-    common = Counter(reason for reason in reasons.values() if reason != CONSTANT_OF_CPU).most_common(1)
+    told = Counter(reasons.values())
+    common = Counter({reason: told[reason] for reason in told if reason not in (CONSTANT_OF_CPU, BY_FUNCTION)})
+    (most, _), *_ = [*common.most_common(1), ("the delegate was not asked", 0)]
     return Delegation(
         tuple(partition.nodes for partition in partitions),
         known or operators,
@@ -108,6 +112,7 @@ def delegation_of(delegate: AppliedDelegate, operators: int) -> Delegation:
         sum(partition.macs for partition in partitions),
         delegate.buffer_bytes,
         delegate.renderer,
-        "" if partitions else str(error) if error else common[0][0] if common else "the delegate was not asked",
+        "" if partitions else str(error or most),
         delegate.places,
+        told[BY_FUNCTION],
     )

@@ -3,8 +3,11 @@
 import contextlib
 import ctypes
 import sys
+from collections.abc import Mapping
 
 from ..base.errors import TexelflowError, UsageError
+from ..custom.custom_op import NO_CUSTOM_OPS, CustomOp
+from ..custom.known import KNOWN_CUSTOM_OPS
 from ..programs.weights_cache import WeightsCache, facts_of_device
 from ..reading.reader import read_model
 from .bound_tensors import TensorBinding
@@ -15,6 +18,7 @@ from .context_model import called_subgraphs
 from .delegate_options import GpuDelegateOptions
 from .delegated_subgraph import DelegatedSubgraph
 from .engine import DelegateEngine
+from .function_kernel import FunctionKernels
 from .model_finder import FoundModel, find_model
 from .native_operators import execution_plan
 from .planning import DelegatedModel, plan_model
@@ -29,9 +33,14 @@ class Application:
     """A delegate in one interpreter: see DelegateHandler."""
 
     def __init__(
-        self, options: GpuDelegateOptions, worker: GlWorker | None, weights_cache: WeightsCache | None = None
+        self,
+        options: GpuDelegateOptions,
+        worker: GlWorker | None,
+        weights_cache: WeightsCache | None = None,
+        custom_ops: Mapping[str, CustomOp] = NO_CUSTOM_OPS,
     ) -> None:
         """`worker` is one that is open already, for a context of the caller's."""
+        self._custom_ops = custom_ops
         self._options, self._worker, self._cache = options, worker, weights_cache
         self._engine: DelegateEngine | None = None
         self._by_place: dict[int, DelegatedSubgraph] = {}  # by the context's address, in the file's order
@@ -81,8 +90,10 @@ class Application:
                     raise
                 self._leave(self._by_place[place], error)
         model = self._by_place[place].model
-        if model and model.nodes:
-            replace(model.nodes)
+        functions = self._by_place[place].functions
+        for nodes in (model.nodes if model else (), functions.nodes if functions else ()):
+            if nodes:
+                replace(nodes)
 
     def make_kernel(self, context: TfLiteContext, params: TfLiteDelegateParams) -> int:
         """For one of the groups that TensorFlow Lite has formed of the operators."""
@@ -151,7 +162,12 @@ class Application:
         more = called_subgraphs(context)
         self._called = None if self._called is None or more is None else self._called | more
         is_called = subgraph.number > 0 and (self._called is None or subgraph.number in self._called)
-        if is_called or self._is_without_device or not execution_plan(context):
+        if is_called or not execution_plan(context):
+            return
+        read, given = self._cache.read_model if self._cache else read_model, self._options.model
+        found = find_model(context, given, read, subgraph.number, self._options.hybrid, self.order, self._custom_ops)
+        subgraph.functions = FunctionKernels(found.graph, {**KNOWN_CUSTOM_OPS, **self._custom_ops})
+        if self._is_without_device:
             return
         try:
             engine = self._engine = self._opened()
@@ -159,8 +175,6 @@ class Application:
             self._is_without_device = True
             raise
         self.renderer = engine.renderer
-        read = self._cache.read_model if self._cache else read_model
-        found = find_model(context, self._options.model, read, subgraph.number, self._options.hybrid, self.order)
         subgraph.load(context, self._plan(found, engine))
         assert subgraph.model is not None
         for line in report_lines(subgraph.model.found):

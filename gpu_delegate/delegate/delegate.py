@@ -4,7 +4,7 @@ import contextlib
 import os
 import sys
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType, TracebackType
 
@@ -12,6 +12,7 @@ import moderngl
 
 from ..base.errors import TexelflowError, UsageError
 from ..cpu.delegation import ON_GPU
+from ..custom.custom_op import CustomOp, by_name
 from ..device.device import COMPILE_BUDGET_S
 from ..model.graph import Hybrid
 from ..programs.weights_cache import WeightsCache, checked_cache
@@ -62,6 +63,7 @@ class GpuDelegate:
         quiet: bool = False,
         serialization_dir: str | os.PathLike[str] | None = None,
         model_token: str | None = None,
+        custom_ops: Iterable[CustomOp] = (),
     ) -> None:
         """Options have TensorFlow Lite's names; docs/delegate.md says what each does here.
 
@@ -72,6 +74,7 @@ class GpuDelegate:
         weights_cache: shares weights, shaders and, without `context`, the thread with other instances. It is finalized
         before the interpreter runs.
         quiet: whether that line is left out, and those that say what stays on the CPU.
+        custom_ops: what texelflow.custom_op gives: these run on the CPU, whether there is a GPU or not.
 
         Raises UsageError for a wrong option, DeviceError where `context` is below OpenGL 4.3 or ES 3.1.
         """
@@ -81,7 +84,8 @@ class GpuDelegate:
             compile_budget_s, hybrid, quiet, serialization_dir, model_token,
         )  # fmt: skip
         cache = checked_cache(weights_cache)
-        self._application = Application(options, None if context is None else open_worker(context), cache)
+        ops = by_name(custom_ops)
+        self._application = Application(options, None if context is None else open_worker(context), cache, ops)
         self._native = NativeDelegate(self._application)
         self._is_given = False
         weakref.finalize(self, _let_go, self._application)

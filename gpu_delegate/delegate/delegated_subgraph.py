@@ -7,6 +7,7 @@ from .bound_tensors import TensorBinding, check_bindable
 from .census import OtherOperators, count_others
 from .delegate_kernel import DelegateKernel
 from .engine import DelegateEngine, LoadedPartition
+from .function_kernel import FunctionKernels
 from .native_operators import groups_of
 from .native_tensors import number_of, tensor_at
 from .planning import DelegatedModel, KernelPlan
@@ -20,6 +21,7 @@ class DelegatedSubgraph:
         """`number` is that of the subgraph in the file; `opened` gives the engine, opened anew if it was closed."""
         self.number, self._opened = number, opened
         self.model: DelegatedModel | None = None
+        self.functions: FunctionKernels | None = None  # of custom ops
         self.others: OtherOperators | None = None  # once it has run
         self._loaded: dict[frozenset[int], LoadedPartition] = {}  # that no kernel has taken yet, by their operators
         self._kernels: dict[int, DelegateKernel | None] = {}  # None: a group of constants, which others compute
@@ -49,10 +51,12 @@ class DelegatedSubgraph:
     # What TensorFlow Lite calls -----------------------------------------------------------------------------------
 
     def has_kernel(self, number: int) -> bool:
-        return number in self._kernels
+        return number in self._kernels or (self.functions is not None and number in self.functions)
 
     def make_kernel(self, params: TfLiteDelegateParams, number: int) -> None:
         """For one of the groups that TensorFlow Lite has formed of the operators."""
+        if self.functions is not None and self.functions.make(params, number):
+            return
         assert self.model is not None
         plan = self.model.kernel_of(integers_at(params.nodes_to_replace))
         kernel = self._kernels[number] = self._kernel_for(plan) if plan else None
@@ -60,18 +64,26 @@ class DelegatedSubgraph:
             self._makers |= dict.fromkeys(kernel.plan.outputs, kernel)
 
     def free_kernel(self, number: int) -> None:
+        if self.functions is not None:
+            self.functions.free(number)
         kernel = self._kernels.pop(number, None)
         if kernel is not None:
             self._makers = {index: maker for index, maker in self._makers.items() if maker is not kernel}
             kernel.release()
 
     def prepare_kernel(self, context: TfLiteContext, number: int) -> None:
+        if self.functions is not None and number in self.functions:
+            self.functions.kernel(number).prepare(context)
+            return
         kernel = self._kernels[number]
         if kernel is not None:
             kernel.prepare(context)
 
     def run_kernel(self, context: TfLiteContext, number: int) -> None:
         """What is kept on the GPU is marked as stale in TensorFlow Lite's memory."""
+        if self.functions is not None and number in self.functions:
+            self.functions.kernel(number).run(context)
+            return
         kernel = self._kernels[number]
         if kernel is None:
             return
@@ -131,4 +143,5 @@ class DelegatedSubgraph:
             found = self.model.found
             outputs = (tensor_at(context, index) for plan in self.model.kernels for index in plan.outputs)
             own = next((tensor.delegate for tensor in outputs), None)  # there are none of what nothing reads
-            self.others = count_others(context, found.graph, found.reasons, own or 0)
+            left = {*found.reasons}.difference(self.functions.nodes if self.functions else ())
+            self.others = count_others(context, found.graph, left, own or 0)

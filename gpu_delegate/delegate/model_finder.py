@@ -4,11 +4,12 @@ It is taken from the interpreter's memory in any case; a given model is only com
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..base.errors import ModelError
+from ..custom.custom_op import NO_CUSTOM_OPS, CustomOp, with_functions
 from ..model.graph import Graph, Hybrid, Node, Opaque, Tensor
 from ..reading.reader import ReadModel, model_file_bytes, printable_name, read_model
 from .callers_file import OrderOf, unknown_order
@@ -32,16 +33,18 @@ def find_model(
     subgraph: int = 0,
     hybrid: Hybrid = "expanded",
     order: OrderOf = unknown_order,
+    custom_ops: Mapping[str, CustomOp] = NO_CUSTOM_OPS,
 ) -> FoundModel:
     """The context's model, before nodes are replaced; `given` is the path or the bytes of what it should be.
 
-    Of that the subgraph with this number counts. `hybrid` is the graph's. `order` is that of inputs and
-    outputs of subgraphs that its operators run. Raises ModelError where the model cannot be
-    read, or where `given` is damaged or another one, UsageError where that lacks the subgraph.
+    Of that the subgraph with this number counts. `hybrid` is the graph's, in which operators are marked that
+    `custom_ops` compute. `order` is that of inputs and outputs of subgraphs that its operators run. Raises ModelError
+    where the model cannot be read, or where `given` is damaged or another one, UsageError where that lacks the
+    subgraph.
     """
     data, name = model_of(context, order), "model"
     if given is None:
-        return FoundModel(data, _computed(read(data, name), hybrid))
+        return FoundModel(data, _computed(read(data, name), hybrid, custom_ops))
     if not isinstance(given, bytes):
         name = Path(given).stem
     expected = read_model(given if isinstance(given, bytes) else model_file_bytes(given), name, subgraph)
@@ -49,11 +52,11 @@ def find_model(
     difference = next(differences(expected, graph), "")
     if difference:
         raise ModelError(f"model={_shown(given)} is not the model of this interpreter: {difference}")
-    return FoundModel(data, _computed(graph, hybrid))
+    return FoundModel(data, _computed(graph, hybrid, custom_ops))
 
 
-def _computed(graph: Graph, hybrid: Hybrid) -> Graph:
-    return graph if graph.hybrid == hybrid else replace(graph, hybrid=hybrid)
+def _computed(graph: Graph, hybrid: Hybrid, custom_ops: Mapping[str, CustomOp]) -> Graph:
+    return with_functions(graph if graph.hybrid == hybrid else replace(graph, hybrid=hybrid), custom_ops)
 
 
 def differences(expected: Graph, found: Graph) -> Iterator[str]:

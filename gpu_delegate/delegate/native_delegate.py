@@ -5,7 +5,7 @@ It is for interpreters that the engine makes itself (Reference): their models ke
 
 import ctypes
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -16,6 +16,8 @@ from ..base.errors import TexelflowError, UnsupportedError, UsageError
 from ..base.wording import counted
 from ..cpu.delegation import IN_NATIVE_CODE, DelegateMaker
 from ..cpu.interpreter_child import MakeDelegate, serve
+from ..custom.custom_op import CustomOp, by_name
+from ..custom.known import KNOWN_CUSTOM_OPS
 from ..model.graph import Graph, Hybrid
 from ..model.partition import Partition
 from ..programs.weights_cache import WeightsCache
@@ -23,6 +25,7 @@ from ..targets.llvm.compiler import native_target
 from ..targets.llvm.native_runtime import NativeNetwork
 from ..targets.llvm.pool import WorkerPool, default_threads
 from .callbacks import NativeDelegate, Replace
+from .function_kernel import FunctionKernels
 from .model_finder import find_model
 from .native_operators import groups_of
 from .native_parts import NativeParts, native_parts
@@ -33,6 +36,7 @@ from .structs import TfLiteContext, TfLiteDelegateParams, TfLiteTensor, integers
 
 _PROGRAM = f"from {__name__} import serve_native; serve_native()"
 _CONSTANTS = 1  # the number of each operator whose values readers compute; those of partitions follow
+_FUNCTIONS = 1 << 32  # the first number of kernels of functions, of which each has another one
 
 
 def native_delegate(
@@ -84,6 +88,7 @@ class NativePartsDelegate:
         weights_cache: WeightsCache | None = None,
         every_part: bool = False,
         hybrid: Hybrid = "expanded",
+        custom_ops: Iterable[CustomOp] = (),
     ) -> None:
         """Raises DeviceError without LLVM, UsageError for TEXELFLOW_CPU."""
         self._target = native_target()
@@ -91,7 +96,10 @@ class NativePartsDelegate:
         self._threads, self._cache, self._every_part, self._hybrid = threads, weights_cache, every_part, hybrid
         self._struct = NativeDelegate(self)
         self._place = 0  # of the first graph's context: others are left alone
+        self._custom_ops = by_name(custom_ops)
         self._found: NativeParts | None = None
+        self._functions: FunctionKernels | None = None
+        self._last_number = 0  # of a kernel of functions, from the first
         self._parts: tuple[_Part, ...] = ()
         self._arrays: dict[int, tuple[int, npt.NDArray[Any]]] = {}  # by tensor: an address, and the array there
         self.error: BaseException | None = None
@@ -141,17 +149,27 @@ class NativePartsDelegate:
                 return
         if nodes := _nodes_of(self._parts):
             replace(nodes)
+        if self._functions and self._functions.nodes:
+            replace(self._functions.nodes)
 
     def make_kernel(self, context: TfLiteContext, params: TfLiteDelegateParams) -> int:
         """For one of the groups that TensorFlow Lite has formed of the operators."""
+        if self._functions and self._functions.make(params, self._last_number + _FUNCTIONS):
+            self._last_number += 1
+            return self._last_number - 1 + _FUNCTIONS
         return self._number_of(integers_at(params.nodes_to_replace))
 
     def free_kernel(self, number: int) -> None:
         """Networks go with the delegate."""
+        if self._functions:
+            self._functions.free(number)
 
     def prepare_kernel(self, context: TfLiteContext, number: int) -> None:
         """Raises UnsupportedError for other shapes than the file's."""
         if number == _CONSTANTS:
+            return
+        if self._functions and number >= _FUNCTIONS:
+            self._functions.kernel(number).prepare(context)
             return
         part = self._part(number)
         tensors = part.network.image.tensors
@@ -164,6 +182,9 @@ class NativePartsDelegate:
 
     def run_kernel(self, context: TfLiteContext, number: int) -> None:
         if number == _CONSTANTS:
+            return
+        if self._functions and number >= _FUNCTIONS:
+            self._functions.kernel(number).run(context)
             return
         part = self._part(number)
         network = part.network
@@ -192,7 +213,8 @@ class NativePartsDelegate:
 
     def _plan(self, context: TfLiteContext) -> None:
         """Decide and load everything. Raises TexelflowError."""
-        graph = find_model(context, hybrid=self._hybrid).graph
+        graph = find_model(context, hybrid=self._hybrid, custom_ops=self._custom_ops).graph
+        self._functions = FunctionKernels(graph, {**KNOWN_CUSTOM_OPS, **self._custom_ops})
         found = native_parts(graph, self._pool, self._threads, self._cache, self._every_part)
         kept = kept_by_partitions(found.graph, found.partitions)
         pairs = [*zip(found.partitions, found.compiled, strict=True)]

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..base.wording import counted, number_ranges
+from ..model.reasons import BY_FUNCTION
 from ..plan.compiled_parts import AnyParts
 from ..targets.glsl.compiled_partitions import CompiledPartitions
 from .selection import COSTS_MORE
@@ -75,10 +76,11 @@ def report_lines(found: CompiledPartitions) -> tuple[str, ...]:
 def summary_line(found: Sequence[CompiledPartitions], xnnpack: int, builtin: int) -> str:
     """What runs where, in one line, of all subgraphs together.
 
-    Of the operators that are left, XNNPACK runs some, builtin kernels the others. Constants that the CPU computes once
-    are among these, too.
+    Of the operators that are left, Python functions run some, XNNPACK others, builtin kernels the rest. Constants that
+    the CPU computes once are among these, too.
     """
-    parts = [(xnnpack, "by XNNPACK"), (builtin, "by builtin kernels")]
+    functions = sum(reason == BY_FUNCTION for each in found for reason in each.reasons.values())
+    parts = [(functions, "by functions"), (xnnpack, "by XNNPACK"), (builtin, "by builtin kernels")]
     total, left = sum(len(each.graph.nodes) for each in found), sum(len(each.reasons) for each in found)
     dispatches = sum(len(compiled.kernels) for each in found for compiled in each.compiled)
     partitions = sum(len(each.partitions) for each in found)

@@ -19,9 +19,11 @@ from typing import Any, Protocol
 import tflite
 
 from ..base.errors import ModelError, ModelSizeError, TexelflowError, UnsupportedError, UsageError
+from ..custom.known import KNOWN_CUSTOM_OPS
 from ..model.graph import ABSENT, Attributes, Graph, Node, Opaque, Shape, Tensor
 from ..model.operators import MAX_OPERANDS, NO_RULE, Operator, ShapeError
 from ..model.quantization import is_quantized
+from ..model.reasons import BY_FUNCTION
 from ..ops.called import CALLED
 from ..ops.left_to_cpu import LEFT_TO_CPU
 from ..ops.record import FileForm
@@ -191,7 +193,8 @@ class GraphReader:
             except (ModelError, UnsupportedError) as error:
                 return self.opaque(index, code, table, inputs, outputs, str(error))
         if rule is None or (code.is_custom and code.op in BUILTIN_NAMES):
-            reason = NO_RULE if code.is_custom else LEFT_TO_CPU.get(code.op, NO_RULE)
+            custom = BY_FUNCTION if code.op in KNOWN_CUSTOM_OPS else NO_RULE
+            reason = custom if code.is_custom else LEFT_TO_CPU.get(code.op, NO_RULE)
             return self.opaque(index, code, table, inputs, outputs, reason)
         try:
             return self.known(index, code.op, rule, table, inputs, outputs)

@@ -12,12 +12,14 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 import pytest
+from flatbuffers import flexbuffers
 
 import texelflow
 from tests.helpers.clips import write_clip
 from tests.helpers.display import Display
 from tests.helpers.markers import exhaustive
 from tests.helpers.runtimes import RUNTIMES
+from tests.model_files.model_builder import ModelBuilder
 
 Frame = npt.NDArray[np.uint8]
 Example = Callable[..., tuple[int | str | None, str, str]]
@@ -55,8 +57,8 @@ def picture(frame_rgba: Frame, tmp_path: Path) -> Path:
 
 def test_every_example_is_tested_and_says_how_it_is_used(example: Example) -> None:
     assert {path.name for path in EXAMPLES.glob("*.py")} == {
-        "delegate_with_textures.py", "interpreter_with_delegate.py", "masks_of_a_folder.py", "network_as_texture.py",
-        "webcam.py",
+        "custom_op.py", "delegate_with_textures.py", "interpreter_with_delegate.py", "masks_of_a_folder.py",
+        "network_as_texture.py", "webcam.py",
     }  # fmt: skip
     assert len((EXAMPLES / "webcam.py").read_text().splitlines()) <= 20
     assert example("network_as_texture.py")[0] == "usage: network_as_texture.py PICTURE RESULT.png [MODEL]"
@@ -130,6 +132,20 @@ def test_interpreter_with_delegate(
     nothing = example("interpreter_with_delegate.py", picture, result, picture)
     assert str(nothing[0]).startswith("Model provided") or "Flatbuffer" in str(nothing[0])
     assert str(example("interpreter_with_delegate.py")[0]).startswith("usage: ")
+
+
+@pytest.mark.gl
+def test_custom_op(example: Example, tmp_path: Path) -> None:
+    model = ModelBuilder()
+    options = bytes(flexbuffers.Dumps({"factor": 3.0}))
+    model.output(model.op("Scaled", [model.op("NEG", [model.input((1, 4))], (1, 4))], (1, 4), custom=options))
+    (tmp_path / "model.tflite").write_bytes(model.build())
+    code, out, _ = example("custom_op.py", tmp_path / "model.tflite", "Scaled")
+    assert code == 0
+    assert ": float32 [1, 4], mean -3.000000\n" in out
+    assert ", 1 by functions" in out
+    assert "Other" not in str(example("custom_op.py", tmp_path / "model.tflite", "Other")[0])
+    assert str(example("custom_op.py")[0]).startswith("usage: ")
 
 
 def test_webcam(frame_rgba: Frame, tmp_path: Path, display: Display) -> None:

@@ -22,7 +22,7 @@ LAYERS: Mapping[str, Sequence[Sequence[str]]] = {
     "gpu_delegate": (
         ("base",),
         ("model",),
-        ("truth",),
+        ("truth", "custom"),
         ("device",),
         ("code", "shading"),
         ("ops",),

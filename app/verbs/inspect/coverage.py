@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from texelflow.gpu_delegate.base.wording import counted, number_ranges
 from texelflow.gpu_delegate.cpu.delegation import ON_GPU
-from texelflow.gpu_delegate.model.graph import Graph, Opaque, Shape
+from texelflow.gpu_delegate.custom.custom_op import computed_by_functions, custom_name
+from texelflow.gpu_delegate.model.graph import Graph, Shape
 from texelflow.gpu_delegate.model.partition import crossing_bytes
 from texelflow.gpu_delegate.plan.compiled_parts import AnyParts
 from texelflow.gpu_delegate.targets.glsl.compiled_partitions import CompiledPartitions
@@ -38,19 +39,20 @@ def borders(found: AnyParts) -> tuple[Border, ...]:
 
 def summary(found: AnyParts, places: tuple[str, str] = ON_GPU) -> str:
     """What runs where, in one line."""
-    total, left = len(found.graph.nodes), len(found.reasons)
+    total, functions = len(found.graph.nodes), len(computed_by_functions(found.graph))
+    left = len(found.reasons) - functions
     where = f"in {counted(len(found.partitions), 'partition')}"
+    by_functions = f", {functions} by functions" * (functions > 0)
     if not found.partitions:
-        return f"none of {counted(total, 'operator')} runs {places[0]}"
-    return (
-        f"{total - left} of {total} operators {where}, {left} left to {places[1].partition(' ')[2]}"
-        if left
-        else f"all {counted(total, 'operator')} {where}"
-    )
+        return f"none of {counted(total, 'operator')} runs {places[0]}{by_functions}"
+    if not found.reasons:
+        return f"all {counted(total, 'operator')} {where}"
+    rest = f", {left} left to {places[1].partition(' ')[2]}" * (left > 0)
+    return f"{total - left - functions} of {total} operators {where}{by_functions}{rest}"
 
 
 def left_as_json(found: AnyParts) -> list[dict[str, object]]:
-    """The operators that are left to TensorFlow Lite, and why."""
+    """The operators that are in no partition, and why."""
     nodes = found.graph.nodes
     return [{"operator": n, "op": nodes[n].op, "reason": reason} for n, reason in found.reasons.items()]
 
@@ -71,6 +73,7 @@ def delegate_line(found: CompiledPartitions, delegated: CompiledPartitions) -> s
 
 
 def unknown_custom_ops(graph: Graph) -> tuple[str, ...]:
-    """The names of custom ops that the engine does not know, each once."""
-    opaque = [node for node in graph.opaque if isinstance(node.attributes, Opaque) and node.attributes.custom_code]
-    return tuple(dict.fromkeys(node.op for node in opaque))
+    """The names of custom ops that the engine does not compute, each once."""
+    names = [custom_name(node) for node in graph.nodes]
+    known = {names[number] for number in computed_by_functions(graph)}
+    return tuple(name for name in dict.fromkeys(names) if name and name not in known)

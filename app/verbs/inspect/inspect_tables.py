@@ -80,7 +80,8 @@ def show_coverage(console: Console, found: AnyParts, places: tuple[str, str] = O
         console.show(Columns([Text(f"{line.count:4} {line.op}") for line in lines], padding=(0, 2)))
     if names := unknown_custom_ops(found.graph):
         console.show(
-            f"custom ops: {', '.join(names)}; TensorFlow Lite, too, runs the model only where it has their code"
+            f"custom ops: {', '.join(names)}; TensorFlow Lite, too, runs the model only where it has their code, or "
+            "with texelflow.custom_op (docs/delegate.md)"
         )
 
 

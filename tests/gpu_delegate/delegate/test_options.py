@@ -136,7 +136,7 @@ def test_the_table_of_the_document_has_every_option() -> None:
         if line.startswith("| `") and len(cells) == 4:
             rows[cells[0].strip("`")] = cells[1].strip("`")
     fields = {each.name: each.default for each in dataclasses.fields(GpuDelegateOptions)}
-    every = {**fields, "context": None, "weights_cache": None}
+    every = {**fields, "context": None, "weights_cache": None, "custom_ops": ()}
     assert rows == {name: repr(value).replace("'", '"') for name, value in every.items()}
 
 

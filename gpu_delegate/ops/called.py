@@ -1,6 +1,9 @@
 """Ops that run another subgraph of the file: a pass puts its nodes in their place."""
 
-from ..model.graph import Activated, CalledBody, Node, Tensor
+from collections.abc import Sequence
+
+from ..code.whole_numbers import WholeRange
+from ..model.graph import Activated, CalledBody, Graph, Node, Tensor
 from .record import Example, OpRecord
 
 COMPOSITE = "STABLEHLO_COMPOSITE"
@@ -11,6 +14,12 @@ _DOUBLED = CalledBody(
 )
 
 
+def _unknown(graph: Graph, node: Node, inputs: Sequence[WholeRange]) -> WholeRange:
+    """Nothing is known of what a subgraph makes before its nodes stand in the graph."""
+    return None
+
+
 RECORDS = tuple(
-    OpRecord(name, "contraction", example=Example((_SHAPE,), _SHAPE, attributes=_DOUBLED)) for name in CALLED
+    OpRecord(name, "contraction", example=Example((_SHAPE,), _SHAPE, attributes=_DOUBLED), ranges=(_unknown,))
+    for name in CALLED
 )

@@ -225,5 +225,9 @@ _LIMITS: Mapping[str, tuple[int, int]] = MappingProxyType(  # where they are in 
         "round to steps": (0, 1),
         "add steps": (2, 3),
         "hard swish steps": (1, 2),
+        "requantize wide": (0, 1),
+        "requantize wide once": (0, 1),
+        "requantize product": (0, 1),
+        "add short steps": (2, 3),
     }
 )

@@ -28,7 +28,7 @@ def check_values(values: object, tensor: Tensor, may_round: bool = False) -> Flo
     if not isinstance(values, np.ndarray) or values.dtype != tensor.dtype or values.shape != tensor.shape:
         given = f"{values.dtype} of shape {values.shape}" if isinstance(values, np.ndarray) else type(values).__name__
         raise UsageError(f"{tensor.name} takes an array of {tensor.dtype} of shape {tensor.shape}, not {given}")
-    if values.dtype.itemsize == 1:
+    if values.dtype.itemsize == 1 or is_quantized(tensor):
         steps = values.astype(np.float32)
         steps -= np.float32(zero_point_of(tensor))
         return steps

@@ -1,7 +1,7 @@
 """Converts between real values and the integers of quantized tensors, and says what those integers mean.
 
-Kernels compute with steps: the whole numbers q - zero point, as float32, for the integers q of a tensor of 8 bits that
-has a scale. What they are for a tensor of the file is said here.
+Kernels compute with steps: the whole numbers q - zero point, as float32, for the integers q of a tensor of 8 or 16
+bits that has a scale. What they are for a tensor of the file is said here.
 """
 
 from dataclasses import replace
@@ -16,15 +16,16 @@ from .layout import Precision
 
 FloatArray = npt.NDArray[np.float32]
 BYTE_DTYPES = ("int8", "uint8")
+STEP_DTYPES = (*BYTE_DTYPES, "int16")
 
 
 def is_quantized(tensor: Tensor) -> bool:
-    """Whether a tensor's bytes stand for real numbers."""
-    return tensor.dtype in BYTE_DTYPES and tensor.quantization is not None
+    """Whether a tensor's integers stand for real numbers, and kernels have steps of them."""
+    return tensor.dtype in STEP_DTYPES and tensor.quantization is not None
 
 
 def has_quantized(graph: Graph) -> bool:
-    """Whether bytes of a graph stand for real numbers."""
+    """Whether integers of a graph stand for real numbers."""
     return any(is_quantized(tensor) for tensor in graph.tensors.values())
 
 

@@ -28,7 +28,7 @@ from .convolution import (
     window_taps,
     written_window_taps,
 )
-from .record import Emission, Example, FileForm, OpRecord, OptionsStruct, always
+from .record import ByteRules, Emission, Example, FileForm, OpRecord, OptionsStruct, always
 from .window import computed_depthwise
 
 
@@ -245,6 +245,7 @@ RECORDS = (
         from_memory=(1,),
         multiplies_rows=True,
         macs=_product_macs,
+        quantized=ByteRules(may_be_narrow=True),
         agrees=_multiplies,
         ranges=(_product_of_matrices,),
     ),

@@ -31,7 +31,9 @@ def _broken(graph: Graph, node: Node, rules: ByteRules) -> Iterator[str]:
     has_weights = rules.weights is not None and len(inputs) > 1
     weights = inputs[1] if has_weights and is_quantized(inputs[1]) else None
     others = [t for t in (*inputs, *outputs) if is_quantized(t) and t is not weights]
-    if rules.one_type and len({tensor.dtype for tensor in others}) > 1:
+    dtypes = {tensor.dtype for tensor in others}
+    is_narrow = rules.may_be_narrow and [tensor.dtype for tensor in (*inputs, *outputs)] == ["int16", "int8", "int16"]
+    if rules.one_type and len(dtypes) > 1 and not is_narrow:
         yield "its tensors have different types"
     if rules.one_scale and others and any(tensor.dtype == "float32" for tensor in (*inputs, *outputs)):
         yield "it makes floats of integers, or integers of floats"
@@ -73,7 +75,7 @@ def _other_output(tensor: Tensor, scale: float, zero_point: int) -> Iterator[str
 def _other_weights(weights: Tensor, dtype: str, dimension: int) -> Iterator[str]:
     """int8 lies around 0, with a scale for each output channel or one; uint8 has one."""
     quantization = quantization_of(weights)
-    if weights.dtype != dtype:
+    if weights.dtype != ("int8" if dtype == "int16" else dtype):
         yield f"{dtype} with weights of {weights.dtype}"
     if weights.dtype == "int8" and any(quantization.zero_points):
         yield f"{weights.name} has weights of int8 that are not around 0"

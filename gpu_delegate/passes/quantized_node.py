@@ -31,10 +31,10 @@ _ACTIVATION_LIMITS: Mapping[str, tuple[float, float]] = MappingProxyType(
 
 
 def takes_type(tensor: Tensor) -> bool:
-    """Whether an op that has a form may have such a tensor: bytes in one scale, or constants, or a bias."""
+    """Whether an op that has a form may have such a tensor: integers in one scale, or constants, or a bias."""
     if is_quantized(tensor):
         return tensor.is_constant or len(quantization_of(tensor).scales) == 1
-    return tensor.dtype == "int32" and tensor.is_constant
+    return tensor.dtype in ("int32", "int64") and tensor.is_constant
 
 
 class QuantizedNode:
@@ -47,6 +47,12 @@ class QuantizedNode:
     @property
     def has_bytes(self) -> bool:
         return any(is_quantized(self.graph.tensors[i]) for i in (*self.node.inputs, *self.node.outputs) if i != ABSENT)
+
+    @property
+    def has_shorts(self) -> bool:
+        """Whether any of these tensors has 16 bits."""
+        tensors = [self.graph.tensors[i] for i in (*self.node.inputs, *self.node.outputs) if i != ABSENT]
+        return any(is_quantized(tensor) and tensor.dtype == "int16" for tensor in tensors)
 
     @property
     def out(self) -> Tensor:
@@ -124,6 +130,17 @@ class QuantizedNode:
         found = self.between(op.lower(), shape)
         self.nodes.append(Node(op, inputs, (found,), attributes or plain))
         return found
+
+    def digits(self, position: int, base: int, count: int) -> Sequence[int]:
+        """An input as so many digits, the highest first, all of which lie around zero."""
+        shape, rest, digits = self.input(position).shape, self.operand(position), list[int]()
+        for _ in range(count - 1):
+            part = self.add("MUL", rest, self.constant("of digit", 1 / base), shape=shape)
+            upper = self.add("FLOOR", self.add("ADD", part, self.constant("half", 0.5), shape=shape), shape=shape)
+            below = self.add("MUL", upper, self.constant("base", float(base)), shape=shape)
+            digits.append(self.add("SUB", rest, below, shape=shape))
+            rest = upper
+        return [rest, *reversed(digits)]
 
     def most(self, position: int) -> int:
         """The largest magnitude of the steps of an input in one scale."""

@@ -101,6 +101,16 @@ def _dequantized(node: QuantizedNode) -> Sequence[Node]:
     return node.finish("MUL", node.operand(0), scale)
 
 
+SHORT_MOVE_FORMS: Mapping[str, Form] = MappingProxyType(  # of 16-bit integers
+    {
+        **dict.fromkeys((*_FROM_ONE, *_FROM_SEVERAL), _moved),
+        "MAX_POOL_2D": _greatest,
+        "PADV2": _padded,
+        "CONCATENATION": _joined,
+        "QUANTIZE": _quantized,
+        "DEQUANTIZE": _dequantized,
+    }
+)
 MOVE_FORMS: Mapping[str, Form] = MappingProxyType(
     {
         **dict.fromkeys((*_FROM_ONE, *_FROM_SEVERAL), _moved),

@@ -8,7 +8,7 @@ from ..passes.pipeline import PassReport, passes_for, run_passes
 from .bounds import check_text, check_weights
 
 # Of inputs and outputs; kernels compute with float32.
-BORDER_DTYPES = ("float32", "float16", "int32", "bool", "int8", "uint8", "int64")
+BORDER_DTYPES = ("float32", "float16", "int32", "bool", "int8", "uint8", "int16", "uint16", "int64")
 
 
 def rewrite_graph(

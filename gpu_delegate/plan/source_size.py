@@ -71,6 +71,10 @@ _COSTS: Mapping[str, int] = MappingProxyType(  # of words that are more than an 
         "round to steps": 5,
         "add steps": 19,
         "hard swish steps": 21,
+        "requantize wide": 60,
+        "requantize wide once": 80,
+        "requantize product": 40,
+        "add short steps": 60,
     }
 )
 _WORDS = 2  # of others for each operation: most are half of a product and sum
@@ -81,6 +85,7 @@ _LIBRARIES: tuple[tuple[str, ...], ...] = (  # functions of which a kernel has a
     ("sine", "cosine"),
     ("floor quotient", "floor remainder", "whole floor quotient", "whole floor remainder"),
     ("requantize", "requantize narrow", "requantize once", "round to steps", "add steps", "hard swish steps"),
+    ("requantize wide", "requantize wide once", "requantize product", "add short steps"),
 )
 
 

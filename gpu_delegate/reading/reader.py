@@ -22,7 +22,6 @@ from ..base.errors import ModelError, ModelSizeError, TexelflowError, Unsupporte
 from ..custom.known import KNOWN_CUSTOM_OPS
 from ..model.graph import ABSENT, Attributes, Graph, Node, Opaque, Shape, Tensor
 from ..model.operators import MAX_OPERANDS, NO_RULE, Operator, ShapeError
-from ..model.quantization import is_quantized
 from ..model.reasons import BY_FUNCTION
 from ..ops.called import CALLED
 from ..ops.left_to_cpu import LEFT_TO_CPU
@@ -30,7 +29,7 @@ from ..ops.record import FileForm
 from ..ops.registry import OPS, SUPPORTED_OPS
 from ..passes.evaluation import can_fold, fold_value
 from ..passes.quantized_node import takes_type
-from ..passes.steps import FORMS
+from ..passes.steps import has_form
 from .bodies import CONSTANTS_FROM, Bodies, called_subgraph, check_alike
 from .file_options import OPTIONS_CLASSES, Options, read_custom_options, read_options
 from .file_tensors import FileTensors
@@ -265,9 +264,9 @@ class GraphReader:
         """UnsupportedError unless each tensor has one of the types that the rule takes, or bytes that have a form."""
         typed = [(data[0], rule.first_dtypes or rule.dtypes), *((i, rule.dtypes) for i in data[1:] if i != ABSENT)]
         tensors = [(self.tensors[i], dtypes) for i, dtypes in [*typed, *((i, rule.out_dtypes) for i in outputs)]]
-        has_form = operator.op in FORMS and any(is_quantized(tensor) for tensor, _ in tensors)
+        in_steps = has_form(operator.op, (tensor for tensor, _ in tensors))
         for tensor, dtypes in tensors:
-            if not dtypes or tensor.dtype in dtypes or (has_form and takes_type(tensor)):
+            if not dtypes or tensor.dtype in dtypes or (in_steps and takes_type(tensor)):
                 continue
             only = " or ".join(dtypes)
             operator.unsupported(f"tensor {tensor.index} is {tensor.dtype}, only {only} is supported")

@@ -11,7 +11,7 @@ from typing import Any
 from texelflow.gpu_delegate.model.graph import Attributes
 from texelflow.gpu_delegate.ops.registry import OPS
 from texelflow.gpu_delegate.passes.pipeline import PASSES
-from texelflow.gpu_delegate.passes.steps import FORMS
+from texelflow.gpu_delegate.passes.steps import FORMS, SHORT_FORMS
 
 ENGINE = Path(__file__).parents[2] / "gpu_delegate"
 ADVICE = ENGINE.parent / "app" / "advice"
@@ -52,8 +52,8 @@ def own_classes() -> Mapping[str, str]:
 
 
 def rewriting() -> set[Path]:
-    """Files of what rewrites the very ops that it speaks of: passes, and forms of bytes."""
-    functions: list[Callable[..., Any]] = [*PASSES, *FORMS.values()]
+    """Files of what rewrites the very ops that it speaks of: passes, and forms of integers."""
+    functions: list[Callable[..., Any]] = [*PASSES, *FORMS.values(), *SHORT_FORMS.values()]
     return {Path(inspect.getfile(inspect.unwrap(each))).resolve() for each in functions}
 
 

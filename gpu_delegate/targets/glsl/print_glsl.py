@@ -122,6 +122,12 @@ _LIBRARIES: Mapping[str, Mapping[str, str]] = MappingProxyType(  # files of shad
             "add steps": "add_steps",
             "hard swish steps": "hard_swish_steps",
         },
+        "wide.glsl": {
+            "requantize wide": "requantize_wide",
+            "requantize wide once": "requantize_wide_once",
+            "requantize product": "requantize_product",
+            "add short steps": "add_short_steps",
+        },
     }
 )
 _BINDINGS: Mapping[str, int] = MappingProxyType(  # how tightly operations bind that are no calls

@@ -11,6 +11,7 @@ from ...code.vocabulary import Argument, ChooseLanes, Compared, Elementwise, Ope
 from .ir import Function, Register
 from .steps_code import add_steps, hard_swish_steps, requantize, requantize_once, round_to_steps
 from .vector_math import FloatMath, Number, OwnNumbers, math_of
+from .wide_code import add_short_steps, requantize_product, requantize_wide, requantize_wide_once
 
 Printed = Number | tuple[float, ...]  # a vector, a number in all its lanes, or four numbers of the op's attributes
 FLOAT_CONDITIONS: Mapping[str, str] = MappingProxyType(
@@ -126,5 +127,9 @@ WORDS: Mapping[str, Callable[..., Register]] = MappingProxyType(
         "round to steps": round_to_steps,
         "add steps": add_steps,
         "hard swish steps": hard_swish_steps,
+        "requantize wide": requantize_wide,
+        "requantize wide once": requantize_wide_once,
+        "requantize product": requantize_product,
+        "add short steps": add_short_steps,
     }
 )

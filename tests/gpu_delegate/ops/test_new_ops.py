@@ -427,10 +427,11 @@ def test_advice_knows_moves_that_bring_all_values_back(register: Callable[[OpRec
 
 
 STEPS = {"requantize", "requantize narrow", "requantize once", "round to steps", "add steps", "hard swish steps"}
+STEPS |= {"requantize wide", "requantize wide once", "requantize product", "add short steps"}
 
 
 def test_each_target_knows_each_word() -> None:
-    """And constants are computed of all of them but those of bytes, of which passes alone make nodes."""
+    """And constants are computed of all of them but those of steps, of which passes alone make nodes."""
     words = {*get_args(FunctionWord), "add", "subtract", "multiply", "divide", "minimum", "maximum", "clamp", "floor"}
     assert words <= {*print_glsl.WORDS}
     assert words <= {*native_elementwise.WORDS}

@@ -77,7 +77,7 @@ def unknown_sizes() -> ModelBuilder:
 
 
 def integers() -> ModelBuilder:
-    """A convolution of 16-bit integers between QUANTIZE and DEQUANTIZE, with a scale for each channel."""
+    """A convolution of 16-bit integers, with a scale for each channel, that are made 32-bit ones."""
     m, rng = ModelBuilder(), np.random.default_rng(0)
     x = m.op_of("QUANTIZE", [m.input(X)], [m.tensor(X, "int16", scales=(1 / 64,), zero_points=(0,))])[0]
     scales = tuple(rng.uniform(0.004, 0.01, 6).tolist())
@@ -90,7 +90,8 @@ def integers() -> ModelBuilder:
     ]
     out = m.tensor((1, 7, 9, 6), "int16", scales=(0.03,), zero_points=(0,))
     m.op_of("CONV_2D", inputs, [out], stride=(1, 1), dilation=(1, 1), padding="SAME", activation="RELU")
-    m.output(m.op("DEQUANTIZE", [out], (1, 7, 9, 6)), out)
+    whole = m.tensor((1, 7, 9, 6), "int32", scales=(0.01,), zero_points=(0,))
+    m.output(m.op("DEQUANTIZE", [out], (1, 7, 9, 6)), out, *m.op_of("QUANTIZE", [out], [whole]))
     return m
 
 
@@ -249,7 +250,7 @@ def test_keeps_what_the_file_says() -> None:
             "operator 0 (SPARSE_TO_DENSE) is not supported; `texelflow inspect --ops` lists the ops that are",
         ),
         (largest, "operator 1 (CAST): tensor 4 is int16, only float32"),
-        (integers, "operator 0 (QUANTIZE): tensor 1 is int16, only float32 is supported"),
+        (integers, "operator 3 (QUANTIZE): tensor 5 is int32, only float32 is supported"),
         (branches, "operator 2 (IF): runs other subgraphs"),
     ],
 )
@@ -261,11 +262,11 @@ def test_is_refused_by_the_compiler(build: Callable[[], ModelBuilder], said: str
 
 def test_inputs_and_outputs_that_are_no_floats_are_refused_by_the_compiler() -> None:
     m = ModelBuilder()
-    m.input((1, 3), "int16")
+    m.input((1, 3), "float64")
     m.output(m.op("RELU", [m.input((1, 3))], (1, 3)))
     graph = read_model(m.build())
     assert not graph.opaque
-    with pytest.raises(UnsupportedError, match="tensor 0 is int16, only float32"):
+    with pytest.raises(UnsupportedError, match="tensor 0 is float64, only float32"):
         compile_graph(graph, SOFTWARE)
 
 

@@ -17,11 +17,22 @@ AFFINE_QUANTIZATION = 1  # TfLiteQuantizationType
 SPARSE_DIMENSION = 1  # TfLiteDimensionType of compressed sparse rows
 
 TYPES = MappingProxyType(  # TfLiteType, as NumPy names them
-    {1: "float32", 2: "int32", 3: "uint8", 4: "int64", 6: "bool", 7: "int16", 9: "int8", 10: "float16", 11: "float64"}
+    {
+        1: "float32",
+        2: "int32",
+        3: "uint8",
+        4: "int64",
+        6: "bool",
+        7: "int16",
+        8: "complex64",
+        9: "int8",
+        10: "float16",
+        11: "float64",
+    }
     | {13: "uint64", 16: "uint32", 17: "uint16"}
 )
 OTHER_TYPES = MappingProxyType(  # those that NumPy lacks, as the schema names them, in lower case
-    {5: "string", 8: "complex64", 12: "complex128", 14: "resource", 15: "variant", 18: "int4", 19: "bfloat16"}
+    {5: "string", 12: "complex128", 14: "resource", 15: "variant", 18: "int4", 19: "bfloat16"}
 )
 
 

@@ -31,6 +31,12 @@ def of_any_type(form: FileForm) -> FileForm:
     return replace(form, dtypes=dtypes, first_dtypes=first, out_dtypes=MOVED_TYPES, keeps_type=True)
 
 
+def of_complex_too(form: FileForm) -> FileForm:
+    """The form of an op that may have complex numbers besides, of which a pass makes floats."""
+    types = (*MOVED_TYPES, "complex64")
+    return replace(form, dtypes=types, out_dtypes=types, keeps_type=True)
+
+
 def same_channels(graph: Graph, node: Node) -> bool:
     """Whether the output has the input's channels, or both have whole slices."""
     source, target = (graph.tensors[i].shape[3] for i in (node.inputs[0], node.outputs[0]))

@@ -28,6 +28,7 @@ from . import (
     running_sum,
     shape,
     short_steps,
+    spectrum,
     split,
     strided_slice,
     top,
@@ -68,6 +69,7 @@ _FAMILIES = (
     unpooling,
     blocks,
     depth_to_space,
+    spectrum,
 )
 
 OPS: Mapping[str, OpRecord] = MappingProxyType(

@@ -5,7 +5,7 @@ import math
 from ..model.graph import Attributes, Graph, Node, Shape
 from ..model.operators import MAX_OPERANDS, EncodedOperator, Operator, integers
 from .facts import keeps_count, reshaped_values
-from .movement import MOVE, flattened, of_any_type, same_channels, shape_in, shape_out, unflattened
+from .movement import MOVE, flattened, of_complex_too, same_channels, shape_in, shape_out, unflattened
 from .record import Coordinates, Example, FileForm, Movement, OpRecord, OptionsStruct, Origin
 
 
@@ -83,7 +83,7 @@ RECORDS = (
     OpRecord(
         "RESHAPE",
         "movement",
-        of_any_type(
+        of_complex_too(
             FileForm(read_reshape, write_reshape, count=(1, 2), struct=OptionsStruct("ReshapeOptions", "NewShape:l"))
         ),
         Example(out=(1, 4, 16, 8)),
@@ -95,7 +95,7 @@ RECORDS = (
     OpRecord(
         "EXPAND_DIMS",
         "movement",
-        of_any_type(FileForm(read_expand, write_reshape, count=(2, 2), builtin="RESHAPE")),
+        of_complex_too(FileForm(read_expand, write_reshape, count=(2, 2), builtin="RESHAPE")),
         Example(shapes=((8, 8, 8),), out=(1, 8, 8, 8)),
         emission=MOVE,
         movement=_RESHAPE,
@@ -105,7 +105,7 @@ RECORDS = (
     OpRecord(
         "SQUEEZE",
         "movement",
-        of_any_type(
+        of_complex_too(
             FileForm(
                 read_squeeze, write_reshape, builtin="RESHAPE", struct=OptionsStruct("SqueezeOptions", "SqueezeDims:l")
             )

@@ -46,11 +46,13 @@ from .products import express_products, separate_computed_weights
 from .ranks import align_ranks
 from .running_sums import expand_running_sums
 from .simplify import drop_unused, join_moves, remove_identities
+from .spectra import express_spectra
 from .steps import quantized_to_steps
 from .verification import verify
 
 PASSES: tuple[Pass, ...] = (
     inline_bodies,
+    express_spectra,
     flag_faults,
     hybrid_to_steps,
     quantized_to_steps,

@@ -6,7 +6,7 @@ have are found in the graph as a whole: nobody looks at what TensorFlow Lite han
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -18,6 +18,7 @@ from ..model.graph import ABSENT, Graph, Node, Opaque, Tensor, constant_location
 from ..model.operators import NO_RULE
 from ..model.packing import in_file_type
 from ..model.quantization import is_quantized
+from ..ops.spectrum import COMPLEX
 from ..passes.evaluation import follows_from_shape
 from ..passes.exact_integers import inexact_operators, with_ranges
 from ..passes.folding import computed_constants, fold_constants
@@ -62,6 +63,7 @@ class LoneNodes:
         self._known = _known_tensors(graph)
         self._valued = replace(graph, tensors=MappingProxyType({**graph.tensors, **self._known}))
         self.graph = with_ranges(graph, self._valued)
+        self._complex = _complex_parts(self.graph)
         self.constants = frozenset(
             number for number, node in enumerate(graph.nodes) if node.outputs and self._known.keys() >= {*node.outputs}
         )
@@ -83,7 +85,12 @@ class LoneNodes:
         return reasons
 
     def _alone(self, number: int) -> Graph:
-        """One node; tensors are called by their places, so that messages about nodes that are alike are equal."""
+        """One node; tensors are called by their places, so that messages about nodes that are alike are equal.
+
+        One on complex numbers comes with those around it: no part of a graph begins or ends with such.
+        """
+        if number in self._complex:
+            return self._complex[number]
         node = replace(self.graph.nodes[number], index=0)
         tensors: dict[int, Tensor] = {}
         for what, indices in (("output", node.outputs), ("input", node.inputs)):
@@ -93,6 +100,37 @@ class LoneNodes:
                     tensors[index] = replace(tensor, name=f"{what} {place}")
         inputs = tuple(i for i in dict.fromkeys(node.inputs) if i != ABSENT and not tensors[i].is_constant)
         return Graph(node.op, MappingProxyType(tensors), (node,), inputs, node.outputs)
+
+
+def _complex_parts(graph: Graph) -> dict[int, Graph]:
+    """Nodes on complex numbers by their places, each with the graph of all that are connected by such numbers."""
+    parents, first = dict[int, int](), dict[int, int]()  # of nodes; of tensors one of the nodes that have them
+
+    def root(number: int) -> int:
+        while parents[number] != number:
+            parents[number] = number = parents[parents[number]]
+        return number
+
+    for number, node in enumerate(graph.nodes):
+        for index in (*node.inputs, *node.outputs):
+            if index != ABSENT and graph.tensors[index].dtype == COMPLEX:
+                parents.setdefault(number, number)
+                parents[root(number)] = root(first.setdefault(index, number))
+    members = dict[int, list[int]]()
+    for number in parents:
+        members.setdefault(root(number), []).append(number)
+    return {number: part for each in members.values() for part in [_part_of(graph, each)] for number in each}
+
+
+def _part_of(graph: Graph, numbers: Sequence[int]) -> Graph:
+    """Some nodes as a graph, which gives what is not complex, and whatever the graph gives."""
+    nodes = tuple(graph.nodes[number] for number in sorted(numbers))
+    made = [index for node in nodes for index in node.outputs]
+    read = dict.fromkeys(index for node in nodes for index in node.inputs if index != ABSENT)
+    inputs = tuple(i for i in read if i not in made and not graph.tensors[i].is_constant)
+    outputs = tuple(i for i in made if i in graph.outputs or graph.tensors[i].dtype != COMPLEX)
+    whole = replace(graph, name=nodes[0].op, inputs=inputs, outputs=outputs, original=b"", faults=None)
+    return whole.with_changes(nodes)
 
 
 def _known_tensors(graph: Graph) -> dict[int, Tensor]:
@@ -128,6 +166,8 @@ def _in_file(own: Tensor, computed: Tensor) -> Tensor:
 
 def _likeness(alone: Graph) -> object:
     """The same for nodes that are computed in the same way, from values of the same shapes."""
+    if len(alone.nodes) > 1:
+        return alone.nodes
     (node,) = alone.nodes
     places = tuple(node.inputs.index(index) for index in node.inputs)  # which inputs are one tensor
     indices = (*node.inputs, *node.outputs)

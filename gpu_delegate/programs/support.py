@@ -16,6 +16,7 @@ from ..model.quantization import BYTE_DTYPES
 from ..ops.cast import Cast
 from ..ops.record import OpRecord
 from ..ops.registry import OPS
+from ..ops.spectrum import COMPLEX, Transform
 from ..passes.steps import FORMS
 from ..plan.refusals import find_refusals
 from ..reading.reader import read_model
@@ -108,7 +109,10 @@ def _behind_casts(graph: Graph) -> Graph:
 
 
 def example_graph(record: OpRecord, seed: int = 0) -> Graph:
-    """A graph of the record's example alone, with random constants; an op of constants alone gets a reader."""
+    """A graph of the record's example alone, with random constants.
+
+    An op of constants alone gets a reader; complex numbers come from RFFT2D, and their absolute values go on.
+    """
     example, rng = record.example, np.random.default_rng(seed)
     tensors: list[Tensor] = []
     _append(tensors, example.out, example.out_dtype)
@@ -126,7 +130,28 @@ def example_graph(record: OpRecord, seed: int = 0) -> Graph:
         x, total = (_append(tensors, example.out, "float32") for _ in range(2))
         runtime = (x,)
         nodes.append(Node("ADD", (x, 0), (total,), OPS["ADD"].example.attributes, index=1))
-    return Graph(record.name, MappingProxyType(dict(enumerate(tensors))), tuple(nodes), runtime, nodes[-1].outputs)
+    graph = Graph(record.name, MappingProxyType(dict(enumerate(tensors))), tuple(nodes), runtime, nodes[-1].outputs)
+    return _between_floats(graph) if COMPLEX in (example.dtype, example.out_dtype) else graph
+
+
+def _between_floats(graph: Graph) -> Graph:
+    """The same on complex numbers that RFFT2D makes, and to their absolute values."""
+    tensors, before, behind = dict(graph.tensors), list[Node](), list[Node]()
+    inputs, outputs = list(graph.inputs), list(graph.outputs)
+    for side, indices in ((before, inputs), (behind, outputs)):
+        for place, index in enumerate(indices):
+            *around, rows, columns = shape = tensors[index].shape
+            if tensors[index].dtype != COMPLEX:
+                continue
+            added = indices[place] = len(tensors)
+            if side is before:
+                shape = (*around, rows, 2 * columns - 2)
+                side.append(Node("RFFT2D", (added,), (index,), Transform((rows, 2 * columns - 2))))
+            else:
+                side.append(Node("COMPLEX_ABS", (index,), (added,)))
+            tensors[added] = Tensor(added, f"t{added}", tuple(shape))
+    nodes = tuple(replace(node, index=k) for k, node in enumerate((*before, *graph.nodes, *behind)))
+    return replace(graph, tensors=MappingProxyType(tensors), nodes=nodes, inputs=tuple(inputs), outputs=tuple(outputs))
 
 
 def _append(tensors: list[Tensor], shape: Shape, dtype: str, data: npt.NDArray[np.generic] | None = None) -> int:

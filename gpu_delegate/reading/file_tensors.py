@@ -238,7 +238,7 @@ def _unusable_shape(index: int, shape: Shape, dtype: str) -> str:
 _TENSOR_TYPES = names_of(tflite.TensorType)
 _ITEM_BYTES = MappingProxyType(
     {"float32": 4, "float16": 2, "float64": 8, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2}
-    | {"int32": 4, "uint32": 4, "int64": 8, "uint64": 8, "bool": 1}
+    | {"int32": 4, "uint32": 4, "int64": 8, "uint64": 8, "bool": 1, "complex64": 8}
 )
 _INDEX_VECTORS = MappingProxyType(
     {

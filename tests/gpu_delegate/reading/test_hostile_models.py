@@ -110,7 +110,7 @@ def variable_constant() -> ModelBuilder:
 
 HUGE, LARGE = (1, 1 << 20, 1 << 20, 1 << 20), (1, 1 << 14, 1 << 14, 1)
 REFUSED: list[tuple[Callable[[], ModelBuilder], type[TexelflowError], str]] = [
-    (lambda: one("RFFT2D", X), UnsupportedError, "operator 0 (RFFT2D) is not supported; `texelflow inspect --ops`"),
+    (lambda: one("SKIP_GRAM", X), UnsupportedError, "operator 0 (SKIP_GRAM) is not supported; `texelflow inspect"),
     (lambda: one("Evil\x1b[2J\n", X), UnsupportedError, "operator 0 (Evil?[2J?) is not supported"),
     (lambda: one("WHILE", X), UnsupportedError, "(WHILE)"),
     (lambda: one("RELU", X, x=(1, -1, 9, 5)), UnsupportedError, "dynamic shapes"),

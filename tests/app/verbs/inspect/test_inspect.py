@@ -286,7 +286,7 @@ def idle_model() -> bytes:
         (
             int16_model(),
             "none of 1 operator runs on the GPU",
-            "a tensor is int16, only float32 or int32 or int64 or bool is supported (0)",
+            "a tensor is int16, only float32 or int32 or int64 or bool or complex64 is supported (0)",
         ),
         (dynamic_model(), "1 of 2 operators in 1 partition, 1 left to the CPU", "dynamic shapes"),
         (idle_model(), "2 of 4 operators in 1 partition, 2 left to the CPU", "what reads it stays on the CPU"),

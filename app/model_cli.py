@@ -27,6 +27,7 @@ from .verb_options import (
     frame_range,
     output_option,
     path_option,
+    refuse_given,
 )
 
 if TYPE_CHECKING:
@@ -68,6 +69,14 @@ def check_verb(
     activation: ActivationOption = None,
     channel: ChannelOption = None,
     task: TaskOption = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Measure on these pictures how well a model does its --task, classification, detection or "
+            "segmentation: top-1 and top-5, COCO's mAP, mean IoU.",
+        ),
+    ] = None,
     output_range: OutputRangeOption = None,
     precision: PrecisionOption = "fp32",
     hybrid: HybridOption = "expanded",
@@ -84,6 +93,13 @@ def check_verb(
     """Compare GPU and CPU: the masks, or the network's pictures, of a recording's frames, or the tensors of a model.
 
     Exit code 1 if they differ, naming the first op that does.
+
+    With --data: TensorFlow Lite's reference kernels, XNNPACK, the GPU and native code side by side; exit code 1 if a
+    figure of ours is lower than both of TensorFlow Lite's by more than --tolerance (0.01). Classes: DIR/labels.csv
+    (FILE,CLASS), folders named by them, or names such as 285-cat.png; labels.txt names them. Boxes: a .json of COCO's
+    form. Masks: cat_mask.png beside cat.jpg, a PNG of class numbers, 255 for none. Pictures are resized, bilinear; for
+    classification the square in the middle, 0.875 of the shorter side. 8-bit inputs get bytes, floats --input-range,
+    else what metadata say, else -1 to 1. See docs/evaluation.md.
     """
     from texelflow.gpu_delegate.plan.compile_options import CompileOptions
 
@@ -91,6 +107,24 @@ def check_verb(
     from .verbs.check.check import CheckOptions, run_check
     from .verbs.precision import checked_budget, parse_hybrid, parse_precision, parse_preprocessing
 
+    compiling = CompileOptions(not unfused, False, parse_precision(precision), checked_budget(compile_budget))
+    if data is not None:
+        from .models.spec import parse_range
+        from .verbs.evaluation.task_evaluation import EvaluationOptions, evaluate_task, parse_evaluated
+
+        given = {
+            "--unfused": unfused or None, "--runs": runs, "--report": report, "--to": last, "--activation": activation,
+            "--channel": channel, "--output-range": output_range,
+        }  # fmt: skip
+        refuse_given(given, "is not for --data: leave it out")
+        console, low_high = Console(quiet=json), None if input_range is None else parse_range(input_range)
+        asked = EvaluationOptions(
+            parse_evaluated(task), data, low_high, tolerance, compiling, parse_hybrid(hybrid), signature
+        )
+        figures, code = evaluate_task(target, asked, console)
+        if json:
+            console.json(figures)
+        return code
     spec = _spec(input_range, activation, channel, task, output_range)
     options = CheckOptions(
         model,
@@ -101,7 +135,7 @@ def check_verb(
         *frame_range(first, last),
         spec,
         json,
-        CompileOptions(not unfused, False, parse_precision(precision), checked_budget(compile_budget)),
+        compiling,
         parse_preprocessing(preprocessing),
         force,
         signature,

@@ -65,7 +65,8 @@ ActivationOption = Annotated[
 ]
 ChannelOption = Annotated[str | None, meaning_option(metavar="N|NAME", help="The class to show.")]
 TaskOption = Annotated[
-    str | None, meaning_option(metavar="segmentation|picture", help="Whether its output is masks or a picture.")
+    str | None,
+    meaning_option(metavar="segmentation|picture", help="Whether its output is masks or a picture; or of --data."),
 ]
 OutputRangeOption = Annotated[
     str | None, meaning_option(metavar="LO,HI", help="What black and white are in the picture that it puts out.")

@@ -13,6 +13,8 @@ from types import MappingProxyType
 from typing import Literal, cast
 
 import av
+import numpy as np
+import numpy.typing as npt
 
 from texelflow.gpu_delegate.base.errors import MediaError
 
@@ -20,6 +22,8 @@ from ..picture.convert import ToRgba
 from ..picture.picture import Orientation
 from .image_header import HEAD_BYTES, ImageHeader, ImageKind, is_animated_png, kind_of_head, read_header
 from .sources import MAX_PIXELS, check_picture_size
+
+ClassNumbers = npt.NDArray[np.uint8]
 
 IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp")
 IMAGE_FORMATS = "PNG, JPEG, WebP, TIFF, BMP"
@@ -29,6 +33,8 @@ _ANIMATION_BYTES = 1 << 12  # within which a PNG says that it is animated
 _DECODERS = {"png": "png", "jpeg": "mjpeg", "webp": "webp", "tiff": "tiff", "bmp": "bmp"}
 _CUT_OFF = {"err_detect": "explode"}  # a file cut off is no picture
 _STRICT: Mapping[ImageKind, Mapping[str, str]] = MappingProxyType({"tiff": {}})  # is so anyway; tags would be faults
+_PNG_DEPTH = 24  # where a PNG says its bits a sample, and what they are
+_NUMBERED_PNGS = (b"\x08\x00", *(bytes([bits, 3]) for bits in (1, 2, 4, 8)))
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
@@ -60,6 +66,31 @@ def read_image_file(path: str | os.PathLike[str], most_pixels: int = MAX_PIXELS)
     if len(data) > MOST_BYTES:
         raise MediaError(f"image '{name}' is too large: more than {MOST_BYTES >> 20} MB")
     return decode_image(name, data, most_pixels)
+
+
+def read_class_map(path: str | os.PathLike[str], most_pixels: int = MAX_PIXELS) -> ClassNumbers:
+    """The numbers, not the colors, of a PNG of shades of gray (8 bits) or of a palette: (H, W), uint8.
+
+    Raises MediaError as read_image_file, and for any other picture.
+    """
+    name = os.fspath(path)
+    try:
+        data = _read(path, MOST_BYTES) or b""
+    except OSError as error:
+        raise MediaError(f"cannot read image '{name}': {error.strerror}") from None
+    header = read_header(data)
+    if header is None or header.kind != "png" or data[_PNG_DEPTH : _PNG_DEPTH + 2] not in _NUMBERED_PNGS:
+        raise MediaError(f"'{name}' is no PNG of class numbers: 8 bits of gray, or a palette")
+    check_picture_size(name, *header.size)
+    if math.prod(header.size) > most_pixels:
+        raise MediaError(f"image '{name}' is larger than {most_pixels >> 20} Mpx")
+    try:
+        frame = _decode(header)
+        plane = frame.planes[0]
+        rows = np.frombuffer(memoryview(plane), np.uint8).reshape(-1, plane.line_size)
+    except (av.FFmpegError, ValueError, IndexError) as error:
+        raise MediaError(f"image '{name}' is damaged; save it anew as PNG") from error
+    return np.array(rows[: frame.height, : frame.width], np.uint8)
 
 
 def decode_image(name: str, data: bytes, most_pixels: int = MAX_PIXELS) -> av.VideoFrame:

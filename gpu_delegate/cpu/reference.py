@@ -6,6 +6,7 @@ the file itself where the graph does not hold all that it says.
 """
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -25,6 +26,8 @@ from .shared_interpreter import shared_interpreter
 
 __all__ = ["Reference", "load_interpreter_module"]
 
+Kernels = Literal["usual", "optimized", "reference"]
+
 MOST_THREADS = 4  # more do not help networks of this size
 SPARED_CPUS = 1  # its threads busy-wait for each other: if one of them gets no CPU, 3 ms become 500
 
@@ -41,7 +44,7 @@ class Reference:
         weights_cache: WeightsCache | None = None,
         judges: bool = False,
         quick: bool = False,
-        xnnpack: bool = True,
+        kernels: Kernels = "usual",
     ) -> None:
         """Load a graph as the reader created it, or after rewriting.py's passes.
 
@@ -50,6 +53,7 @@ class Reference:
         of which its others differ by some steps; hybrid ones of which the same is asked, in those of ai-edge-litert, if
         that is there. Others of these, and with `quick` all that do not judge, run in the runtime that takes the least
         time.
+        `kernels` but the usual ones are TensorFlow Lite's own: "optimized" leaves XNNPACK out, "reference" is slow.
         `delegate` has it run on the GPU as far as that can, hybrid ops as the graph says; `delegation` tells how far. A
         graph that goes to a process of its own has its OpenGL context there, and shares no weights. With
         `weights_cache`, XNNPACK's packed weights are those of other instances; `unshared` says why they are not.
@@ -68,10 +72,10 @@ class Reference:
             keep_all_tensors,
             bool(graph.original),
             len(graph.nodes),
-            judges and has_quantized(graph),
-            xnnpack and not judges and (quick or (delegate.quick if delegate else has_quantized(graph))),
+            kernels == "reference" or (judges and has_quantized(graph)),
+            kernels == "usual" and not judges and (quick or (delegate.quick if delegate else has_quantized(graph))),
             judges and graph.hybrid == "reference",
-            not xnnpack,
+            kernels == "optimized",
             None if delegate is None else delegate.plain_arguments,
         )
         self._interpreter: AnyInterpreter
@@ -81,7 +85,7 @@ class Reference:
         if is_apart(graph):
             self._interpreter = child = ChildInterpreter(model, options, delegate)
             self.process_id = child.process_id
-        elif weights_cache and xnnpack and delegate is None and not keep_all_tensors:
+        elif weights_cache and kernels == "usual" and delegate is None and not keep_all_tensors:
             self._interpreter, self.unshared = shared_interpreter(graph, model, options, weights_cache)
             self._cache = weights_cache
         else:

@@ -50,7 +50,10 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = beginning_of(DEMO_CLIP, tmp_path_factory.mktemp("readme") / "people.mp4", FRAMES)
     beginning_of(DEMO_CLIP, path.with_name("talk.mkv"), 5)
     path.with_name("photos").mkdir()
-    shutil.copy(ROOT / "assets" / "demo.jpg", path.with_name("photos"))
+    path.with_name("rooms").mkdir()
+    for folder in ("photos", "rooms"):
+        shutil.copy(ROOT / "assets" / "demo.jpg", path.with_name(folder))
+    assert cv2.imwrite(str(path.with_name("rooms") / "demo_mask.png"), np.eye(64, dtype=np.uint8))
     return path
 
 

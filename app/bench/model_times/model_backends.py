@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from texelflow.gpu_delegate.base.errors import UnsupportedError
 from texelflow.gpu_delegate.cpu.delegation import Delegation
-from texelflow.gpu_delegate.cpu.reference import Reference
+from texelflow.gpu_delegate.cpu.reference import Kernels, Reference
 from texelflow.gpu_delegate.delegate.interpreter_delegate import gpu_delegate
 from texelflow.gpu_delegate.delegate.native_delegate import native_delegate
 from texelflow.gpu_delegate.model.graph import Graph
@@ -216,7 +216,8 @@ def tflite_runner(graph: Graph, options: ModelBench, read_ms: float) -> TfliteRu
     """The graph in TensorFlow Lite. Raises ModelError, UnsupportedError, DeviceError."""
     clock = _Steps(read_ms)
     delegate = gpu_delegate(_delegate_options(options)) if options.backend == "delegate" else None
-    reference = Reference(graph, options.threads, delegate=delegate, xnnpack=options.xnnpack)
+    kernels: Kernels = "usual" if options.xnnpack else "optimized"
+    reference = Reference(graph, options.threads, delegate=delegate, kernels=kernels)
     clock.step("interpreter")
     inputs = options.inputs.values(reference.input_shapes, reference.input_dtypes)
     delegation = reference.delegation

@@ -17,7 +17,7 @@ from tests.app.frame.looks.test_background import chunk, now_bytes
 from tests.fuzz.children import in_child
 from tests.fuzz.refusals import check_line
 from tests.helpers.clips import moving
-from texelflow.app.media.image_file import decode_image, image_kind, read_image_file
+from texelflow.app.media.image_file import decode_image, image_kind, read_class_map, read_image_file
 from texelflow.app.media.image_header import read_header
 from texelflow.app.media.sources import FileSource
 from texelflow.app.picture.convert import Rgba, ToRgba
@@ -208,3 +208,31 @@ def test_headers_never_fail(data: bytes, at: int, change: bytes, cut: bool) -> N
     else:
         assert header is not None
         assert {frame.width, frame.height} == set(header.size)
+
+
+def numbered_png(bits: int, color: int, numbers: npt.NDArray[np.uint8]) -> bytes:
+    """A PNG whose samples are numbers of so many bits, of a palette if the color type is 3."""
+    height, width = numbers.shape
+    each = np.unpackbits(numbers[..., None], axis=2)[..., 8 - bits :].reshape(height, -1)
+    rows = b"".join(b"\0" + np.packbits(row).tobytes() for row in each)
+    palette = chunk(b"PLTE", bytes(range(3 << bits)[::-1] if bits < 8 else [7] * 768)) if color == 3 else b""
+    head = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, bits, color, 0, 0, 0))
+    return b"\x89PNG\r\n\x1a\n" + head + palette + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+@pytest.mark.parametrize(("bits", "color"), [(8, 0), (8, 3), (4, 3), (2, 3), (1, 3)])
+def test_the_numbers_of_a_png_are_read_not_its_colors(bits: int, color: int, tmp_path: Path) -> None:
+    numbers = np.random.default_rng(bits).integers(0, 1 << bits, (5, 37), np.uint8)
+    (tmp_path / "a.png").write_bytes(numbered_png(bits, color, numbers))
+    assert np.array_equal(read_class_map(tmp_path / "a.png"), numbers)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", numbered_png(4, 0, np.zeros((2, 2), np.uint8)), encoded(".png", RGB), encoded(".jpg", RGB)]
+)
+def test_other_pictures_are_no_class_numbers(data: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(data)
+    with pytest.raises(MediaError, match="is no PNG of class numbers"):
+        read_class_map(tmp_path / "a.png")
+    with pytest.raises(MediaError, match="cannot read image"):
+        read_class_map(tmp_path / "nowhere.png")

@@ -20,6 +20,8 @@ from ..plan.static_model import estimate, held_texels, loop_turns
 from ..plan.tiling import is_pixelwise, possible_parts, runs_across, slices_of_group, weight_count
 
 GROUPS = ((8, 8), (8, 4), (16, 4), (16, 8), (32, 2), (32, 8), (64, 1))  # sides of work-groups, in threads
+# Fewer threads than a wave: of phones' GPUs some are fastest so (arXiv 1907.01989 has sides of 2, 4 and 8)
+SMALL_GROUPS = ((4, 4), (8, 2), (2, 8), (4, 2), (2, 4), (2, 2))
 FLAT_GROUPS = (32, 64, 128)
 
 _INPUT_FETCHES: tuple[Fetch, ...] = ("texture", "storage")
@@ -56,11 +58,14 @@ class Search:
     device: Device
     facts: DeviceFacts
 
-    KINDS = ("rows and slices", "rows or slices", "ways to read", "work-groups", "parts of sums", "rows or slices")
+    KINDS = (
+        "rows and slices", "rows or slices", "ways to read", "work-groups", "parts of sums", "rows or slices",
+        "small work-groups",
+    )  # fmt: skip
 
     def others(self, kind: int, best: Tile) -> list[Tile]:
         """Tiles that differ from the best so far in one of KINDS, by its number."""
-        makers = self._layouts, self._neighbors, self._ways, self._groups, self._parts, self._neighbors
+        makers = self._layouts, self._neighbors, self._ways, self._groups, self._parts, self._neighbors, self._small
         found = self._promising(best, makers[kind](best))
         if kind == 0:  # of each number of rows the best two, since slices are looked at once more
             seen = Counter[int]()
@@ -92,6 +97,11 @@ class Search:
     def _groups(self, best: Tile) -> Iterator[Tile]:
         """Work-groups with other sides."""
         return (replace(best, local=local) for local in self._locals(best.flat))
+
+    def _small(self, best: Tile) -> Iterator[Tile]:
+        """Work-groups of fewer threads, which leave lanes of a software renderer idle: there are none for these."""
+        if self.device.tuning.simd_width == 1 and not best.flat and best.parts == 1:
+            yield from (replace(best, local=(x, y, 1)) for x, y in SMALL_GROUPS)
 
     def _parts(self, best: Tile) -> Iterator[Tile]:
         """More or fewer threads that share the terms of a sum; what remains of a work-group lies over fewer pixels."""

@@ -2,18 +2,27 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from tests.helpers.engine import run
 from tests.helpers.markers import exhaustive
 from tests.helpers.simulated_device import COMPILE_S, TRY_S, SimulatedDevice
 from tests.model_files.sketch import Sketch
-from texelflow.gpu_delegate.device.device import HARDWARE, Device
+from texelflow.gpu_delegate.cpu.reference import Reference
+from texelflow.gpu_delegate.device.choices import UNMEASURED, Choice
+from texelflow.gpu_delegate.device.device import HARDWARE, SOFTWARE, Device
 from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.plan.compile_options import CompileOptions
+from texelflow.gpu_delegate.plan.fusion import group_nodes
 from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.gl.runtime import Program
 from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
 from texelflow.gpu_delegate.targets.glsl.glsl_kernel import Kernel, Lowered, lower_to_glsl
+from texelflow.gpu_delegate.tuning.candidates import SMALL_GROUPS, Search
 from texelflow.gpu_delegate.tuning.halving import Budget
 from texelflow.gpu_delegate.tuning.isolated import isolated
 from texelflow.gpu_delegate.tuning.tuner import LEAST_SHARE, Tuner
@@ -130,6 +139,44 @@ def test_what_computes_something_else_is_not_chosen(graph: Graph) -> None:
     found = tuned(graph, simulated)
     assert 4 not in {choice.tile.rows for choice in found.choices.kernels.values()}
     assert total_ms(graph, found) < total_ms(graph, DEVICE)
+
+
+def test_small_work_groups_are_found_where_they_are_fastest(graph: Graph) -> None:
+    """On a device that has them; software renderers are never asked for any, and nothing chooses them unmeasured."""
+    sides = {kernel.tile.local for kernel in compile_graph(graph, DEVICE).kernels if kernel.tile}
+    assert sides.isdisjoint((x, y, 1) for x, y in SMALL_GROUPS)
+    small = SimulatedDevice(
+        lambda kernel: least_ms(kernel) * (1.0 if kernel.tile and kernel.tile.threads <= 4 else 2.0)
+    )
+    found = tuned(graph, small)
+    assert {choice.tile.local for choice in found.choices.kernels.values()} == {(2, 2, 1)}
+    for device, count in ((DEVICE, len(SMALL_GROUPS)), (SOFTWARE, 0)):
+        base = compile_graph(graph, device)
+        (body, *_) = group_nodes(base.graph, device).bodies
+        (tile, *_) = (kernel.tile for kernel in base.kernels if kernel.tile)
+        others = Search(body, device, SimulatedDevice.facts).others(Search.KINDS.index("small work-groups"), tile)
+        assert len(others) == count
+
+
+@pytest.mark.gl
+def test_kernels_in_small_work_groups_compute_the_same(context: Context) -> None:
+    m = Sketch(1)
+    m.output(m.pool("MAX_POOL_2D", m.depthwise(m.conv(m.image(7, 9, 5), 6, (3, 3)), stride=(2, 2)), (2, 2)))
+    graph = read_model(m.build())
+    inputs = [np.random.default_rng(0).uniform(-2, 2, (1, 7, 9, 5)).astype(np.float32)]
+    wanted = Reference(graph).run(inputs)
+    kernels = {kernel.signature: kernel for kernel in compile_graph(graph, HARDWARE).kernels}
+    for x, y in SMALL_GROUPS:
+        choices = UNMEASURED
+        for signature, kernel in kernels.items():
+            assert kernel.tile
+            tile = replace(kernel.tile, local=(x, y, 1))
+            choices = choices.with_kernel(signature, Choice(1.0, 2.0, tile, True, 1))
+        compiled = compile_graph(graph, replace(HARDWARE, choices=choices))
+        assert {kernel.tile.local for kernel in compiled.kernels if kernel.tile} == {(x, y, 1)}
+        with Program(context, compiled) as program:
+            for found, right in zip(run(program, inputs), wanted, strict=True):
+                np.testing.assert_allclose(found, right, rtol=0, atol=1e-5)
 
 
 def test_ops_are_put_together_as_is_fastest(graph: Graph) -> None:

@@ -18,9 +18,12 @@ from ..model.graph import OptionValue, OptionVector
 from ..ops.called import COMPOSITE
 from ..ops.record import OptionsStruct
 from ..ops.registry import OPS
+from ..ops.variables import CALL_ONCE
 
 MOST_INTEGERS = 8  # of a list in a struct, behind which stands how many there are
-_FORMATS = MappingProxyType({"i": "i", "f": "f", "b": "?", "e": "i", "t": "i", "l": f"{MOST_INTEGERS + 1}i", "p": "P"})
+_FORMATS = MappingProxyType(
+    {"i": "i", "f": "f", "b": "?", "e": "i", "t": "i", "s": "P", "l": f"{MOST_INTEGERS + 1}i", "p": "P"}
+)
 
 StructOptions = tuple[tuple[str, OptionValue], ...]  # by the names of the schema's class
 
@@ -50,6 +53,10 @@ class BuiltinStruct(OptionsStruct):
                     return None
                 found.append((name, OptionVector("int32", np.array(integers[:count], np.int32).tobytes())))
                 continue
+            if kind == "s":
+                text = next(values)
+                found.append((name, ctypes.string_at(text) if text else b""))
+                continue
             value = next(values) - (kind == "e")
             if kind == "p":  # what it leads to is not read
                 continue
@@ -71,7 +78,7 @@ STRUCTS: Mapping[str, BuiltinStruct] = MappingProxyType(
 CALLS: Mapping[str, BuiltinStruct] = MappingProxyType(
     {
         COMPOSITE: BuiltinStruct("StableHLOCompositeOptions", "Name:p DecompositionSubgraphIndex:i"),
-        "CALL_ONCE": BuiltinStruct("CallOnceOptions", "InitSubgraphIndex:i"),
+        CALL_ONCE: BuiltinStruct("CallOnceOptions", "InitSubgraphIndex:i"),
         "IF": BuiltinStruct("IfOptions", "ThenSubgraphIndex:i ElseSubgraphIndex:i"),
         "WHILE": BuiltinStruct("WhileOptions", "CondSubgraphIndex:i BodySubgraphIndex:i"),
     }

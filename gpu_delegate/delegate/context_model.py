@@ -17,7 +17,9 @@ import tflite
 from ..base.errors import ModelError
 from ..model.graph import Graph, Node, Opaque, Quantization, Tensor
 from ..ops.called import COMPOSITE
+from ..ops.variables import CALL_ONCE, VAR_HANDLE, variable_name
 from ..reading.file_tensors import MAX_DENSE_BYTES
+from ..reading.initial_values import InitialValues, joined_values, kept_bytes
 from ..reading.model_file import MAX_TENSORS, printable_name
 from ..reading.reader import BUILTINS, CUSTOM
 from ..reading.sparsity import Integers, SparseLayout, SparseLevel, dense_constant
@@ -41,6 +43,9 @@ from .structs import (
 )
 
 _DELEGATE: int = tflite.BuiltinOperator.DELEGATE
+_CALL_ONCE: int = tflite.BuiltinOperator.CALL_ONCE
+_VAR_HANDLE: int = tflite.BuiltinOperator.VAR_HANDLE
+_ASSIGN: int = tflite.BuiltinOperator.ASSIGN_VARIABLE
 _NEWER = "STABLEHLO_"  # ops of which some run subgraphs, and have structs that differ from version to version
 _UNKNOWN = "variant"  # what a type is called that the schema here does not have
 
@@ -65,7 +70,8 @@ def _graph_of(context: TfLiteContext, order: Order | None = None) -> Graph:
     if plan != tuple(range(len(plan))):
         raise ModelError(f"TensorFlow Lite runs operators in an order of its own: {list(plan[:8])} ...")
     tensors = {index: _tensor(context.tensors[index], index) for index in range(context.tensors_size)}
-    nodes = tuple(_operator(context, index) for index in plan)
+    initial = initial_in(context, plan)
+    nodes = tuple(_operator(context, index, initial) for index in plan)
     inputs, outputs = order or (_inputs(tensors, nodes), outputs_of(context))
     if not tensors.keys() >= {*inputs, *outputs}:
         raise ModelError("a subgraph's inputs and outputs are other ones than in its file")
@@ -87,6 +93,39 @@ def _add_called(context: TfLiteContext, graph: Graph, order: OrderOf, called: di
             except ModelError:  # the operator stays where it is
                 continue
         _add_called(context, called[number], order, called)
+
+
+def initial_in(context: TfLiteContext, plan: Iterable[int]) -> InitialValues:
+    """What the subgraphs that operators run once give to variables."""
+    found = list[InitialValues]()
+    for index in plan:
+        node, registration = operator_at(context, index)
+        if registration.builtin_code == _CALL_ONCE:
+            ((_, number),) = (node.builtin_data and CALLS[CALL_ONCE].options_at(node.builtin_data)) or (("", -1),)
+            if not isinstance(number, int):
+                raise ModelError("CALL_ONCE runs no subgraph")
+            with subgraph_context(context, number) as called:
+                found.append(_assigned(called))
+    return joined_values(found)
+
+
+def _assigned(context: TfLiteContext) -> InitialValues:
+    """What a subgraph gives to variables, if it does nothing else."""
+    names, found = dict[int, str](), list[InitialValues]()
+    for index in execution_plan(context):
+        node, registration = operator_at(context, index)
+        inputs, outputs = integers_at(node.inputs), integers_at(node.outputs)
+        if registration.builtin_code == _VAR_HANDLE and node.builtin_data and outputs:
+            said = dict(STRUCTS[VAR_HANDLE].options_at(node.builtin_data) or ())
+            names[outputs[0]] = variable_name(said.get("Container"), said.get("SharedName"))
+        elif registration.builtin_code == _ASSIGN and len(inputs) == 2 and inputs[0] in names:
+            data = constant_of(context.tensors[inputs[1]])
+            if data is None:
+                return InitialValues(why_not="what a variable holds at first is computed")
+            found.append(kept_bytes(names[inputs[0]], data.tobytes()))
+        else:
+            return InitialValues(why_not="what is run once does more than to assign constants to variables")
+    return joined_values(found)
 
 
 def constant_of(tensor: TfLiteTensor) -> npt.NDArray[np.generic] | None:
@@ -190,8 +229,11 @@ def _indices(address: int | None) -> Integers:
     return np.array((ctypes.c_int * count).from_address(address + ctypes.sizeof(ctypes.c_int)), np.int64)
 
 
-def _operator(context: TfLiteContext, index: int) -> Node:
-    """An operator with its options; one that has some which no file can say becomes one that no kernel here takes."""
+def _operator(context: TfLiteContext, index: int, initial: InitialValues) -> Node:
+    """An operator with its options; one that has some which no file can say becomes one that no kernel here takes.
+
+    A variable has what it holds at first among its options, as ops/variables.py writes it.
+    """
     node, registration = operator_at(context, index)
     code, op = registration.builtin_code, BUILTINS.get(registration.builtin_code, "")
     known = CALLS[op] if op == COMPOSITE else STRUCTS.get(op)
@@ -208,4 +250,9 @@ def _operator(context: TfLiteContext, index: int) -> Node:
             said = replace(said, code=CUSTOM, custom_code=BUILTINS[code].encode())
         else:
             said = replace(said, table=known.table, options=options)
+    if code in (_VAR_HANDLE, _CALL_ONCE) and initial.why_not:
+        said = replace(said, code=CUSTOM, custom_code=BUILTINS[code].encode())
+    elif code == _VAR_HANDLE:
+        name = variable_name(*(dict(said.options).get(part) for part in ("Container", "SharedName")))
+        said = replace(said, custom_options=initial.values.get(name, b""))
     return Node("", integers_at(node.inputs), integers_at(node.outputs), said, index)

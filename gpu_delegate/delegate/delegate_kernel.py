@@ -16,6 +16,7 @@ from .live_constants import with_constants_of
 from .native_tensors import array_at, memory_of, reshape, shape_at, tensor_at
 from .planning import KernelPlan
 from .structs import TfLiteContext, TfLiteTensor
+from .variable_marks import variables_reset
 
 NO_SOURCES: Mapping[int, "DelegateKernel"] = MappingProxyType({})
 
@@ -64,13 +65,16 @@ class DelegateKernel:
 
         `sources` are the partitions whose outputs some inputs are, which are not in that memory.
         """
-        io = self._ready().io
+        program, io = self._ready().program, self._ready().io
+        reset = variables_reset(context, program.compiled.graph.states)
         inputs = [index for index in self.plan.uploads if (index, False) not in self.bindings]
         taken = [(index, sources[index].io_with(index)) for index in inputs if index in sources]
         uploads = [(index, *self._memory(context, index)) for index in inputs if index not in sources]
         downloads = [(index, *self._memory(context, index)) for index in self.plan.downloads if self._is_in_ram(index)]
 
         def work(_: object) -> None:
+            if reset:
+                program.reset_states(reset)
             for index, source in taken:
                 io.take(index, source)
             for index, address, size_bytes in uploads:

@@ -1,18 +1,23 @@
 """Compiles partitions and loads them in OpenGL, on the thread of the context."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from ..base.errors import DeviceError, UsageError
 from ..device.device import Device
 from ..model.graph import Graph
 from ..model.layout import Precision
+from ..model.state_values import StateValues, check_names
 from ..plan.compile_options import CompileOptions
 from ..programs.weights_cache import WeightsCache, graph_compiler, in_turns
 from ..saving.kept_graph import code_version, kept_graph
 from ..targets.gl.context import Context
+from ..targets.gl.gl_states import GlStates
 from ..targets.gl.program_cache import ProgramCache
 from ..targets.gl.runtime import Program
 from ..targets.glsl.compiled_graph import CompiledGraph
@@ -36,9 +41,10 @@ class LoadedPartition:
         shaders: RepackingPrograms,
         wait_type: WaitType,
         weights_cache: WeightsCache | None = None,
+        states: GlStates | None = None,
     ) -> None:
-        """Raises DeviceError, UsageError for what the cache does not take."""
-        self.program = Program(context, compiled, weights_cache=weights_cache)
+        """Variables are in `states`. Raises DeviceError, UsageError for what the cache does not take."""
+        self.program = Program(context, compiled, weights_cache=weights_cache, states=states)
         try:
             self.io = IoBinding(self.program, shaders, wait_type)
         except BaseException:
@@ -84,6 +90,7 @@ class DelegateEngine:
         self._wait_type, self._cache = wait_type, weights_cache
         self._loaded: set[LoadedPartition] = set()
         self._is_released = False
+        self._states: GlStates | None = None  # of variables, which all partitions share
         opened = worker.call(lambda gl: _opened(gl, options.precision, serialization, weights_cache))
         self.device, self._shaders, self.renderer = opened.device, opened.shaders, opened.renderer
         self.is_software, self._serialized = opened.is_software, opened.serialized
@@ -134,11 +141,39 @@ class DelegateEngine:
 
         def loaded_in(context: Context) -> LoadedPartition:
             context.programs = self._programs  # those with the same WeightsCache have other ones
-            return LoadedPartition(context, compiled, self._shaders, self._wait_type, self._cache)
+            self._states = self._states or GlStates(context)
+            return LoadedPartition(context, compiled, self._shaders, self._wait_type, self._cache, self._states)
 
         loaded = self.call(loaded_in)
         self._loaded.add(loaded)
         return loaded
+
+    def states(self) -> StateValues:
+        """What all partitions keep from run to run, by name; waits for the GPU."""
+        programs = [loaded.program for loaded in self._loaded]
+        found = self.call(lambda _: [program.states() for program in programs])
+        return {name: values for states in found for name, values in states.items()}
+
+    def restore_states(self, values: Mapping[str, npt.NDArray[np.generic]]) -> None:
+        """Have them keep what states() gave; what is not named stays. Raises UsageError for others than they have."""
+        check_names(values, self.states())
+        programs = [loaded.program for loaded in self._loaded]
+
+        def restore(_: Context) -> None:
+            for program in programs:
+                program.restore_states({name: values[name] for name in program.states() if name in values})
+
+        self.call(restore)
+
+    def reset_states(self) -> None:
+        """Have them keep what they did before the first run."""
+        programs = [loaded.program for loaded in self._loaded]
+
+        def reset(_: Context) -> None:
+            for program in programs:
+                program.reset_states()
+
+        self.call(reset)
 
     def unload(self, loaded: LoadedPartition) -> None:
         """Free a partition; a second call does nothing."""
@@ -157,6 +192,8 @@ class DelegateEngine:
         self._is_released = True
         while self._loaded:
             self._loaded.pop().release()
+        if self._states:
+            self._states.release()
         self._shaders.release()
 
 

@@ -33,6 +33,7 @@ from .native_tensors import array_at, memory_of, reshape, shape_at, tensor_at
 from .runtime_check import check_runtimes
 from .selection import kept_by_partitions
 from .structs import TfLiteContext, TfLiteDelegateParams, TfLiteTensor, integers_at
+from .variable_marks import variables_reset
 
 _PROGRAM = f"from {__name__} import serve_native; serve_native()"
 _CONSTANTS = 1  # the number of each operator whose values readers compute; those of partitions follow
@@ -188,6 +189,8 @@ class NativePartsDelegate:
             return
         part = self._part(number)
         network = part.network
+        if reset := variables_reset(context, network.image.states):
+            network.reset_states(reset)
         for index in part.reads:
             network.write(index, self._array(context, index), may_round=True)
         with network.turn():

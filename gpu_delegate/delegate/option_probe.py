@@ -108,6 +108,8 @@ def _value(name: str, kind: str, place: int, variant: int) -> OptionValue:
         return int((tflite.TensorType.INT32, tflite.TensorType.INT64)[bit])
     if kind == "f":
         return place + variant / 2
+    if kind == "s":
+        return b"a text" if bit else b"another"
     if kind == "l":
         return OptionVector("int32", np.arange(2, 2 + (MOST_INTEGERS if bit else 3), dtype=np.int32).tobytes())
     return 10 * place + variant

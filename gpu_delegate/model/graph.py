@@ -216,6 +216,14 @@ class Alpha(Attributes):
 
 
 @dataclass(frozen=True)
+class VarHandle(Attributes):
+    """VAR_HANDLE: no input, output a resource."""
+
+    name: str = ""  # of the variable, the same in all subgraphs
+    initial: bytes = b""  # what it holds at first, zeros where nothing is said
+
+
+@dataclass(frozen=True)
 class OptionVector:
     """A vector of numbers among the options of an operator, as its file has it."""
 
@@ -281,6 +289,24 @@ def constant_location(values: npt.NDArray[np.generic]) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
+class KeptState:
+    """A value that is kept from run to run: an input that nobody writes, and an output that takes its place.
+
+    `own` is it as the file has it: type, shape, meaning, and its name, by which callers know it; what it holds at first
+    are its data, zeros where it has none.
+    """
+
+    own: Tensor
+    read: int = ABSENT  # an input of the graph; ABSENT where nothing reads what it was
+    written: int = ABSENT  # an output of the graph; ABSENT where it stays as it is
+    is_shared: bool = True  # whether other programs of the model have it, too, by its name
+
+    @property
+    def name(self) -> str:
+        return self.own.name
+
+
+@dataclass(frozen=True)
 class Node:
     """One operator: tensor indices in, tensor indices out."""
 
@@ -332,6 +358,7 @@ class Graph:
     signature: str = field(default="", compare=False)  # its name there, if it has one
     other_signatures: tuple[str, ...] = field(default=(), compare=False)  # of the file, which lead to other subgraphs
     dropped_below: int = field(default=0, compare=False)  # passes may have dropped tensors with numbers below: no reuse
+    states: tuple[KeptState, ...] = ()  # that outputs are fed back as; passes add those that operators keep
     faults: Faults | None = None  # which passes add, behind the outputs of the file
     hybrid: Hybrid = "expanded"  # of floats with weights of bytes: products of floats, or TensorFlow Lite's of bytes
 

@@ -24,13 +24,18 @@ def graph_identity(graph: Graph) -> GraphIdentity:
     """Of a graph as it was read, or as passes leave it."""
     tensors = sorted(graph.tensors.items())
     described = [_described(number, tensor) for number, tensor in tensors]
-    said = (graph.inputs, graph.outputs, graph.nodes, described)
+    said = (graph.inputs, graph.outputs, graph.nodes, described, fed_back(graph))
     weights = {
         number: hashlib.sha256(tensor.data.tobytes()).hexdigest()
         for number, tensor in tensors
         if tensor.data is not None
     }
     return GraphIdentity(hashlib.sha256(repr(said).encode()).hexdigest(), graph.hybrid, MappingProxyType(weights))
+
+
+def fed_back(graph: Graph) -> tuple[object, ...]:
+    """What its states are, but for what they hold at first."""
+    return tuple((state.name, state.own.index, state.read, state.written) for state in graph.states)
 
 
 def _described(number: int, tensor: Tensor) -> tuple[object, ...]:

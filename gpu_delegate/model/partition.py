@@ -76,7 +76,9 @@ def subgraph(graph: Graph, partition: Partition) -> Graph:
 def crossing_bytes(graph: Graph, tensors: Iterable[int]) -> int:
     """The bytes of tensors as TensorFlow Lite has them, which are copied where they cross a boundary."""
     found = (graph.tensors[tensor] for tensor in tensors)
-    return sum(math.prod(tensor.shape) * np.dtype(tensor.dtype).itemsize for tensor in found)
+    return sum(
+        math.prod(tensor.shape) * np.dtype(tensor.dtype).itemsize for tensor in found if tensor.dtype != "resource"
+    )
 
 
 class _Wiring:
@@ -167,7 +169,8 @@ def _partition(wiring: _Wiring, members: list[int], constants: Container[int]) -
     nodes = [graph.nodes[number] for number in sorted(needed.union(computed))]
     made = {tensor for node in nodes for tensor in node.outputs}
     read = dict.fromkeys(tensor for node in nodes for tensor in node.inputs if tensor != ABSENT)
-    inputs = [tensor for tensor in read if tensor not in made and not graph.tensors[tensor].is_constant]
+    known = {tensor for tensor in read if graph.tensors[tensor].is_constant or graph.tensors[tensor].is_variable}
+    inputs = [tensor for tensor in read if tensor not in made and tensor not in known]
     written = [tensor for number in computed for tensor in graph.nodes[number].outputs]
     outputs = [t for t in written if t in wiring.ends or not wiring.readers.get(t, set()) <= inside]
     return Partition(

@@ -14,10 +14,9 @@ LEFT_TO_CPU: Mapping[str, str] = MappingProxyType(
             (
                 "SVDF", "RNN", "UNIDIRECTIONAL_SEQUENCE_RNN", "UNIDIRECTIONAL_SEQUENCE_LSTM",
                 "BIDIRECTIONAL_SEQUENCE_RNN", "BIDIRECTIONAL_SEQUENCE_LSTM",
-                "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE",
             ),
             _STATE,
         ),
-        **dict.fromkeys(("IF", "WHILE", "CALL_ONCE"), _CONTROL_FLOW),
+        **dict.fromkeys(("IF", "WHILE"), _CONTROL_FLOW),
     }
 )  # fmt: skip

@@ -26,7 +26,8 @@ from ..model.operators import EncodedOperator, Operator
 # reduction     one value for many positions
 # scatter       results are stored at other pixels than those they are computed from: all the work is in the store
 # folded        a value that is known before anything runs
-Role = Literal["elementwise", "window", "movement", "contraction", "reduction", "scatter", "folded"]
+# state         reads or writes what is kept from run to run: passes make inputs and outputs of it
+Role = Literal["elementwise", "window", "movement", "contraction", "reduction", "scatter", "folded", "state"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class OptionsStruct:
     """The options of an op: the schema's class, and the fields of TensorFlow Lite's C struct in order, as Name:kind.
 
     Kinds: i an int, f a float, b a bool, l a list of ints, e an enumeration that is one more than the schema's, 0 being
-    unknown, t the type of an output, of which int32 and int64 have the schema's numbers.
+    unknown, t the type of an output, of which int32 and int64 have the schema's numbers, s a text.
     """
 
     table: str
@@ -57,6 +58,7 @@ class FileForm:
     dtypes: tuple[str, ...] = ("float32",)  # that the data inputs may have; none for whichever
     first_dtypes: tuple[str, ...] = ()  # that the first of them may have, if it differs
     out_dtypes: tuple[str, ...] = ("float32",)
+    variables: tuple[int, ...] = ()  # positions in the node's inputs of what it keeps from run to run
     keeps_type: bool = False  # whether outputs have the type of the inputs, or of the first where others may differ
     builtin: str = ""  # the op that is written instead, if it is another one
     version: int = 1  # version to write: the lowest that has everything that the reader accepts

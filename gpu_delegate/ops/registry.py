@@ -34,6 +34,7 @@ from . import (
     top,
     transpose,
     unpooling,
+    variables,
     window,
 )
 from .record import OpRecord
@@ -70,6 +71,7 @@ _FAMILIES = (
     blocks,
     depth_to_space,
     spectrum,
+    variables,
 )
 
 OPS: Mapping[str, OpRecord] = MappingProxyType(

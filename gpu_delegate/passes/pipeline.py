@@ -37,6 +37,7 @@ from .grouped import expand_grouped_convolution
 from .hybrid_products import hybrid_to_steps
 from .inlining import inline_bodies
 from .integers import check_integers
+from .kept_states import express_states
 from .lookups import express_lookups
 from .lstm import express_lstm
 from .merging import merge_following_arithmetic, merge_preceding_arithmetic
@@ -53,6 +54,7 @@ from .verification import verify
 PASSES: tuple[Pass, ...] = (
     inline_bodies,
     express_spectra,
+    express_states,
     flag_faults,
     hybrid_to_steps,
     quantized_to_steps,

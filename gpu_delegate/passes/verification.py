@@ -14,6 +14,9 @@ def verify(graph: Graph) -> None:
     written = set(graph.inputs)
     for tensor in (*graph.inputs, *graph.outputs):
         _expect(tensor in graph.tensors, f"tensor {tensor}, an input or output of the graph, is missing")
+    for state in graph.states:
+        read, kept = state.read in (ABSENT, *graph.inputs), state.written in (ABSENT, *graph.outputs)
+        _expect(read and kept, f"{state.name}, a state, is no input or no output of the graph")
     for number, node in enumerate(graph.nodes):
         where = f"node {number} ({node.op})"
         _verify_order(graph, node, where, written)
@@ -42,7 +45,8 @@ def _verify_order(graph: Graph, node: Node, where: str, written: set[int]) -> No
 
 def _is_known(graph: Graph, tensor: int, written: set[int]) -> bool:
     """Whether it is there, and has a value."""
-    return tensor in graph.tensors and (tensor in written or graph.tensors[tensor].is_constant)
+    own = graph.tensors.get(tensor)
+    return own is not None and (tensor in written or own.is_constant or own.is_variable)
 
 
 def _called(graph: Graph, tensor: int) -> str:

@@ -35,8 +35,9 @@ def check_compilable(graph: Graph) -> None:
             raise UnsupportedError(f"{graph.name}: {reason}")
     for index in (*graph.inputs, *graph.outputs):
         tensor = graph.tensors[index]
-        if tensor.unusable:
-            raise UnsupportedError(f"{graph.name}: {tensor.unusable}")
+        if tensor.unusable or tensor.is_variable:
+            reason = tensor.unusable or f"tensor {index} is a variable, and an input or output of the model"
+            raise UnsupportedError(f"{graph.name}: {reason}")
         if tensor.dtype not in BORDER_DTYPES:
             known = ", ".join(BORDER_DTYPES)
             raise UnsupportedError(f"{graph.name}: tensor {index} is {tensor.dtype}, only {known} are supported")

@@ -13,7 +13,7 @@ from ..device.device import Device
 from ..model.graph import Graph
 from ..model.partition import Partition, partition_graph, subgraph
 from ..model.reasons import CONSTANT_OF_CPU, CONSTANT_OUTPUT
-from .refusals import LoneNodes, find_refusals
+from .refusals import LoneNodes, find_refusals, refused_states
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,9 @@ class _Compiler(Generic[CompiledPart]):
         """Each round compiles what is new, and ends with a further node refused or with everything compiled."""
         while True:
             partitions = partition_graph(self._graph, reasons, self._constants)
+            if apart := refused_states(self._graph, reasons, [partition.nodes for partition in partitions]):
+                reasons |= apart
+                continue
             failed = [failure for partition in partitions if (failure := self._failure(partition))]
             if not failed:
                 break

@@ -20,6 +20,7 @@ from .memory.memory_plan import BufferPlace, MemoryPlan, Planner, remembering
 from .memory.own_tensors import with_own
 from .memory.records import UsageRecord
 from .ordering import accesses_by_owner, least_order
+from .state_memory import kept_inputs, replaced_states, with_state_buffers
 from .views import NONE, Views
 
 MAX_ARENA_BYTES = 1 << 31
@@ -50,7 +51,7 @@ def usage_records(
     for tensor in graph.outputs:
         owner = views.place(tensor)[0]
         first[owner], last[owner] = 0 if always == "both" else first.get(owner, 0), len(kernels)
-    for tensor in graph.inputs if always != "none" else ():
+    for tensor in graph.inputs if always != "none" else kept_inputs(graph):
         last[views.place(tensor)[0]] = len(kernels)
     return tuple(
         UsageRecord(tensor, size_bytes(storages[tensor], shape_of(graph.tensors[tensor])), first[tensor], last[tensor])
@@ -127,12 +128,15 @@ def placed_in_order(
 
     Raises DeviceError where tensors take too much.
     """
-    kernels, views, in_place = lowered.kernels, lowered.views, NOTHING_IN_PLACE
+    kernels, views = lowered.kernels, lowered.views
+    in_place = of_states = NOTHING_IN_PLACE
     planner = remembering(memory.strategy.plan)  # to choose outputs in place mostly asks for the plan itself
     records = usage_records(lowered.graph, kernels, lowered.storages, views, always=outer_lifetime(memory))
     if levels:
         records = _through_levels(records, levels)
     if memory.replaces:
+        of_states = replaced_states(lowered.graph, kernels, records, views, levels)
+        records, views = tuple(merged_records(records, of_states)), views.with_replaced(of_states)
         in_place = choose_in_place(kernels, records, views, planner, alignment_bytes)
     pairs = {output: (output, tensor) for output, tensor in in_place.items()}
     kernels = tuple(
@@ -141,10 +145,11 @@ def placed_in_order(
     )
     records = tuple(merged_records(records, in_place))
     kept = (*lowered.graph.inputs, *lowered.graph.outputs) if memory.shares else ()
-    plan = plan_memory(name, records, views.with_replaced(in_place), planner, alignment_bytes, kept)
+    states = kept_inputs(lowered.graph)
+    plan = plan_memory(name, records, views.with_replaced(in_place), planner, alignment_bytes, kept, states)
     accesses = tensor_accesses(lowered.graph, kernels, lowered.storages, plan)
     barriers = barriers_of_levels(accesses, levels) if levels else find_cyclic_barriers(accesses)
-    return PlacedTensors(kernels, barriers, records, plan, in_place)
+    return PlacedTensors(kernels, barriers, records, plan, MappingProxyType({**of_states, **in_place}))
 
 
 def _through_levels(records: Sequence[UsageRecord], levels: Sequence[int]) -> tuple[UsageRecord, ...]:
@@ -221,13 +226,16 @@ def plan_memory(
     planner: Planner,
     alignment_bytes: int,
     kept: Collection[int] = (),
+    states: Collection[int] = (),
 ) -> MemoryPlan:
     """Where all tensors lie, views included; with tensors that are `kept`, other programs may share the rest.
 
-    Raises DeviceError where they take too much memory.
+    Each of the `states` has a buffer of its own, behind the others. Raises DeviceError where they take too much memory.
     """
     own = {views.place(tensor)[0] for tensor in kept}
-    plan = with_own(records, own, planner, alignment_bytes) if own else planner(records, alignment_bytes)
+    planned = [record for record in records if record.tensor not in states]
+    plan = with_own(planned, own, planner, alignment_bytes) if own else planner(planned, alignment_bytes)
+    plan = with_state_buffers(plan, [record for record in records if record.tensor in states])
     if plan.total_bytes > MAX_ARENA_BYTES:
         raise DeviceError(f"{name} takes {plan.total_bytes >> 20} MiB for its tensors, at most 2048 are allowed")
     return with_views(plan, views)

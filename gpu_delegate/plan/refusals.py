@@ -6,7 +6,7 @@ have are found in the graph as a whole: nobody looks at what TensorFlow Lite han
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -19,9 +19,11 @@ from ..model.operators import NO_RULE
 from ..model.packing import in_file_type
 from ..model.quantization import is_quantized
 from ..ops.spectrum import COMPLEX
+from ..ops.variables import CALL_ONCE, VARIABLE_OPS
 from ..passes.evaluation import follows_from_shape
 from ..passes.exact_integers import inexact_operators, with_ranges
 from ..passes.folding import computed_constants, fold_constants
+from ..passes.kept_states import state_faults, state_groups
 from ..passes.pipeline import PASSES, run_passes
 from ..passes.steps import quantized_to_steps
 from .admission import rewrite_graph
@@ -52,8 +54,30 @@ def find_refusals(graph: Graph, device: Device, fuse: bool = True) -> Refusals:
     attributes = [node.attributes for node in graph.nodes]
     opaque = {number: _opaque_reason(each) for number, each in enumerate(attributes) if isinstance(each, Opaque)}
     refused = opaque | lone.inexact()
-    planned = [number for number in range(len(graph.nodes)) if number not in refused and number not in lone.constants]
+    refused |= refused_states(graph, refused)
+    alone = [number for number, node in enumerate(graph.nodes) if node.op not in VARIABLE_OPS]
+    planned = [number for number in alone if number not in refused and number not in lone.constants]
     return Refusals(lone.graph, MappingProxyType(refused | lone.failures(planned, plan)), lone.constants)
+
+
+def refused_states(graph: Graph, refused: Container[int], partitions: Sequence[Collection[int]] = ()) -> dict[int, str]:
+    """Further nodes that stay on the CPU since a state does that they share, and what is run once for all.
+
+    A state is where all its nodes are in one program: one of the `partitions`, once these are known.
+    """
+    faults, found = state_faults(graph), dict[int, str]()
+    for name, nodes in state_groups(graph).items():
+        others = [number for number in nodes if number in refused]
+        together = any(nodes <= {*members} for members in partitions) or not partitions
+        if others or name in faults or not together:
+            what = f"operator {graph.nodes[min(others)].index}, which runs there" if others else "what runs in another"
+            reason = faults.get(name) or f"it shares a state, {name}, with {what} program"
+            found |= {number: reason for number in nodes if number not in refused}
+    variables = [number for number, node in enumerate(graph.nodes) if node.op in VARIABLE_OPS]
+    if any(number in found or number in refused for number in variables):
+        once = [n for n in variables if graph.nodes[n].op == CALL_ONCE and n not in refused]
+        found |= dict.fromkeys(once, "variables that it sets stay there")
+    return found
 
 
 class LoneNodes:
@@ -98,7 +122,8 @@ class LoneNodes:
                 if index != ABSENT:
                     tensor = self._known.get(index, self.graph.tensors[index])
                     tensors[index] = replace(tensor, name=f"{what} {place}")
-        inputs = tuple(i for i in dict.fromkeys(node.inputs) if i != ABSENT and not tensors[i].is_constant)
+        given = (i for i in dict.fromkeys(node.inputs) if i != ABSENT)
+        inputs = tuple(i for i in given if not (tensors[i].is_constant or tensors[i].is_variable))
         return Graph(node.op, MappingProxyType(tensors), (node,), inputs, node.outputs)
 
 

@@ -17,6 +17,7 @@ from ..ops.cast import Cast
 from ..ops.record import OpRecord
 from ..ops.registry import OPS
 from ..ops.spectrum import COMPLEX, Transform
+from ..ops.variables import ASSIGN, READ, RESOURCE, VAR_HANDLE
 from ..passes.steps import FORMS
 from ..plan.refusals import find_refusals
 from ..reading.reader import read_model
@@ -111,8 +112,11 @@ def _behind_casts(graph: Graph) -> Graph:
 def example_graph(record: OpRecord, seed: int = 0) -> Graph:
     """A graph of the record's example alone, with random constants.
 
-    An op of constants alone gets a reader; complex numbers come from RFFT2D, and their absolute values go on.
+    An op of constants alone gets a reader; complex numbers come from RFFT2D, and their absolute values go on; the graph
+    of an op of a state is that of a variable.
     """
+    if record.role == "state":
+        return _variable_graph(record)
     example, rng = record.example, np.random.default_rng(seed)
     tensors: list[Tensor] = []
     _append(tensors, example.out, example.out_dtype)
@@ -152,6 +156,19 @@ def _between_floats(graph: Graph) -> Graph:
             tensors[added] = Tensor(added, f"t{added}", tuple(shape))
     nodes = tuple(replace(node, index=k) for k, node in enumerate((*before, *graph.nodes, *behind)))
     return replace(graph, tensors=MappingProxyType(tensors), nodes=nodes, inputs=tuple(inputs), outputs=tuple(outputs))
+
+
+def _variable_graph(record: OpRecord) -> Graph:
+    """A variable is assigned, and read again. What would call another subgraph before is left out."""
+    shape = record.example.out or (1, 5)
+    tensors = [Tensor(0, "x", shape), Tensor(1, "v", (), RESOURCE), Tensor(2, "read", shape), Tensor(3, "y", shape)]
+    nodes = (
+        Node(VAR_HANDLE, (), (1,), OPS[VAR_HANDLE].example.attributes, 0),
+        Node(ASSIGN, (1, 0), (), index=1),
+        Node(READ, (1,), (2,), index=2),
+        Node("ADD", (2, 0), (3,), OPS["ADD"].example.attributes, 3),
+    )
+    return Graph(record.name, MappingProxyType(dict(enumerate(tensors))), nodes, (0,), (3,))
 
 
 def _append(tensors: list[Tensor], shape: Shape, dtype: str, data: npt.NDArray[np.generic] | None = None) -> int:

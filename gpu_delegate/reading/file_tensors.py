@@ -15,6 +15,7 @@ import tflite
 
 from ..base.errors import ModelError, ModelSizeError, UnsupportedError
 from ..model.graph import Quantization, Shape, Tensor, constant_location
+from ..ops.variables import RESOURCE
 from .model_file import ModelFile, names_of, printable_name
 from .sparsity import Integers, SparseLayout, SparseLevel, dense_constant
 
@@ -98,14 +99,15 @@ class FileTensors:
             self.unwritable.add(foreign)
         if foreign and values.size:
             self._given.add(index)
-        state = f"tensor {index} is a variable, whose value stays in TensorFlow Lite from run to run"
-        unusable = (state if is_variable else "") or foreign or unknown or unclear
+        unusable = foreign or unknown or unclear
         return Tensor(index, printable_name(table.Name()), shape, dtype, data, quantization, is_variable, unusable)
 
     def _data(
         self, index: int, table: Any, values: npt.NDArray[np.uint8], shape: Shape, dtype: str
     ) -> tuple[npt.NDArray[np.generic] | None, str]:
         """A constant's values; or why neither it nor any other value of this type and shape is one for kernels."""
+        if dtype == RESOURCE:
+            return None, ""
         if dtype not in _ITEM_BYTES:
             return None, f"tensor {index} holds {dtype}, which is not supported"
         reason = _unusable_shape(index, shape, dtype)

@@ -27,12 +27,14 @@ from ..ops.called import CALLED
 from ..ops.left_to_cpu import LEFT_TO_CPU
 from ..ops.record import FileForm
 from ..ops.registry import OPS, SUPPORTED_OPS
+from ..ops.variables import CALL_ONCE, VAR_HANDLE, with_initial
 from ..passes.evaluation import can_fold, fold_value
 from ..passes.quantized_node import takes_type
 from ..passes.steps import has_form
 from .bodies import CONSTANTS_FROM, Bodies, called_subgraph, check_alike
 from .file_options import OPTIONS_CLASSES, Options, read_custom_options, read_options
 from .file_tensors import FileTensors
+from .initial_values import InitialValues, initial_values
 from .model_file import MAX_OPERATORS, MAX_TENSORS, ModelFile, names_of, printable_name
 from .signatures import entries_of, subgraph_of, with_first_subgraph
 
@@ -118,6 +120,7 @@ class GraphReader:
         self.codes: dict[int, _Code] = {}
         self.operands = 0
         self.values: dict[int, Tensor] = {}  # of small integers that operators compute from constants and shapes
+        self.initial: InitialValues | None = None  # of variables, once one is there
         self.unwritable: set[str] = set()
         self.next_constant = CONSTANTS_FROM
 
@@ -233,12 +236,19 @@ class GraphReader:
             wanted = f"from {fewest_out} to {most_out}" if most_out > fewest_out else f"{most_out}"
             raise ModelError(f"operator {index} ({op}): {len(outputs)} outputs instead of {wanted}")
         operator = self.operator(op, index, table, inputs, outputs)
-        folds = all(i == ABSENT or self.values.get(i, self.tensors[i]).is_constant for i in inputs) and can_fold(op)
+        folds = (
+            bool(inputs)
+            and all(i == ABSENT or self.values.get(i, self.tensors[i]).is_constant for i in inputs)
+            and can_fold(op)
+        )
         positions = range(len(inputs)) if rule.data is None else rule.data
         data = tuple(inputs[i] if i < len(inputs) else ABSENT for i in positions)
         for tensor in (*operator.inputs, *operator.outputs):
             if tensor is not None and tensor.unusable and tensor.shape != OPEN:
                 operator.unsupported(tensor.unusable)
+        kept = {index for index in inputs if index != ABSENT and self.tensors[index].is_variable}
+        if others := kept - {data[position] for position in rule.variables if position < len(data)}:
+            operator.unsupported(f"tensor {min(others)} is a variable, which it does not keep")
         try:
             attributes = self.attributes(operator, rule)
         finally:  # types come first among the reasons, but shapes are inferred for whichever
@@ -246,10 +256,22 @@ class GraphReader:
                 self.verify_types(operator, rule, data, outputs)
         if rule.keeps_type:
             self.verify_one_type(operator, (*(data[:1] if rule.first_dtypes else data), *outputs))
+        if op in (VAR_HANDLE, CALL_ONCE):
+            attributes = self.initialized(operator, attributes)
         node = Node(op, data, outputs, attributes, index)
         if folds or OPS[op].role == "folded":
             self.keep_value(node)
         return node
+
+    def initialized(self, operator: Operator, attributes: Attributes) -> Attributes:
+        """What a variable holds at first is in the subgraph that CALL_ONCE runs, which is not the graph's."""
+        if self.initial is None:
+            self.initial = initial_values(self.file)
+        if self.initial.why_not:
+            operator.unsupported(self.initial.why_not)
+        if operator.op == CALL_ONCE:
+            self.unwritable.add(f"operator {operator.index} ({operator.op}): another subgraph")
+        return with_initial(attributes, self.initial.values)
 
     def attributes(self, operator: Operator, rule: FileForm) -> Attributes:
         """What a rule makes of an operator, whose outputs get the shapes that its inputs give them."""
@@ -262,7 +284,8 @@ class GraphReader:
 
     def verify_types(self, operator: Operator, rule: FileForm, data: tuple[int, ...], outputs: tuple[int, ...]) -> None:
         """UnsupportedError unless each tensor has one of the types that the rule takes, or bytes that have a form."""
-        typed = [(data[0], rule.first_dtypes or rule.dtypes), *((i, rule.dtypes) for i in data[1:] if i != ABSENT)]
+        first = [(i, rule.first_dtypes or rule.dtypes) for i in data[:1]]
+        typed = [*first, *((i, rule.dtypes) for i in data[1:] if i != ABSENT)]
         tensors = [(self.tensors[i], dtypes) for i, dtypes in [*typed, *((i, rule.out_dtypes) for i in outputs)]]
         in_steps = has_form(operator.op, (tensor for tensor, _ in tensors))
         for tensor, dtypes in tensors:

@@ -222,13 +222,14 @@ class _Writer:
     def operands(self, form: EncodedOperator) -> tuple[int, ...]:
         """Indices in the file; an input that is left out at the end is not written."""
         found = [self.indices[i] if isinstance(i, int) else self.parameter(i) for i in form.inputs]
-        while found[-1] == ABSENT:
+        while found and found[-1] == ABSENT:
             found.pop()
         return tuple(found)
 
     def options(self, form: EncodedOperator) -> int:
         vectors = {name: self.integers(value) for name, value in form.options.items() if isinstance(value, tuple)}
-        return self.table(form.table, **{**form.options, **vectors})
+        texts = {name: self.option(value) for name, value in form.options.items() if isinstance(value, bytes)}
+        return self.table(form.table, **{**form.options, **vectors, **texts})
 
     def subgraph(self, operators: Sequence[int], outputs: Iterable[int]) -> int:
         return self.table(

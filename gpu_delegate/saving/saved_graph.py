@@ -46,7 +46,9 @@ def _is_sound(compiled: CompiledGraph) -> bool:
     source, graph, plan = compiled.source, compiled.graph, compiled.plan
     stored = {*plan.places, *compiled.constants}
     return (
-        (graph.inputs, graph.outputs) == (source.inputs, source.outputs + _told(graph))
+        graph.inputs[: len(source.inputs)] == source.inputs
+        and graph.outputs[: len(source.outputs)] == source.outputs
+        and {*graph.inputs[len(source.inputs) :], *graph.outputs[len(source.outputs) :]} <= _added(graph)
         and len(compiled.barriers) == len(compiled.kernels)
         and all(size >= 0 for size in plan.buffer_bytes)
         and plan.total_bytes <= MAX_ARENA_BYTES
@@ -57,9 +59,10 @@ def _is_sound(compiled: CompiledGraph) -> bool:
     )
 
 
-def _told(graph: Graph) -> tuple[int, ...]:
-    """The output that passes have added."""
-    return (graph.faults.tensor,) if graph.faults else ()
+def _added(graph: Graph) -> set[int]:
+    """The inputs and outputs that passes have added."""
+    told = (graph.faults.tensor,) if graph.faults else ()
+    return {*told, *(tensor for state in graph.states for tensor in (state.read, state.written))}
 
 
 def _fits(compiled: CompiledGraph, tensor: int, place: BufferPlace) -> bool:

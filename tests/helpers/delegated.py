@@ -14,16 +14,17 @@ import texelflow
 from tests.helpers.slow_partitioner import slow_claim, slow_partitions, slow_subsets
 from tests.models.measure import error_of
 from texelflow.gpu_delegate.cpu.reference import load_interpreter_module
+from texelflow.gpu_delegate.delegate.native_delegate import NativePartsDelegate
 from texelflow.gpu_delegate.device.device import SOFTWARE
 from texelflow.gpu_delegate.model.graph import Graph
-from texelflow.gpu_delegate.plan.refusals import find_refusals
+from texelflow.gpu_delegate.plan.refusals import find_refusals, refused_states
 from texelflow.gpu_delegate.reading.reader import read_model
 
 AnyValues = npt.NDArray[Any]
 MOST_ERROR = 1e-3  # of an output's range or of its largest magnitude, whichever is more
 
 
-def interpreter_of(model: bytes, *delegates: texelflow.GpuDelegate, xnnpack: bool = True) -> Any:
+def interpreter_of(model: bytes, *delegates: texelflow.GpuDelegate | NativePartsDelegate, xnnpack: bool = True) -> Any:
     """An interpreter of a model's bytes, ready to run; XNNPACK takes what is left, or nothing does."""
     module = load_interpreter_module()
     kinds = module.OpResolverType
@@ -62,8 +63,11 @@ class Cut:
 def expected_cut(graph: Graph) -> Cut:
     """By the slow partitioner, if all that a device can take is claimed."""
     refusals = find_refusals(graph, SOFTWARE)
-    claimed = slow_claim(graph, refusals.reasons, refusals.constants)
-    partitions = slow_partitions(graph, refusals.reasons, refusals.constants)
+    refused = dict(refusals.reasons)
+    while apart := refused_states(graph, refused, slow_partitions(graph, refused, refusals.constants)):
+        refused |= apart
+    claimed = slow_claim(graph, refused, refusals.constants)
+    partitions = slow_partitions(graph, refused, refusals.constants)
     return Cut(len(claimed), len(partitions), len(slow_subsets(graph, claimed)))
 
 

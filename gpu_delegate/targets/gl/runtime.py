@@ -1,7 +1,7 @@
 """The runtime: executes a CompiledGraph on an OpenGL context in one short loop."""
 
 import ctypes
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count, takewhile
@@ -14,15 +14,18 @@ import numpy.typing as npt
 from ...base import debug
 from ...device.device import Device
 from ...device.families import TUNINGS
+from ...model.graph import ABSENT, KeptState
 from ...model.layout import PHWC4, TEXEL_BYTES, Fetch, MapShape, Precision, Storage, shape_of
 from ...model.packing import Float32Array, Stored, check_values, from_memory, in_file_type, rounded, to_memory
+from ...model.state_values import StateValues, check_names
 from ...plan.hazards import STORAGE, TEXTURE_FETCH, UNIFORM
 from ..glsl.bindings import FIRST_INPUT_UNIT, WEIGHTS_UNIT
 from ..glsl.compiled_graph import CompiledGraph
 from . import opengl
 from .calls import CallCache
 from .context import Context
-from .gl_buffers import WayOut, device_buffer, write_buffer
+from .gl_buffers import WayOut, copy_span, device_buffer, write_buffer
+from .gl_states import GlStates, StatePlace
 from .gl_store import GlLease, GlStore, LeasesWeights
 from .half_packing import packs_halves
 from .opengl import BufferRange
@@ -112,15 +115,17 @@ class Program:
         progress: CompileProgress | None = None,
         input_pass: InputPass | None = None,
         weights_cache: LeasesWeights | None = None,
+        states: GlStates | None = None,
     ) -> None:
         """Allocate, upload the weights, compile, and run once, since drivers finish compilation at the first run.
 
         `input_pass` is the pass that writes the input before each run, if there is one. It runs first here, too:
         drivers specialize code for the current state (Mesa for the samplers that earlier passes have bound) and compile
-        again for another state. Weights and GL programs are those of the cache, if one is given, or its own.
+        again for another state. Weights and GL programs are those of the cache, if one is given, or its own. Variables
+        are in `states`, where other programs of the model have them, too, or in memory of its own.
         Raises DeviceError, UsageError where the cache takes no such instance.
         """
-        for done in self._made(context, compiled, input_pass, weights_cache):
+        for done in self._made(context, compiled, input_pass, weights_cache, states):
             if progress:
                 progress(*done)
 
@@ -131,13 +136,14 @@ class Program:
         compiled: CompiledGraph,
         input_pass: InputPass | None = None,
         weights_cache: LeasesWeights | None = None,
+        states: GlStates | None = None,
     ) -> "Generator[tuple[int, int], None, Program]":
         """The same kernel by kernel, for callers with other work in between: yields the arguments of CompileProgress.
 
         The generator returns the program; if it is closed early, it frees what it created. Raises DeviceError.
         """
         program = cls.__new__(cls)
-        yield from program._made(context, compiled, input_pass, weights_cache)
+        yield from program._made(context, compiled, input_pass, weights_cache, states)
         return program
 
     # Running ------------------------------------------------------------------------------------------------------
@@ -153,12 +159,21 @@ class Program:
         self._lease.check_run()
         if self._watch:
             self._watch.run([partial(self._dispatch, step) for step in self._steps], self.repeat, self.read)
+            self._keep_states()
             return
         self._calls.run(self._gl.multi_bind, self._dispatch_all)
 
     def _dispatch_all(self) -> None:
         for step in self._steps:
             self._dispatch(step)
+        self._keep_states()
+
+    def _keep_states(self) -> None:
+        """Copy what takes the place of states, but for what is there already."""
+        if self._copies:
+            self._gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)
+        for source, target in self._copies:
+            copy_span(self.context, source, target)
 
     def _dispatch(self, step: _Step) -> None:
         gl = self._gl
@@ -216,6 +231,23 @@ class Program:
         for k in replacing:  # one at most
             buffers[k], offsets[k], sizes[k] = self._beside[0], 0, self.range_of(kernel.outputs[k]).size_bytes
         return replace(step, blocks=((target, first, count, buffers, offsets, sizes), *others))
+
+    # States -------------------------------------------------------------------------------------------------------
+
+    def states(self) -> StateValues:
+        """What it keeps from run to run, by name, in the types and shapes of the file; waits for the GPU."""
+        return {name: values for states in self._all_states for name, values in states.read().items()}
+
+    def restore_states(self, values: Mapping[str, npt.NDArray[np.generic]]) -> None:
+        """Have it keep what states() gave; what is not named stays. Raises UsageError for others than it has."""
+        check_names(values, self.states())
+        for states in self._all_states:
+            states.write(values)
+
+    def reset_states(self, names: Collection[str] | None = None) -> None:
+        """Have it keep what it did before the first run: of all, or of these."""
+        for states in self._all_states:
+            states.reset(names)
 
     # Tensors ------------------------------------------------------------------------------------------------------
 
@@ -278,7 +310,7 @@ class Program:
     @property
     def buffer_bytes(self) -> int:
         """Of all GL buffers: its tensors, weights, constants and memory that it may share, what it reads through."""
-        return self.tensor_bytes + self._lease.buffer_bytes + self._way_out.size_bytes
+        return self.tensor_bytes + self._own_states.buffer_bytes + self._lease.buffer_bytes + self._way_out.size_bytes
 
     # Building -----------------------------------------------------------------------------------------------------
 
@@ -288,6 +320,7 @@ class Program:
         compiled: CompiledGraph,
         input_pass: InputPass | None,
         weights_cache: LeasesWeights | None,
+        states: GlStates | None,
     ) -> Iterator[tuple[int, int]]:
         """Everything that the constructor does; yields after each kernel."""
         context.check_thread()
@@ -302,15 +335,21 @@ class Program:
         self._beside: list[int] = []  # the buffer for what repeated steps would overwrite
         self._calls = CallCache(context.calls)
         self._way_out = WayOut(context)
+        self._own_states = GlStates(context)
+        self._shared_states = states or self._own_states
         self._watch = ProgramLog(debug.level(), context, compiled) if debug.level() else None
         try:
             self._tensors = self._reserve()
             self._ranges = self._allocate()
+            self._copies = self._kept()
             self._weights = self._upload_weights()
             self._label()
             if input_pass:
                 input_pass(self.input)
-            yield from self._compile()
+            before = [(each, each.as_they_are()) for each in self._all_states]
+            yield from self._compile()  # each kernel runs once
+            for states, content in before:
+                states.put_back(content)
             context.check_errors("compiling the model")
             context.programs.write()
             if weights_cache:  # which has what further instances need
@@ -327,9 +366,36 @@ class Program:
 
     def _reserve(self) -> list[int]:
         """The buffers of the plan: those that others use, too, and its own."""
-        sizes, count = self.compiled.plan.buffer_bytes, self.compiled.plan.shared_buffers
+        plan, graph = self.compiled.plan, self.compiled.graph
+        sizes, count = plan.buffer_bytes, plan.shared_buffers
         stored = [max(size_bytes, TEXEL_BYTES) for size_bytes in sizes[:count]]
-        return [*self._lease.arenas(stored), *(self._buffer(size_bytes) for size_bytes in sizes[count:])]
+        states = {plan.places[state.read].buffer: state for state in graph.states if state.read in plan.places}
+        own = (
+            self._reserved(states[number]).buffer if number in states else self._buffer(size)
+            for number, size in enumerate(sizes[count:], count)
+        )
+        return [*self._lease.arenas(stored), *own]
+
+    def _reserved(self, state: KeptState) -> BufferRange:
+        """Where a state lies, stored as the kernels read and write it."""
+        tensor = state.read if state.read != ABSENT else state.written
+        shape, storage = shape_of(self.compiled.graph.tensors[tensor]), self.compiled.storages[tensor]
+        states = self._shared_states if state.is_shared else self._own_states
+        return states.reserve(StatePlace(state, shape, storage))
+
+    @property
+    def _all_states(self) -> tuple[GlStates, ...]:
+        return tuple(dict.fromkeys((self._shared_states, self._own_states)))
+
+    def _kept(self) -> list[tuple[TensorRange, BufferRange]]:
+        """What is copied after each run, and where to."""
+        found = []
+        for state in self.compiled.graph.states:
+            if state.written != ABSENT:
+                source, target = self._ranges[state.written], self._reserved(state)
+                if source.buffer != target.buffer:
+                    found.append((source, target))
+        return found
 
     def _buffer(self, size_bytes: int) -> int:
         stored_bytes = max(size_bytes, TEXEL_BYTES)
@@ -447,6 +513,7 @@ class Program:
         """Free all GL objects; a second call does nothing."""
         self._lease.release()
         self._way_out.release()
+        self._own_states.release()
         for names, delete in ((self._buffers, self._gl.glDeleteBuffers), (self._textures, self._gl.glDeleteTextures)):
             if names:
                 delete(len(names), (ctypes.c_uint * len(names))(*names))

@@ -28,6 +28,7 @@ from ...plan.memory.memory_plan import MemoryPlan
 from ...plan.memory.records import UsageRecord
 from ...plan.ordering import least_order
 from ...plan.placement import merged_records, outer_lifetime, place_tensors, plan_memory, tensor_accesses, usage_records
+from ...plan.state_memory import kept_inputs
 from ...plan.views import Views
 from .glsl_kernel import Kernel, lower_to_glsl
 
@@ -123,8 +124,8 @@ def reordered_bytes(compiled: CompiledGraph, alignment_bytes: int) -> int:
     kernels = [compiled.kernels[number] for number in order]
     records = usage_records(graph, kernels, storages, compiled.views, always=outer_lifetime(memory))
     apart = (*graph.inputs, *graph.outputs) if memory.shares else ()
-    merged = merged_records(records, compiled.in_place)
-    plan = plan_memory(compiled.source.name, merged, views, memory.strategy.plan, alignment_bytes, apart)
+    merged, states = merged_records(records, compiled.in_place), kept_inputs(graph)
+    plan = plan_memory(compiled.source.name, merged, views, memory.strategy.plan, alignment_bytes, apart, states)
     return min(plan.total_bytes, compiled.plan.total_bytes)
 
 

@@ -5,6 +5,7 @@ starts without these. The cache on disk checks bytes by a checksum; here counts 
 no place lies outside of the memory that there is.
 """
 
+import base64
 import hashlib
 import json
 import operator
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ...model.graph import Faults, Quantization, Tensor
+from ...model.graph import ABSENT, Faults, KeptState, Quantization, Tensor
 from ...model.layout import FLOAT_BYTES, PHWC4, PLAIN, PRECISIONS, MapShape, Precision, Storage, shape_of
 from ...model.packing import Float32Array
 from .native_program import NativeProgram
@@ -69,6 +70,7 @@ class NativeImage:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     faults: Faults | None
+    states: tuple[KeptState, ...]  # that it keeps from run to run
     tensors: Mapping[int, StoredTensor]  # those that callers may read and write
     steps: tuple[NativeStep, ...]
     rounds: tuple[WorkRound, ...]  # their order
@@ -77,6 +79,12 @@ class NativeImage:
     weights: Float32Array  # of all steps, and constant maps
     objects: tuple[bytes, ...]  # files of machine code
     constants: Mapping[int, int]  # outputs that are such: where they lie among the weights
+
+    @cached_property
+    def own_floats(self) -> int:
+        """Where states begin, each in memory that other networks may have, too; all of the arena without them."""
+        read = [self.tensors[state.read].place for state in self.states if state.read != ABSENT]
+        return min(read, default=self.arena_floats)
 
     @cached_property
     def weights_digest(self) -> str:
@@ -88,6 +96,7 @@ class NativeImage:
         described = {
             "precision": self.precision,
             "inputs": self.inputs, "outputs": self.outputs, "faults": self.faults and list(vars(self.faults).values()),
+            "states": [_described_state(state) for state in self.states],
             "arena_floats": self.arena_floats, "shared_floats": self.shared_floats,
             "tensors": [_described(number, tensor) for number, tensor in self.tensors.items()],
             "steps": [list(vars(step).values()) for step in self.steps],
@@ -109,9 +118,10 @@ def image_of(
     arena_floats = program.plan.total_bytes // FLOAT_BYTES
     return NativeImage(
         program.precision,
-        graph.inputs,
+        program.source.inputs,
         program.source.outputs,
         graph.faults,
+        graph.states,
         stored,
         tuple(steps),
         tuple(rounds),
@@ -152,10 +162,19 @@ def parse_image(data: bytes, weights_of: WeightsOf) -> NativeImage | None:
 
 
 def _described(number: int, tensor: StoredTensor) -> list[Any]:
-    own, shape = tensor.own, tensor.shape
+    where = list(vars(tensor.shape).values()), tensor.storage.lanes, tensor.place
+    return [*_described_tensor(replace(tensor.own, index=number)), *where]
+
+
+def _described_tensor(own: Tensor) -> list[Any]:
     meaning = own.quantization and list(vars(own.quantization).values())
-    where = list(vars(shape).values()), tensor.storage.lanes, tensor.place
-    return [number, own.name, own.shape, own.dtype, meaning, *where]
+    return [own.index, own.name, own.shape, own.dtype, meaning]
+
+
+def _described_state(state: KeptState) -> list[Any]:
+    data = state.own.data
+    initial = None if data is None else base64.b85encode(data.tobytes()).decode()
+    return [state.read, state.written, state.is_shared, initial, *_described_tensor(state.own)]
 
 
 def _parsed(described: dict[str, Any], code: bytes, weights_of: WeightsOf) -> NativeImage:
@@ -163,10 +182,10 @@ def _parsed(described: dict[str, Any], code: bytes, weights_of: WeightsOf) -> Na
     if ends[-1] != len(code):
         raise ValueError("another length")
     tensors = {}
-    for number, name, own, dtype, meaning, shape, lanes, place in described["tensors"]:
-        tensor = Tensor(_count(number), str(name), _counts(own), np.dtype(dtype).name, None, _meaning(meaning))
+    for *own, shape, lanes, place in described["tensors"]:
+        tensor = _tensor(*own)
         storage = PLAIN if lanes == 1 else PHWC4
-        tensors[_count(number)] = StoredTensor(tensor, MapShape(*_counts(shape)), storage, _count(place))
+        tensors[tensor.index] = StoredTensor(tensor, MapShape(*_counts(shape)), storage, _count(place))
     steps = tuple(
         NativeStep(
             str(name),
@@ -188,6 +207,7 @@ def _parsed(described: dict[str, Any], code: bytes, weights_of: WeightsOf) -> Na
         inputs,
         outputs,
         _faults(described["faults"]),
+        tuple(_state(*each) for each in described["states"]),
         tensors,
         steps,
         rounds,
@@ -197,6 +217,19 @@ def _parsed(described: dict[str, Any], code: bytes, weights_of: WeightsOf) -> Na
         tuple(code[start:end] for start, end in pairwise(ends)),
         {_count(tensor): _count(place) for tensor, place in described["constants"]},
     )
+
+
+def _tensor(number: int, name: str, shape: list[int], dtype: str, meaning: list[Any] | None) -> Tensor:
+    return Tensor(_count(number), str(name), _counts(shape), np.dtype(dtype).name, None, _meaning(meaning))
+
+
+def _state(read: int, written: int, is_shared: bool, initial: str | None, *own: Any) -> KeptState:
+    tensor = _tensor(*own)
+    if initial is not None:
+        values = np.frombuffer(base64.b85decode(initial), tensor.dtype).reshape(tensor.shape)
+        tensor = replace(tensor, data=values)
+    read, written = (ABSENT if each == ABSENT else _count(each) for each in (read, written))
+    return KeptState(tensor, read, written, bool(is_shared))
 
 
 def _meaning(said: list[Any] | None) -> Quantization | None:
@@ -243,6 +276,7 @@ def _is_sound(image: NativeImage) -> bool:
         and all(at <= limits[of_weights] for of_weights, at in places)
         and {*image.inputs, *image.outputs, *image.constants} <= image.tensors.keys()
         and all(place + image.tensors[t].floats <= image.weights.size for t, place in image.constants.items())
+        and all(_is_kept(state, image) for state in image.states)
         and (image.faults is None or _is_told(image.faults, image.tensors))
     )
 
@@ -254,6 +288,17 @@ def _precision(text: object) -> Precision:
 def _is_told(faults: Faults, tensors: Mapping[int, StoredTensor]) -> bool:
     """Whether there is a truth for each message."""
     return faults.tensor in tensors and np.prod(tensors[faults.tensor].own.shape, dtype=int) == len(faults.messages)
+
+
+def _is_kept(state: KeptState, image: NativeImage) -> bool:
+    """Whether a state has a tensor in the memory of states, and what takes its place is as large."""
+    sides = [each for each in (state.read, state.written) if each != ABSENT]
+    if not sides or not image.tensors.keys() >= {*sides}:
+        return False
+    floats = {image.tensors[each].floats for each in sides}
+    shapes = {image.tensors[each].shape for each in sides}
+    values = np.prod(state.own.shape, dtype=int)
+    return len(floats) == len(shapes) == 1 and all(shape.pixels * shape.channels == values for shape in shapes)
 
 
 def _is_within(part: StepRange, steps: Sequence[NativeStep]) -> bool:

@@ -31,6 +31,7 @@ from ...plan.memory.memory_options import MemoryOptions
 from ...plan.memory.memory_plan import MemoryPlan, end_to_end
 from ...plan.memory.records import UsageRecord
 from ...plan.placement import OuterLifetime, plan_memory, usage_records
+from ...plan.state_memory import kept_inputs
 from ...plan.vector_work import VectorWork
 from ...plan.views import Views
 from .depth_to_space_kernel import depth_to_space_function, is_depth_to_space
@@ -127,7 +128,8 @@ def compile_native(
     records = tuple(kept_together(records, found))
     planner = MemoryOptions("naive" if keep_all else "arena").strategy.plan
     kept = () if keep_all else (*graph.inputs, *(t for t in graph.outputs if graph.tensors[t].is_constant))
-    plan = plan_memory(source.name, records, lowered.views, planner, FLOAT_BYTES * LINE_FLOATS, kept)
+    states = kept_inputs(graph)
+    plan = plan_memory(source.name, records, lowered.views, planner, FLOAT_BYTES * LINE_FLOATS, kept, states)
     shared_bytes = sum(plan.buffer_bytes[: plan.shared_buffers])
     planes = _constants(graph, kernels)
     weights, offsets = _joined([*(kernel.weights for kernel in kernels), *((plane,) for plane in planes.values())])

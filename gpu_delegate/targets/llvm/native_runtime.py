@@ -2,7 +2,7 @@
 
 import contextlib
 import ctypes
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -10,15 +10,17 @@ import numpy.typing as npt
 
 from ...base.disk_cache import DiskCache
 from ...base.errors import UsageError
-from ...model.graph import Graph
+from ...model.graph import ABSENT, Graph, KeptState
 from ...model.layout import FLOAT_BYTES, Precision
 from ...model.packing import Float32Array, check_values, in_file_type
+from ...model.state_values import StateValues, check_names
 from ...plan.compiled_parts import PartWork
 from .arenas import Arenas
 from .compiler import CompiledCode, native_target
 from .image import NativeImage, image_of
 from .loading import load_image, rounds_of, with_weights_reserved
 from .native_program import NativeProgram, target_for
+from .native_states import NativeStates
 from .planes import from_planes, reserve_floats, values_of, write_planes
 from .pool import WorkerPool, default_threads
 from .step_pointers import StepPointers
@@ -61,11 +63,18 @@ class NativeNetwork:
         pool: WorkerPool,
         owns_pool: bool = False,
         weights_cache: SharesModels | None = None,
+        states: NativeStates | None = None,
     ) -> None:
-        """Image and code as load_image gives them."""
+        """Image and code as load_image gives them. Variables are in `states`, where other networks of the model have
+        them, too, or in memory of its own."""
         self.image, self.pool, self._cache = image, pool, weights_cache
         self._code, self._owns_pool = code, owns_pool
-        self._own = reserve_floats(image.arena_floats - image.shared_floats)
+        self._own = reserve_floats(image.own_floats - image.shared_floats)
+        self._own_states = NativeStates()
+        self._shared_states = states or self._own_states
+        self._kept = dict[int, Float32Array]()
+        for state in image.states:
+            self._kept |= self._states_with(state).reserve(image, state)
         self._arenas = weights_cache.arenas() if weights_cache else None
         self._arena = None if weights_cache else reserve_floats(image.shared_floats)
         for tensor, place in image.constants.items():  # nothing else ever lies there
@@ -74,7 +83,7 @@ class NativeNetwork:
         inputs, outputs = ([image.tensors[t].own for t in side] for side in (image.inputs, image.outputs))
         self.input_shapes, self.input_dtypes = ([t.shape for t in inputs], [np.dtype(t.dtype) for t in inputs])
         self.output_shapes, self.output_dtypes = ([t.shape for t in outputs], [np.dtype(t.dtype) for t in outputs])
-        self._pointers = StepPointers(image, self._own)
+        self._pointers = StepPointers(image, self._own, self._kept)
         if self._arena is not None:
             self._pointers.move(self._arena)
         self.steps = [self._step(number) for number in range(len(image.steps))]
@@ -89,6 +98,7 @@ class NativeNetwork:
         cache: DiskCache | None = None,
         weights_cache: SharesModels | None = None,
         precision: Precision = "fp32",
+        states: NativeStates | None = None,
     ) -> "NativeNetwork":
         """A network for this machine, in a pool that may have others, or by so many threads of its own.
 
@@ -106,10 +116,10 @@ class NativeNetwork:
         facts = {"backend": "the CPU's own code", "processor": target.name, "threads": used.threads}
         facts["precision"] = target.precision
         image, code = weights_cache.shared(graph, facts, make) if weights_cache else make()
-        return cls(image, code, used, owns_pool=pool is None, weights_cache=weights_cache)
+        return cls(image, code, used, owns_pool=pool is None, weights_cache=weights_cache, states=states)
 
     def copy(self) -> "NativeNetwork":
-        """The same code with memory of its own, in the same pool and in no WeightsCache."""
+        """The same code with memory and states of its own, in the same pool and in no WeightsCache."""
         return NativeNetwork(self.image, self._code, self.pool)
 
     @property
@@ -152,8 +162,33 @@ class NativeNetwork:
         self.check_run()
         with self.turn():
             self.pool.run(self._table)
+            for state in self.image.states:
+                self._keep(state)
             if faults := self.image.faults:
                 faults.check(self.read(faults.tensor))
+
+    def _keep(self, state: KeptState) -> None:
+        """What takes the place of a state before the next run."""
+        if state.written != ABSENT:
+            self._states_with(state).memory(state.name)[:] = self.memory(state.written)
+
+    def _states_with(self, state: KeptState) -> NativeStates:
+        return self._shared_states if state.is_shared else self._own_states
+
+    def states(self) -> StateValues:
+        """What it keeps from run to run, by name, in the types and shapes of the file."""
+        return self._shared_states.read() | self._own_states.read()
+
+    def restore_states(self, values: Mapping[str, npt.NDArray[np.generic]]) -> None:
+        """Have it keep what states() gave; what is not named stays. Raises UsageError for others than it has."""
+        check_names(values, self.states())
+        for states in (self._shared_states, self._own_states):
+            states.write(values)
+
+    def reset_states(self, names: Collection[str] | None = None) -> None:
+        """Have it keep what it did before the first run: of all, or of these."""
+        for states in (self._shared_states, self._own_states):
+            states.reset(names)
 
     def check_run(self) -> None:
         """Raise UsageError before the WeightsCache is finalized, if it is in one."""
@@ -197,6 +232,8 @@ class NativeNetwork:
         Raises KeyError for a tensor that is not stored, RuntimeError outside of the turn in which it is there.
         """
         stored, shared = self.image.tensors[tensor], self.image.shared_floats
+        if stored.place >= self.image.own_floats:
+            return self._kept[stored.place]
         if stored.place >= shared:
             return self._own[stored.place - shared : stored.place - shared + stored.floats]
         if self._arena is None:

@@ -1,5 +1,6 @@
 """The arrays of tensors' addresses that the steps of a network are called with, in memory that can be moved."""
 
+from bisect import bisect_right
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -13,11 +14,15 @@ from .image import NativeImage
 class StepPointers:
     """An array for each step, and for each shift (work.py) with which one of its ranges finds what is between steps."""
 
-    def __init__(self, image: NativeImage, own: Float32Array) -> None:
-        """`own` is the memory behind what the image shares. Before the first `move` no step may run."""
+    def __init__(self, image: NativeImage, own: Float32Array, kept: Mapping[int, Float32Array]) -> None:
+        """`own` is the memory behind what the image shares, `kept` that of states, by where these begin behind it.
+
+        Before the first `move` no step may run.
+        """
         parts = {(part.step, part.shift) for tasks in image.rounds for task in tasks for part in task}
         shifted = {(step, shift) for step, shift in parts if any(image.steps[step].local)}
         wanted = sorted({*shifted, *((step, 0) for step in range(len(image.steps)))})
+        states = sorted(kept)
         starts = {True: image.weights.ctypes.data, False: own.ctypes.data - FLOAT_BYTES * image.shared_floats}
         addresses, moved, self._places = list[int](), list[int](), dict[int, dict[int, int]]()
         for step, shift in wanted:
@@ -27,6 +32,9 @@ class StepPointers:
                 if is_shared:
                     moved.append(len(addresses))
                 start = 0 if is_shared else starts[of_weights]
+                if not of_weights and place >= image.own_floats:
+                    state = states[bisect_right(states, place) - 1]
+                    start = kept[state].ctypes.data - FLOAT_BYTES * state
                 addresses.append(start + FLOAT_BYTES * (place - shift * is_local))
         self._addresses, self._moved, self._start = np.array(addresses, np.int64), np.array(moved, np.intp), 0
 

@@ -18,6 +18,16 @@ def test_operators_with_side_effects_keep_their_order() -> None:
     value = model.conv(model.image(3, 4, 5), 5)
     model.op_of("ASSIGN_VARIABLE", [variable, value], [])
     model.output(model.unary("NEG", model.op("READ_VARIABLE", [variable], model.shape(value))))
+    assert check_delegated(model.build(), 1) == Cut(nodes=5, partitions=1, kernels=1)
+
+
+def test_a_variable_is_where_all_that_use_it_can_be() -> None:
+    model = Sketch(0)
+    variable = model.op("VAR_HANDLE", [], (), "resource")
+    value = model.conv(model.image(3, 4, 5), 5)
+    model.op_of("ASSIGN_VARIABLE", [variable, model.cpu_op(value)], [])
+    read = model.op("READ_VARIABLE", [variable], model.shape(value))
+    model.output(model.cpu_op(model.binary("MUL", read, value)))
     assert check_delegated(model.build(), 1) == Cut(nodes=2, partitions=2, kernels=2)
 
 

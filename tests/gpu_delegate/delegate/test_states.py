@@ -1,4 +1,4 @@
-"""Ops with states stay on the CPU, and keep their states beside the GPU as they do alone."""
+"""States are those of TensorFlow Lite: on the GPU, in native code, and on the CPU beside either."""
 
 import numpy as np
 import pytest
@@ -47,5 +47,5 @@ def test_reasons_are_of_ops_that_the_engine_lacks() -> None:
 def test_a_reason_names_what_is_left_to_the_cpu() -> None:
     reasons = {name: [each.attributes.reason for each in read_model(f()).opaque] for name, f in STATE_MODELS.items()}  # type: ignore[attr-defined]
     assert reasons["SVDF"] == ["keeps a state from run to run, which stays in TensorFlow Lite"]
-    assert reasons["LSTM"] == ["tensor 16 is a variable, whose value stays in TensorFlow Lite from run to run"]
+    assert reasons["LSTM"] == ["tensor 16 is a variable, which it does not keep"]
     assert "five dimensions, at most 4 are possible" in reasons["volumes"]

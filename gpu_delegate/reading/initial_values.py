@@ -1,0 +1,100 @@
+"""What variables hold before the first run: the constants that the subgraph of a CALL_ONCE assigns to them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import tflite
+
+from ..base.errors import ModelError
+from ..ops.variables import variable_name
+from .file_tensors import FileTensors
+from .model_file import MAX_OPERATORS, ModelFile
+
+MOST_INITIAL_BYTES = 1 << 20  # of one variable that does not begin with zeros
+_CALL_ONCE: int = tflite.BuiltinOperator.CALL_ONCE
+_VAR_HANDLE: int = tflite.BuiltinOperator.VAR_HANDLE
+_ASSIGN: int = tflite.BuiltinOperator.ASSIGN_VARIABLE
+
+
+@dataclass(frozen=True)
+class InitialValues:
+    """The bytes of variables by their names, zeros where nothing is said; or why they are not known."""
+
+    values: Mapping[str, bytes] = field(default_factory=dict)
+    why_not: str = ""
+
+
+def initial_values(file: ModelFile) -> InitialValues:
+    """Of the variables of a file's subgraph. Raises ModelError."""
+    found = dict[str, bytes]()
+    for number in _called(file):
+        if not 0 <= number < file.subgraph_count:
+            raise ModelError(f"CALL_ONCE runs subgraph {number} of {file.subgraph_count}")
+        called = _assigned(ModelFile(file.data, number))
+        if called.why_not:
+            return called
+        found |= called.values
+    return InitialValues(MappingProxyType(found))
+
+
+def kept_bytes(name: str, values: bytes) -> InitialValues:
+    """What one variable holds, as far as it is to be kept."""
+    if not values.strip(b"\0"):
+        return InitialValues({name: b""})
+    if len(values) > MOST_INITIAL_BYTES:
+        return InitialValues(why_not=f"{name}, a variable, begins with {len(values)} bytes that are not zeros")
+    return InitialValues({name: values})
+
+
+def joined_values(found: Iterable[InitialValues]) -> InitialValues:
+    """Those of several variables."""
+    values = dict[str, bytes]()
+    for each in found:
+        if each.why_not:
+            return each
+        values |= each.values
+    return InitialValues(MappingProxyType(values))
+
+
+def _called(file: ModelFile) -> list[int]:
+    """The subgraphs that it runs once."""
+    numbers = list[int]()
+    for index in range(file.operator_count):
+        table = file.subgraph.Operators(index)
+        if _builtin(file, table.OpcodeIndex()) == _CALL_ONCE and (options := table.BuiltinOptions()) is not None:
+            said = tflite.CallOnceOptions()
+            said.Init(options.Bytes, options.Pos)
+            numbers.append(said.InitSubgraphIndex())
+    return numbers
+
+
+def _assigned(file: ModelFile) -> InitialValues:
+    """What a subgraph gives to variables, if it does nothing else."""
+    tensors, names, found = FileTensors(file), dict[int, str](), list[InitialValues]()
+    for index in range(file.operator_count):
+        table = file.subgraph.Operators(index)
+        builtin = _builtin(file, table.OpcodeIndex())
+        inputs = file.values("inputs", table.InputsAsNumpy(), MAX_OPERATORS)
+        outputs = file.values("outputs", table.OutputsAsNumpy(), MAX_OPERATORS)
+        if not all(0 <= each < file.tensor_count for each in (*inputs, *outputs)):
+            raise ModelError(f"tensors {[*inputs, *outputs]} of {file.tensor_count}")
+        if builtin == _VAR_HANDLE and len(outputs) == 1 and (options := table.BuiltinOptions()) is not None:
+            said = tflite.VarHandleOptions()
+            said.Init(options.Bytes, options.Pos)
+            names[outputs[0]] = variable_name(said.Container(), said.SharedName())
+        elif builtin == _ASSIGN and len(inputs) == 2 and inputs[0] in names:
+            data = tensors[inputs[1]].data
+            if data is None:
+                return InitialValues(why_not="what a variable holds at first is computed")
+            found.append(kept_bytes(names[inputs[0]], data.tobytes()))
+        else:
+            return InitialValues(why_not="what is run once does more than to assign constants to variables")
+    return joined_values(found)
+
+
+def _builtin(file: ModelFile, code_index: int) -> int:
+    if not 0 <= code_index < file.model.OperatorCodesLength():
+        raise ModelError(f"operator code {code_index} of {file.model.OperatorCodesLength()}")
+    code = file.model.OperatorCodes(code_index)
+    return int(max(code.BuiltinCode(), code.DeprecatedBuiltinCode()))

@@ -1,0 +1,181 @@
+"""What is kept from run to run is TensorFlow Lite's, run by run; it can be reset, saved and restored."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import texelflow
+from tests.helpers.delegated import AnyValues, inferred, interpreter_of
+from tests.model_files.model_builder import ModelBuilder
+from tests.model_files.sketch import Sketch
+from texelflow.gpu_delegate.delegate.native_delegate import NativePartsDelegate
+from texelflow.gpu_delegate.ops.variables import variable_name
+from texelflow.gpu_delegate.reading.initial_values import MOST_INITIAL_BYTES
+from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.gl.gl_states import GlStates
+from texelflow.gpu_delegate.targets.gl.runtime import Program, device_of
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
+from texelflow.gpu_delegate.targets.llvm.native_runtime import NativeNetwork
+from texelflow.gpu_delegate.targets.llvm.native_states import NativeStates
+
+RUNS = 1000
+CHANNELS, STEPS = 5, 3
+
+
+def named(name: str) -> dict[str, Any]:
+    return {"container": "", "shared_name": name}
+
+
+def windows(initial: float = 0.25) -> bytes:
+    """The last STEPS rows in a ring of floats, a leaking sum, and a count of runs, of which outputs are made.
+
+    The sum is assigned twice, and read in between; the ring is an output as well; the count is behind no other value.
+    """
+    m, before = Sketch(seed=3), ModelBuilder()
+    for name, values in (("ring", np.full((1, STEPS, CHANNELS), initial)), ("sum", np.zeros((1, CHANNELS)))):
+        handle = before.op("VAR_HANDLE", [], (), "resource", **named(name))
+        before.op_of("ASSIGN_VARIABLE", [handle, before.constant(values.tolist())], [])
+    m.further.append(before)
+    m.op_of("CALL_ONCE", [], [], init_subgraph_index=1)
+    x = m.input((1, 1, CHANNELS))
+    ring, total = (m.op("VAR_HANDLE", [], (), "resource", **named(name)) for name in ("ring", "sum"))
+    last = m.op("READ_VARIABLE", [ring], (1, STEPS, CHANNELS))
+    now = m.op("CONCATENATION", [last, x], (1, STEPS + 1, CHANNELS), axis=1)
+    begin, size = m.constant((0, 1, 0), "int32"), m.constant((1, STEPS, CHANNELS), "int32")
+    kept = m.op("SLICE", [now, begin, size], (1, STEPS, CHANNELS))
+    m.op_of("ASSIGN_VARIABLE", [ring, kept], [])
+    row = m.op("RESHAPE", [x, m.constant((1, CHANNELS), "int32")], (1, CHANNELS))
+    half = m.binary("MUL", m.op("READ_VARIABLE", [total], (1, CHANNELS)), m.constant(0.5))
+    m.op_of("ASSIGN_VARIABLE", [total, half], [])
+    added = m.binary("ADD", m.op("READ_VARIABLE", [total], (1, CHANNELS)), row)
+    m.op_of("ASSIGN_VARIABLE", [total, added], [])
+    m.output(m.unary("TANH", m.binary("MUL", kept, kept)), kept, m.unary("TANH", added))
+    return m.build()
+
+
+def stream(model: bytes, interpreter: Any, runs: int, reset_at: int = -1) -> list[list[AnyValues]]:
+    rng, found = np.random.default_rng(1), []
+    for run in range(runs):
+        if run == reset_at:
+            interpreter.reset_all_variables()
+        found.append(inferred(interpreter, [rng.uniform(-1, 1, (1, 1, CHANNELS)).astype(np.float32)]))
+    return found
+
+
+def check_alike(found: list[list[AnyValues]], wanted: list[list[AnyValues]]) -> None:
+    for run, (ours, theirs) in enumerate(zip(found, wanted, strict=True)):
+        for one, other in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-5, err_msg=f"run {run}")
+
+
+@pytest.mark.gl
+def test_a_stream_through_the_delegate_is_that_of_tensorflow_lite() -> None:
+    model = windows()
+    with texelflow.GpuDelegate(strict=True, quiet=True) as delegate:
+        found = stream(model, interpreter_of(model, delegate, xnnpack=False), RUNS, reset_at=RUNS // 2)
+        assert [len(each.nodes) for each in delegate.partitions] == [len(read_model(model).nodes)]
+    check_alike(found, stream(model, interpreter_of(model, xnnpack=False), RUNS, reset_at=RUNS // 2))
+
+
+def test_a_stream_in_native_code_is_that_of_tensorflow_lite() -> None:
+    model = windows()
+    delegate = NativePartsDelegate(threads=1, every_part=True)
+    found = stream(model, interpreter_of(model, delegate, xnnpack=False), RUNS)
+    assert [len(each.nodes) for each in delegate.partitions] == [len(read_model(model).nodes)]
+    check_alike(found, stream(model, interpreter_of(model, xnnpack=False), RUNS))
+    delegate.release()
+
+
+def outputs_of(network: Program | NativeNetwork, values: AnyValues) -> list[AnyValues]:
+    if isinstance(network, NativeNetwork):
+        return list(network.run([values]))
+    network.write(network.compiled.source.inputs[0], values)
+    network.run()
+    return [network.read(tensor) for tensor in network.compiled.source.outputs]
+
+
+def check_saved_and_restored(one: Program | NativeNetwork, other: Program | NativeNetwork) -> None:
+    """What one keeps, the other knows nothing of, until it is restored there."""
+    rows = np.random.default_rng(4).uniform(-1, 1, (9, 1, 1, CHANNELS)).astype(np.float32)
+    for row in rows[:4]:
+        outputs_of(one, row)
+    assert not np.allclose(outputs_of(one, rows[4])[1], outputs_of(other, rows[4])[1])
+    saved = one.states()
+    assert {name: values.shape for name, values in saved.items()} == {
+        "ring": (1, STEPS, CHANNELS),
+        "sum": (1, CHANNELS),
+    }
+    before = [outputs_of(one, row) for row in rows[5:]]
+    other.restore_states(saved)
+    after = [outputs_of(other, row) for row in rows[5:]]
+    for ours, theirs in zip(after, before, strict=True):
+        for first, second in zip(ours, theirs, strict=True):
+            np.testing.assert_array_equal(first, second)
+    other.reset_states()
+    np.testing.assert_array_equal(other.states()["ring"], np.full((1, STEPS, CHANNELS), 0.25, np.float32))
+    with pytest.raises(texelflow.UsageError, match="there is no state 'rings'; there are: ring, sum"):
+        other.restore_states({"rings": saved["ring"]})
+    with pytest.raises(texelflow.UsageError, match="ring"):
+        other.restore_states({"ring": saved["sum"]})
+
+
+@pytest.mark.gl
+def test_states_are_saved_and_restored_on_the_gpu(context: Context) -> None:
+    compiled = compile_graph(read_model(windows()), device_of(context))
+    with Program(context, compiled) as one, Program(context, compiled) as other:
+        check_saved_and_restored(one, other)
+
+
+def test_states_are_saved_and_restored_in_native_code() -> None:
+    network = NativeNetwork.load(read_model(windows()), threads=1)
+    check_saved_and_restored(network, network.copy())
+    network.close()
+
+
+@pytest.mark.gl
+def test_programs_share_variables_on_the_gpu(context: Context) -> None:
+    """What is loaded later leaves what the first keeps as it is."""
+    compiled, row = compile_graph(read_model(windows()), device_of(context)), np.ones((1, 1, CHANNELS), np.float32)
+    states = GlStates(context)
+    with Program(context, compiled, states=states) as one:
+        wanted = [outputs_of(one, row * k)[2] for k in range(5)]
+        one.reset_states()
+        first = [outputs_of(one, row * k)[2] for k in range(2)]
+        with Program(context, compiled, states=states) as other:
+            np.testing.assert_array_equal([*first, *(outputs_of(other, row * k)[2] for k in range(2, 5))], wanted)
+    states.release()
+
+
+def test_networks_share_variables_in_native_code() -> None:
+    graph, row, states = read_model(windows()), np.ones((1, 1, CHANNELS), np.float32), NativeStates()
+    one, other = (NativeNetwork.load(graph, threads=1, states=states) for _ in range(2))
+    wanted = [outputs_of(one, row * k)[2] for k in range(5)]
+    one.reset_states()
+    found = [outputs_of(each, row * k)[2] for k, each in enumerate((one, other, other, one, other))]
+    np.testing.assert_array_equal(found, wanted)
+    one.close()
+    other.close()
+
+
+def test_what_a_variable_begins_with_is_bounded() -> None:
+    """Zeros may be as many as there are."""
+    for values, reason in ((np.zeros, ""), (np.ones, "sum, a variable, begins with")):
+        m, before = Sketch(seed=3), ModelBuilder()
+        handle = before.op("VAR_HANDLE", [], (), "resource", **named("sum"))
+        shape = (1, MOST_INITIAL_BYTES // 4 + 1)
+        before.op_of("ASSIGN_VARIABLE", [handle, before.constant(values(shape).tolist())], [])
+        m.further.append(before)
+        m.op_of("CALL_ONCE", [], [], init_subgraph_index=1)
+        handle = m.op("VAR_HANDLE", [], (), "resource", **named("sum"))
+        total = m.binary("ADD", m.op("READ_VARIABLE", [handle], shape), m.input(shape))
+        m.op_of("ASSIGN_VARIABLE", [handle, total], [])
+        m.output(total)
+        reasons = [getattr(node.attributes, "reason", "") for node in read_model(m.build()).nodes]
+        assert any(each.startswith(reason) for each in reasons if each) == bool(reason)
+
+
+def test_a_variable_has_the_name_of_its_container_as_well() -> None:
+    assert variable_name(b"a", b"b") == "a/b"
+    assert variable_name(None, b"b") == variable_name(b"", b"b") == "b"

@@ -14,6 +14,7 @@ from ..model.rewrite import END_OF_INTEGERS, Outcome, Rewriter
 from .node_chain import NodeChain
 
 _Places = npt.NDArray[np.int64]
+PlacesBeside = tuple[tuple[int, int], tuple[int, int]]  # before and behind: a tensor of places, and one of weights
 
 PLACE_OFFSET = 0.1  # of places as floats: they are cut off where they are read
 
@@ -77,19 +78,15 @@ def _resampled(chain: NodeChain) -> None:
         raise UnsupportedError(f"Resampler (operator {chain.node.index}): {pixels} pixels, too many to tell them apart")
     flat = chain.reshape(x, pixels, channels)
     maps = chain.constant(height * width * np.arange(batch).reshape(-1, 1, 1, 1))
-    columns, rows = (_neighbors(chain, chain.part(positions, 3, k), size) for k, size in enumerate((width, height)))
-    terms = list[int]()
-    for row, near_row in rows:
-        for column, near_column in columns:
-            place = chain.op("ADD", chain.op("ADD", chain.op("MUL", row, chain.constant(width)), column), maps)
-            indices = chain.reshape(place, int(np.prod(chain.shape(place))))
-            value = chain.reshape(chain.gather(flat, indices, 0), *chain.out.shape)
-            terms.append(chain.op("MUL", value, chain.op("MUL", near_row, near_column)))
-    chain.finish(chain.op("ADD_N", *terms))
+    columns, rows = (neighbors(chain, chain.part(positions, 3, k), size) for k, size in enumerate((width, height)))
+    chain.finish(sampled(chain, flat, width, columns, rows, maps))
 
 
-def _neighbors(chain: NodeChain, position: int, size: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Along one dimension: the place before and the one behind, limited to the map, and what each counts."""
+def neighbors(chain: NodeChain, position: int, size: int) -> PlacesBeside:
+    """Along one dimension: the place before and the one behind, limited to the map, and what each counts.
+
+    A place that the limit moves counts nothing.
+    """
     first = chain.op("FLOOR", position)
     share = chain.op("SUB", position, first)
     rest = chain.op("SUB", chain.constant(1.0), share)
@@ -99,6 +96,24 @@ def _neighbors(chain: NodeChain, position: int, size: int) -> tuple[tuple[int, i
         inside = chain.op("EQUAL", limited := chain.within(place, size - 1), place, dtype="bool")
         found.append((limited, chain.op("SELECT_V2", inside, weight, chain.constant(0.0))))
     return found[0], found[1]
+
+
+def sampled(
+    chain: NodeChain, flat: int, width: int, columns: PlacesBeside, rows: PlacesBeside, maps: int | None = None
+) -> int:
+    """The pixels of the node's output, each between four pixels of a map, which are `flat`, in rows of so many.
+
+    `maps` are the places of the first pixels of several maps.
+    """
+    terms = list[int]()
+    for row, near_row in rows:
+        for column, near_column in columns:
+            place = chain.op("ADD", chain.op("MUL", row, chain.constant(width)), column)
+            place = place if maps is None else chain.op("ADD", place, maps)
+            indices = chain.reshape(place, int(np.prod(chain.shape(place))))
+            value = chain.reshape(chain.gather(flat, indices, 0), *chain.out.shape)
+            terms.append(chain.op("MUL", value, chain.op("MUL", near_row, near_column)))
+    return chain.op("ADD_N", *terms)
 
 
 _FORMS: Mapping[str, Callable[[NodeChain], None]] = MappingProxyType(

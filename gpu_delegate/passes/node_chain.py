@@ -5,7 +5,18 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from ..model.graph import Activated, Attributes, Axis, Graph, Node, Shape, StridedSlice, Tensor, Transpose
+from ..model.graph import (
+    Activated,
+    Attributes,
+    Axis,
+    Graph,
+    Node,
+    Reduce,
+    Shape,
+    StridedSlice,
+    Tensor,
+    Transpose,
+)
 from ..model.rewrite import Rewriter
 
 _ACTIVATED = frozenset({"ADD", "SUB", "MUL", "DIV"})
@@ -69,6 +80,11 @@ class NodeChain:
         """Values from 0 to a limit, those beyond it at the limits."""
         above = self.op("MAXIMUM", x, self.constant(0, self.dtype(x)))
         return self.op("MINIMUM", above, self.constant(high, self.dtype(x)))
+
+    def reduced(self, op: str, x: int, axis: int) -> int:
+        """All places along a dimension to one."""
+        shape = tuple(1 if k == axis else size for k, size in enumerate(self.shape(x)))
+        return self.op(op, x, shape=shape, attributes=Reduce((axis,), True))
 
     def finish(self, x: int) -> None:
         """Put the nodes in place; x becomes what the node wrote, in its shape."""

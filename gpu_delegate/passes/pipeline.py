@@ -38,6 +38,7 @@ from .hybrid_products import hybrid_to_steps
 from .inlining import inline_bodies
 from .integers import check_integers
 from .kept_states import express_states
+from .landmark_ops import express_landmark_ops
 from .lookups import express_lookups
 from .lstm import express_lstm
 from .merging import merge_following_arithmetic, merge_preceding_arithmetic
@@ -62,6 +63,7 @@ PASSES: tuple[Pass, ...] = (
     split_to_slices,
     unify_moves,
     express_custom_ops,
+    express_landmark_ops,
     express_lookups,
     fold_constants,
     check_integers,

@@ -6,6 +6,7 @@ and truth values stay what they are. Quantized networks are no such graphs: they
 
 import math
 from collections.abc import Iterator, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,11 @@ from ..base.errors import UsageError
 from ..model.graph import ABSENT, Activated, Conv2D, Graph, Node, Opaque, Tensor, TransposeConv2D
 from ..model.quantization import is_quantized, quantization_of
 from .true_arithmetic import ARITHMETIC, TrueValues, activated
+from .true_landmarks import LANDMARKS
 from .true_moves import MOVES
 from .true_sums import SUMS, Operands
 
+_SUMS = MappingProxyType({**SUMS, **LANDMARKS})
 MOST_TAPS = 1 << 15  # of a convolution's window
 _TYPES = frozenset(
     {*("float16", "float32", "float64", "bool"), *(f"{sign}int{n}" for sign in ("", "u") for n in (8, 16, 32, 64))}
@@ -53,7 +56,7 @@ def without_truth(graph: Graph) -> tuple[str, ...]:
 
 def _has_meaning(graph: Graph, node: Node) -> bool:
     """A convolution takes a step for each tap, so there must not be too many."""
-    if isinstance(node.attributes, Opaque) or not any(node.op in kind for kind in (ARITHMETIC, SUMS, MOVES)):
+    if isinstance(node.attributes, Opaque) or not any(node.op in kind for kind in (ARITHMETIC, _SUMS, MOVES)):
         return False
     is_convolution = isinstance(node.attributes, Conv2D | TransposeConv2D)
     return not is_convolution or math.prod(graph.tensors[node.inputs[1]].shape[1:3]) <= MOST_TAPS
@@ -79,8 +82,8 @@ def _computed(node: Node, operands: Operands, output: Tensor) -> Sequence[TrueVa
     present = [values for values in operands if values is not None]
     if node.op in ARITHMETIC:
         found: TrueValues | Sequence[TrueValues] = ARITHMETIC[node.op](node.attributes, *present)
-    elif node.op in SUMS:
-        found = SUMS[node.op](node.attributes, operands, output.shape)
+    elif node.op in _SUMS:
+        found = _SUMS[node.op](node.attributes, operands, output.shape)
     else:
         found = MOVES[node.op](node.attributes, present, output.shape)
     if not isinstance(found, np.ndarray):

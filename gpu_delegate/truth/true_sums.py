@@ -54,7 +54,7 @@ def _biased(out: TrueValues, operands: Operands) -> TrueValues:
 
 def _convolution(attributes: Any, operands: Operands, shape: Shape) -> TrueValues:
     """Weights OHWI; where they have fewer channels than the input, each group of outputs reads channels of its own."""
-    x, weights = _two(operands)
+    x, weights = two_of(operands)
     outputs, height, width, depth = weights.shape
     groups = x.shape[3] // depth
     out = np.zeros((*shape[:3], groups, outputs // groups))
@@ -68,7 +68,7 @@ def _convolution(attributes: Any, operands: Operands, shape: Shape) -> TrueValue
 
 
 def _depthwise(attributes: Any, operands: Operands, shape: Shape) -> TrueValues:
-    x, weights = _two(operands)
+    x, weights = two_of(operands)
     if attributes.multiplier > 1:
         x = np.repeat(x, attributes.multiplier, axis=3)
     out = np.zeros(shape)
@@ -80,7 +80,7 @@ def _depthwise(attributes: Any, operands: Operands, shape: Shape) -> TrueValues:
 
 def _transposed(attributes: Any, operands: Operands, shape: Shape) -> TrueValues:
     """The windows lie in the output, and each value of the input is added to all places of its own."""
-    x, weights = _two(operands)
+    x, weights = two_of(operands)
     out = np.zeros(shape)
     place = weights.shape[1:3], x.shape[1:3], shape[1:3], attributes.stride, (1, 1), attributes.padding
     for ky, kx, (rows, columns), (rows_out, columns_out) in _window(*place):
@@ -89,12 +89,12 @@ def _transposed(attributes: Any, operands: Operands, shape: Shape) -> TrueValues
 
 
 def _fully_connected(attributes: Any, operands: Operands, shape: Shape) -> TrueValues:
-    x, weights = _two(operands)
+    x, weights = two_of(operands)
     return np.asarray(_biased(x.reshape(-1, weights.shape[1]) @ weights.T, operands).reshape(shape))
 
 
 def _matrix_product(attributes: Any, operands: Operands, shape: Shape) -> TrueValues:
-    x, y = _two(operands)
+    x, y = two_of(operands)
     return np.asarray((x.swapaxes(-1, -2) if attributes.adj_x else x) @ (y.swapaxes(-1, -2) if attributes.adj_y else y))
 
 
@@ -130,17 +130,17 @@ _sum_pool, _most_pool = _pooled(np.add, 0.0), _pooled(np.maximum, -np.inf)
 
 def _average_pool(attributes: Any, operands: Operands, shape: Shape) -> TrueValues:
     """Padding does not count."""
-    x = _one(operands)
+    x = one_of_operands(operands)
     return _sum_pool(attributes, x, shape) / _sum_pool(attributes, np.ones((1, *x.shape[1:3], 1)), shape)
 
 
 def _root_pool(attributes: Any, operands: Operands, shape: Shape) -> TrueValues:
-    return np.sqrt(_average_pool(attributes, [np.square(_one(operands))], shape))
+    return np.sqrt(_average_pool(attributes, [np.square(one_of_operands(operands))], shape))
 
 
 def _pool_with_places(attributes: Any, operands: Operands, shape: Shape) -> Sequence[TrueValues]:
     """The greatest value, and the number of the first place in the window, row by row, that has it; 0.1 more."""
-    x, (height, width) = _one(operands), attributes.kernel
+    x, (height, width) = one_of_operands(operands), attributes.kernel
     most, places = np.full(shape, -np.inf), np.zeros(shape)
     place = (height, width), shape[1:3], x.shape[1:3], attributes.stride, (1, 1), attributes.padding
     for ky, kx, (rows, columns), (rows_in, columns_in) in _window(*place):
@@ -152,7 +152,7 @@ def _pool_with_places(attributes: Any, operands: Operands, shape: Shape) -> Sequ
 
 def _unpooled(attributes: Any, operands: Operands, shape: Shape) -> TrueValues:
     """Windows do not overlap, so at most one of them has a value for each place."""
-    x, numbers = _two(operands)
+    x, numbers = two_of(operands)
     numbers, out = np.trunc(numbers), np.zeros(shape)
     place = attributes.kernel, x.shape[1:3], shape[1:3], attributes.stride, (1, 1), attributes.padding
     for ky, kx, (rows, columns), (rows_out, columns_out) in _window(*place):
@@ -163,7 +163,7 @@ def _unpooled(attributes: Any, operands: Operands, shape: Shape) -> TrueValues:
 
 def _resized(attributes: Any, operands: Operands, shape: Shape) -> TrueValues:
     """Between the two nearest values along each axis."""
-    x = _one(operands)
+    x = one_of_operands(operands)
     for axis in (1, 2):
         size, count = x.shape[axis], shape[axis]
         corners = attributes.align_corners and count > 1
@@ -178,7 +178,7 @@ def _resized(attributes: Any, operands: Operands, shape: Shape) -> TrueValues:
 
 def _resampled(attributes: Any, operands: Operands, shape: Shape) -> TrueValues:
     """At positions (x, y) between the four values around; outside of the map are zeros."""
-    x, positions = _two(operands)
+    x, positions = two_of(operands)
     around = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
     across, down = np.moveaxis(np.clip(positions, -1, (x.shape[2], x.shape[1])) + 1, -1, 0)
     left, top = np.floor(across).astype(np.int64), np.floor(down).astype(np.int64)
@@ -192,7 +192,7 @@ def _resampled(attributes: Any, operands: Operands, shape: Shape) -> TrueValues:
 
 def _nearest(attributes: Any, operands: Operands, shape: Shape) -> TrueValues:
     """Which value is meant is said in float32: TensorFlow Lite rounds its scale before it rounds positions."""
-    x = _one(operands)
+    x = one_of_operands(operands)
     for axis in (1, 2):
         size, count = x.shape[axis], shape[axis]
         corners = attributes.align_corners and count > 1
@@ -208,47 +208,47 @@ def _reduced(function: Callable[..., Any]) -> TrueMeaning:
     """Along axes; values along none are themselves."""
 
     def reduce(attributes: Any, operands: Operands, shape: Shape) -> TrueValues:
-        x = _one(operands)
+        x = one_of_operands(operands)
         return np.asarray(function(x, axis=attributes.axes) if attributes.axes else x).reshape(shape)
 
     return reduce
 
 
 def _place_of(function: Callable[..., Any]) -> TrueMeaning:
-    return lambda a, operands, shape: np.asarray(function(_one(operands), axis=a.axes[0])).reshape(shape)
+    return lambda a, operands, shape: np.asarray(function(one_of_operands(operands), axis=a.axes[0])).reshape(shape)
 
 
 def _greatest(attributes: Any, operands: Operands, shape: Shape) -> Sequence[TrueValues]:
     """Of equal values those that come first."""
-    x = _one(operands)
+    x = one_of_operands(operands)
     order = np.argsort(-x.astype(np.float64), axis=-1, kind="stable")[..., : shape[-1]]
     return np.take_along_axis(x, order, -1), order
 
 
 def _running_sum(attributes: Any, operands: Operands, shape: Shape) -> TrueValues:
-    x = np.flip(_one(operands), attributes.axis) if attributes.reverse else _one(operands)
+    x = np.flip(one_of_operands(operands), attributes.axis) if attributes.reverse else one_of_operands(operands)
     found = np.cumsum(x, attributes.axis, dtype=x.dtype)
     found = found - x if attributes.exclusive else found
     return np.asarray(np.flip(found, attributes.axis) if attributes.reverse else found)
 
 
 def _softmax(attributes: Any, operands: Operands, shape: Shape) -> TrueValues:
-    return np.asarray(np.exp(_log_softmax(attributes, [attributes.beta * _one(operands)], shape)))
+    return np.asarray(np.exp(_log_softmax(attributes, [attributes.beta * one_of_operands(operands)], shape)))
 
 
 def _log_softmax(attributes: Any, operands: Operands, shape: Shape) -> TrueValues:
-    x = _one(operands)
+    x = one_of_operands(operands)
     below = x - x.max(axis=-1, keepdims=True)
     return np.asarray(below - np.log(np.exp(below).sum(axis=-1, keepdims=True)))
 
 
 def _unit(attributes: Any, operands: Operands, shape: Shape) -> TrueValues:
-    x = _one(operands)
+    x = one_of_operands(operands)
     return np.asarray(x / np.maximum(np.linalg.norm(x, axis=-1, keepdims=True), _LEAST_NORM))
 
 
 def _local_response(attributes: Any, operands: Operands, shape: Shape) -> TrueValues:
-    x, last = _one(operands), shape[-1] - 1
+    x, last = one_of_operands(operands), shape[-1] - 1
     sums = np.cumsum(np.square(x), axis=-1)
     ends = np.take(sums, np.minimum(np.arange(last + 1) + attributes.radius, last), axis=-1)
     before = np.arange(last + 1) - attributes.radius - 1
@@ -256,15 +256,15 @@ def _local_response(attributes: Any, operands: Operands, shape: Shape) -> TrueVa
     return np.asarray(x * (attributes.bias + attributes.alpha * (ends - starts)) ** -attributes.beta)
 
 
-def _one(operands: Operands) -> TrueValues:
+def one_of_operands(operands: Operands) -> TrueValues:
     found = operands[0]
     if found is None:
         raise ValueError("an input that is needed is left out")
     return found
 
 
-def _two(operands: Operands) -> tuple[TrueValues, TrueValues]:
-    return _one(operands), _one(operands[1:])
+def two_of(operands: Operands) -> tuple[TrueValues, TrueValues]:
+    return one_of_operands(operands), one_of_operands(operands[1:])
 
 
 SUMS: Mapping[str, TrueMeaning] = MappingProxyType(
@@ -277,7 +277,7 @@ SUMS: Mapping[str, TrueMeaning] = MappingProxyType(
         "BATCH_MATMUL": _matrix_product,
         "LSTM": _recurrent,
         "AVERAGE_POOL_2D": _average_pool,
-        "MAX_POOL_2D": lambda attributes, operands, shape: _most_pool(attributes, _one(operands), shape),
+        "MAX_POOL_2D": lambda attributes, operands, shape: _most_pool(attributes, one_of_operands(operands), shape),
         "L2_POOL_2D": _root_pool,
         "MaxPoolingWithArgmax2D": _pool_with_places,
         "MaxUnpooling2D": _unpooled,

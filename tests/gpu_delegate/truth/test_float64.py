@@ -18,10 +18,11 @@ from texelflow.gpu_delegate.ops.registry import SUPPORTED_OPS
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.truth.float64 import true_values, without_truth
 from texelflow.gpu_delegate.truth.true_arithmetic import ARITHMETIC, TrueValues
+from texelflow.gpu_delegate.truth.true_landmarks import LANDMARKS
 from texelflow.gpu_delegate.truth.true_moves import MOVES
 from texelflow.gpu_delegate.truth.true_sums import SUMS
 
-MEANT = {*ARITHMETIC, *SUMS, *MOVES}
+MEANT = {*ARITHMETIC, *SUMS, *MOVES, *LANDMARKS}
 
 
 def known(graph: Graph, *inputs: CaseArray) -> dict[int, TrueValues]:
@@ -49,7 +50,7 @@ def test_it_has_all_ops_but_those_that_round_to_steps() -> None:
 
 
 def test_it_agrees_with_tensorflow_lite() -> None:
-    """Some cases of each op; those of the custom ones that it lacks are in test_custom_ops.py."""
+    """Some cases of each op; those of the custom ones that it lacks are in test_custom_ops.py and test_landmarks.py."""
     ops = [op for op in SUPPORTED_OPS if op in MEANT and not is_custom(op)]
     assert differing(tuple(case for op in ops for case in chosen(op)), 0) == {}
 

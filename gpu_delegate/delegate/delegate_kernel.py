@@ -12,6 +12,7 @@ from ..reading.resizing import read_resized
 from .bound_tensors import TensorBinding
 from .engine import DelegateEngine, LoadedPartition
 from .io_binding import IoBinding
+from .kept_partitions import KeptPartitions
 from .live_constants import with_constants_of
 from .native_tensors import array_at, memory_of, reshape, shape_at, tensor_at
 from .planning import KernelPlan
@@ -39,6 +40,7 @@ class DelegateKernel:
         self.plan = plan
         self.bindings: dict[tuple[int, bool], TensorBinding] = {}  # by tensor, and whether as an output
         self._engine, self._loaded, self._read_on_cpu = engine, loaded, read_on_cpu
+        self._kept = KeptPartitions(engine)
         self._file = self._planned_file = file  # with the constants that it is loaded with; as it was at first
         self._is_nan: set[int] = set()  # outputs that are bound, and whose tensors in RAM have been marked
         self._has_values = False  # of its last run, for its present shapes
@@ -119,19 +121,30 @@ class DelegateKernel:
 
     def release(self) -> None:
         """Free what is loaded; a second call does nothing."""
+        self._kept.clear()
         loaded, self._loaded = self._loaded, None
         if loaded is not None:
             self._engine.unload(loaded)
 
     def _load(self, file: bytes, shapes: Mapping[int, Shape]) -> None:
-        """What was loaded before stays if this fails."""
+        """What was loaded before stays if this fails; after another change of shapes it is taken again."""
+        loaded = self._kept.take(shapes) if file is self._file else None
+        if loaded is None:
+            loaded = self._compiled(file, shapes)
+        if file is not self._file:
+            self.release()
+        elif self._loaded is not None:
+            for index, _ in self.bindings:
+                self._loaded.io.unbind(index)
+            self._kept.keep(_shapes(self._loaded.graph, shapes), self._loaded)
+        self._file, self._loaded = file, loaded
+
+    def _compiled(self, file: bytes, shapes: Mapping[int, Shape]) -> LoadedPartition:
         compiled = self.plan.compiled
         if file is not self._planned_file or shapes != _shapes(self.plan.part, shapes):
             part = read_resized(file, self.plan.part, shapes)
             compiled = self._engine.compile(part, self.plan.share)
-        loaded = self._engine.load(compiled)
-        self.release()
-        self._file, self._loaded = file, loaded
+        return self._engine.load(compiled)
 
     def _bind_loaded(self, binding: TensorBinding) -> None:
         io, shape = self._ready().io, self._tensor(binding.index).shape

@@ -129,6 +129,9 @@ class GraphReader:
         inputs, outputs = self.indices(self.file.subgraph, "Inputs"), self.indices(self.file.subgraph, "Outputs")
         if ABSENT in (*inputs, *outputs):
             raise ModelError("the graph lacks an input or an output")
+        for index in inputs:  # TensorFlow Lite, too, begins with the sizes in the file where these may be others
+            with contextlib.suppress(UnsupportedError):
+                self.tensors.reshape(index, self.tensors[index].shape)
         nodes = tuple(self.node(i) for i in range(self.file.operator_count))
         disorder = self.disorder(inputs, outputs, nodes)
         if disorder:

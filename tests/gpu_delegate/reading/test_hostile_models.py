@@ -47,14 +47,6 @@ def computed_size() -> ModelBuilder:
     return model
 
 
-def open_width() -> ModelBuilder:
-    model = ModelBuilder()
-    x = model.tensor(X, signature=(1, 7, -1, 5))
-    model.inputs.append(x)
-    model.output(model.op("RELU", [x], X))
-    return model
-
-
 def cycle() -> ModelBuilder:
     model = ModelBuilder()
     later = model.tensor(X)
@@ -153,7 +145,6 @@ REFUSED: list[tuple[Callable[[], ModelBuilder], type[TexelflowError], str]] = [
     (lambda: one("RESHAPE", (1, 315)), UnsupportedError, "into []"),
     (lambda: one("FULLY_CONNECTED", (1, 3), zeros(3, 4)), UnsupportedError, "weights for 4 channels"),
     (computed_size, UnsupportedError, "dynamic shapes: input 1 is not a constant"),
-    (open_width, UnsupportedError, "dynamic shapes"),
     (cycle, UnsupportedError, "operator 0 (ADD) reads tensor 0 before anything has written it"),
     (written_twice, UnsupportedError, "writes tensor 1, which has a value already"),
     (short_constant, ModelError, "tensor 1 of 1260 bytes has a constant of 100 bytes"),

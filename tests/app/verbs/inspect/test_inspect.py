@@ -247,7 +247,7 @@ def partial_model() -> bytes:
     x = model.op("CONV_2D", [model.input((1, 7, 6, 5)), weights, -1], (1, 7, 6, 5), **window)  # type: ignore[arg-type]
     x = model.op("TheirOwnOp", [x, weights], (1, 7, 6, 5))
     x = model.cpu_op(x)
-    model.output(model.op("RELU", [model.op("NEG", [x], (1, 7, 6, 5))], (1, 7, 6, 5)))
+    model.output(model.op("RELU", [model.op("NEG", [x], (1, -1, 6, 5))], (1, 7, 6, 5)))
     return model.build()
 
 
@@ -262,7 +262,7 @@ def int16_model() -> bytes:
 
 def dynamic_model() -> bytes:
     model = ModelBuilder()
-    x = model.tensor((1, 7, 6, 5), signature=(1, -1, -1, 5))
+    x = model.tensor((1, -1, 6, 5), signature=(1, -1, 6, 5))
     model.inputs.append(x)
     model.output(model.op("RELU", [model.input((1, 7, 6, 5))], (1, 7, 6, 5)), model.op("NEG", [x], (1, 7, 6, 5)))
     return model.build()

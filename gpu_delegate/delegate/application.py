@@ -5,9 +5,15 @@ import ctypes
 import sys
 from collections.abc import Mapping
 
+import numpy as np
+import numpy.typing as npt
+
 from ..base.errors import TexelflowError, UsageError
 from ..custom.custom_op import NO_CUSTOM_OPS, CustomOp
 from ..custom.known import KNOWN_CUSTOM_OPS
+from ..model.graph import Graph
+from ..model.state_values import StateValues
+from ..plan.refusals import find_refusals
 from ..programs.weights_cache import WeightsCache, facts_of_device
 from ..reading.reader import read_model
 from .bound_tensors import TensorBinding
@@ -25,6 +31,7 @@ from .planning import DelegatedModel, plan_model
 from .report import report_lines, summary_line
 from .selection import rates_of
 from .serialization import serialization_of
+from .shared_variables import left_operators, left_variables, names_in
 from .structs import TfLiteContext, TfLiteDelegateParams, TfLiteTensor
 from .worker import RELEASED, GlWorker, open_worker
 
@@ -45,6 +52,7 @@ class Application:
         self._engine: DelegateEngine | None = None
         self._by_place: dict[int, DelegatedSubgraph] = {}  # by the context's address, in the file's order
         self._called: frozenset[int] | None = frozenset()  # subgraphs that control flow runs; None: perhaps all
+        self._left_variables: frozenset[str] | None = None  # once a graph with variables is there
         self._last_number = 0  # of a kernel, in whichever subgraph
         self._is_of_caller = worker is not None
         self._is_without_device = False
@@ -140,6 +148,23 @@ class Application:
         for subgraph in self.subgraphs[:1]:
             subgraph.unbind(index)
 
+    def states(self) -> StateValues:
+        """What it keeps from run to run, by name."""
+        return self._with_states().states() if self._engine else {}
+
+    def restore_states(self, values: Mapping[str, npt.NDArray[np.generic]]) -> None:
+        """Have it keep what states() gave. Raises UsageError for others than it has."""
+        self._with_states().restore_states(values)
+
+    def reset_states(self) -> None:
+        """Have it keep what it did before the first run."""
+        self._with_states().reset_states()
+
+    def _with_states(self) -> DelegateEngine:
+        if self._is_released or self._engine is None:
+            raise UsageError(RELEASED if self._is_released else "this GpuDelegate keeps no states; nothing runs there")
+        return self._engine
+
     def release(self) -> None:
         """Free all that is in OpenGL: kernels raise from now on. A second call does nothing.
 
@@ -175,6 +200,8 @@ class Application:
             self._is_without_device = True
             raise
         self.renderer = engine.renderer
+        if self._left_variables is None and names_in(found.graph):
+            self._left_variables = self._left_in(context, engine)
         subgraph.load(context, self._plan(found, engine))
         assert subgraph.model is not None
         for line in report_lines(subgraph.model.found):
@@ -186,14 +213,29 @@ class Application:
         """What runs where, by a plan that others with the same cache have, if there is one."""
         options = self._options
 
+        left = left_operators(found.graph, self._left_variables or ())
+
         def make() -> DelegatedModel:
-            return plan_model(found, options, engine.device, rates_of(engine.is_software), engine.plan)
+            return plan_model(found, options, engine.device, rates_of(engine.is_software), engine.plan, left)
 
         if self._cache is None:
             return make()
         names = ("max_delegated_partitions", "min_nodes_per_partition")
-        facts = {"use": "in a delegate", **vars(options.compiling), **{name: getattr(options, name) for name in names}}
+        facts = {
+            "use": "in a delegate",
+            "left": sorted(left),
+            **vars(options.compiling),
+            **{name: getattr(options, name) for name in names},
+        }
         return self._cache.shared(found.graph, {**facts, **facts_of_device(engine.device)}, make)
+
+    def _left_in(self, context: TfLiteContext, engine: DelegateEngine) -> frozenset[str]:
+        """The variables that it does not keep since other graphs have them, too."""
+
+        def graph_in(inner: TfLiteContext) -> Graph:
+            return find_model(inner, order=self.order, custom_ops=self._custom_ops).graph
+
+        return left_variables(context, graph_in, lambda graph: not find_refusals(graph, engine.device).reasons)
 
     def _leave(self, subgraph: DelegatedSubgraph, error: Exception) -> None:
         """Leave a graph to the CPU, and say why."""

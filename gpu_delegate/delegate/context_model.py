@@ -70,7 +70,7 @@ def _graph_of(context: TfLiteContext, order: Order | None = None) -> Graph:
     if plan != tuple(range(len(plan))):
         raise ModelError(f"TensorFlow Lite runs operators in an order of its own: {list(plan[:8])} ...")
     tensors = {index: _tensor(context.tensors[index], index) for index in range(context.tensors_size)}
-    initial = initial_in(context, plan)
+    initial = initial_in(context)
     nodes = tuple(_operator(context, index, initial) for index in plan)
     inputs, outputs = order or (_inputs(tensors, nodes), outputs_of(context))
     if not tensors.keys() >= {*inputs, *outputs}:
@@ -95,17 +95,12 @@ def _add_called(context: TfLiteContext, graph: Graph, order: OrderOf, called: di
         _add_called(context, called[number], order, called)
 
 
-def initial_in(context: TfLiteContext, plan: Iterable[int]) -> InitialValues:
+def initial_in(context: TfLiteContext) -> InitialValues:
     """What the subgraphs that operators run once give to variables."""
     found = list[InitialValues]()
-    for index in plan:
-        node, registration = operator_at(context, index)
-        if registration.builtin_code == _CALL_ONCE:
-            ((_, number),) = (node.builtin_data and CALLS[CALL_ONCE].options_at(node.builtin_data)) or (("", -1),)
-            if not isinstance(number, int):
-                raise ModelError("CALL_ONCE runs no subgraph")
-            with subgraph_context(context, number) as called:
-                found.append(_assigned(called))
+    for number in sorted(called_once(context)):
+        with subgraph_context(context, number) as called:
+            found.append(_assigned(called))
     return joined_values(found)
 
 
@@ -181,6 +176,17 @@ def called_subgraphs(context: TfLiteContext) -> frozenset[int] | None:
             return None
         waiting += more
     return frozenset(called)
+
+
+def called_once(context: TfLiteContext) -> frozenset[int]:
+    """The subgraphs that set its variables."""
+    found = set[int]()
+    for index in execution_plan(context):
+        node, registration = operator_at(context, index)
+        if registration.builtin_code == _CALL_ONCE and node.builtin_data:
+            said = CALLS[CALL_ONCE].options_at(node.builtin_data) or ()
+            found |= {number for _, number in said if isinstance(number, int)}
+    return frozenset(found)
 
 
 def _called_by(context: TfLiteContext) -> set[int] | None:

@@ -9,12 +9,15 @@ from dataclasses import replace
 from types import MappingProxyType, TracebackType
 
 import moderngl
+import numpy as np
+import numpy.typing as npt
 
 from ..base.errors import TexelflowError, UsageError
 from ..cpu.delegation import ON_GPU
 from ..custom.custom_op import CustomOp, by_name
 from ..device.device import COMPILE_BUDGET_S
 from ..model.graph import Hybrid
+from ..model.state_values import StateValues
 from ..programs.weights_cache import WeightsCache, checked_cache
 from .application import Application
 from .bound_tensors import TensorBinding, tensor_number
@@ -182,6 +185,21 @@ class GpuDelegate:
     def unbind(self, index: int) -> None:
         """From now on a tensor is in RAM again. Nothing happens to one that is not bound. Raises UsageError."""
         self._application.unbind(tensor_number(index))
+
+    def states(self) -> StateValues:
+        """What operators on the GPU keep from run to run: arrays of the types and shapes of the model, by name.
+
+        Variables have the names of the model, what an operator keeps itself that of its tensor and number.
+        """
+        return self._application.states()
+
+    def restore_states(self, values: Mapping[str, npt.NDArray[np.generic]]) -> None:
+        """Have them keep what states() gave; what is not named stays. Raises UsageError for others than they have."""
+        self._application.restore_states(values)
+
+    def reset_states(self) -> None:
+        """Have them keep what they did before the first run; reset_all_variables() does so but for variables."""
+        self._application.reset_states()
 
     def release(self) -> None:
         """Free all that it has in OpenGL: the interpreter cannot run any more. A second call does nothing.

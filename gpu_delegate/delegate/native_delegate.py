@@ -5,39 +5,34 @@ It is for interpreters that the engine makes itself (Reference): their models ke
 
 import ctypes
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any
 
-import numpy.typing as npt
-
-from ..base.errors import TexelflowError, UnsupportedError, UsageError
+from ..base.errors import TexelflowError, UsageError
 from ..base.wording import counted
 from ..cpu.delegation import IN_NATIVE_CODE, DelegateMaker
 from ..cpu.interpreter_child import MakeDelegate, serve
 from ..custom.custom_op import CustomOp, by_name
 from ..custom.known import KNOWN_CUSTOM_OPS
 from ..model.graph import Graph, Hybrid
-from ..model.partition import Partition
+from ..plan.refusals import find_refusals
 from ..programs.weights_cache import WeightsCache
 from ..targets.llvm.compiler import native_target
-from ..targets.llvm.native_runtime import NativeNetwork
+from ..targets.llvm.native_states import NativeStates
+from ..targets.llvm.native_tuning import cpu_device
 from ..targets.llvm.pool import WorkerPool, default_threads
 from .callbacks import NativeDelegate, Replace
+from .context_model import called_subgraphs
 from .function_kernel import FunctionKernels
 from .model_finder import find_model
-from .native_operators import groups_of
-from .native_parts import NativeParts, native_parts
-from .native_tensors import array_at, memory_of, reshape, shape_at, tensor_at
+from .native_operators import execution_plan
+from .native_parts import native_parts
+from .native_subgraph import NativePart, NativeSubgraph
 from .runtime_check import check_runtimes
-from .selection import kept_by_partitions
-from .structs import TfLiteContext, TfLiteDelegateParams, TfLiteTensor, integers_at
-from .variable_marks import variables_reset
+from .shared_variables import left_operators, left_variables, names_in
+from .structs import TfLiteContext, TfLiteDelegateParams, TfLiteTensor
 
 _PROGRAM = f"from {__name__} import serve_native; serve_native()"
-_CONSTANTS = 1  # the number of each operator whose values readers compute; those of partitions follow
-_FUNCTIONS = 1 << 32  # the first number of kernels of functions, of which each has another one
 
 
 def native_delegate(
@@ -58,28 +53,6 @@ def serve_native() -> None:
     serve(prepare)
 
 
-@dataclass(frozen=True)
-class _Part:
-    """A partition with its network, and which of its tensors are not in TensorFlow Lite's memory."""
-
-    partition: Partition
-    network: NativeNetwork
-    reads: tuple[int, ...]  # inputs whose values are read, from that memory
-    writes: tuple[int, ...]  # outputs, likewise
-    gives: Mapping[int, Sequence[NativeNetwork]]  # outputs that other partitions alone read, and theirs
-    dispatches: int = 0  # on the GPU
-
-    @property
-    def nodes(self) -> tuple[int, ...]:
-        """Its operators, by their numbers in the file."""
-        return self.partition.nodes
-
-    @property
-    def macs(self) -> int:
-        """Multiply-accumulates of one run."""
-        return self.network.work.macs
-
-
 class NativePartsDelegate:
     """A delegate of one interpreter: see DelegateHandler and AppliedDelegate."""
 
@@ -96,13 +69,12 @@ class NativePartsDelegate:
         self._pool = WorkerPool(self._target, threads or default_threads())
         self._threads, self._cache, self._every_part, self._hybrid = threads, weights_cache, every_part, hybrid
         self._struct = NativeDelegate(self)
-        self._place = 0  # of the first graph's context: others are left alone
         self._custom_ops = by_name(custom_ops)
-        self._found: NativeParts | None = None
-        self._functions: FunctionKernels | None = None
-        self._last_number = 0  # of a kernel of functions, from the first
-        self._parts: tuple[_Part, ...] = ()
-        self._arrays: dict[int, tuple[int, npt.NDArray[Any]]] = {}  # by tensor: an address, and the array there
+        self._by_place: dict[int, NativeSubgraph | None] = {}  # by the context's address, in the file's order
+        self._called: frozenset[int] | None = frozenset()  # subgraphs that control flow runs; None: perhaps all
+        self._left_variables: frozenset[str] | None = None  # once a graph with variables is there
+        self._states = NativeStates()  # variables, which all graphs share
+        self._last_number = 0  # of a kernel, in whichever graph
         self.error: BaseException | None = None
 
     # What an interpreter asks for ---------------------------------------------------------------------------------
@@ -116,12 +88,19 @@ class NativePartsDelegate:
         return IN_NATIVE_CODE
 
     @property
-    def partitions(self) -> tuple[_Part, ...]:
-        return self._parts
+    def subgraphs(self) -> tuple[NativeSubgraph, ...]:
+        """Those that could be read and planned: of each signature, or the only one."""
+        return tuple(each for each in self._by_place.values() if each is not None)
+
+    @property
+    def partitions(self) -> tuple[NativePart, ...]:
+        return tuple(part for each in self.subgraphs for part in each.parts)
 
     @property
     def reasons(self) -> Mapping[int, str]:
-        return self._found.reasons if self._found else MappingProxyType({})
+        """Of the first graph."""
+        first = next(iter(self._by_place.values()), None)
+        return first.found.reasons if first else MappingProxyType({})
 
     @property
     def renderer(self) -> str:
@@ -138,68 +117,36 @@ class NativePartsDelegate:
     # What TensorFlow Lite calls -----------------------------------------------------------------------------------
 
     def apply(self, context: TfLiteContext, replace: Replace) -> None:
-        """Leaves the graph as it is if anything fails before operators are replaced."""
-        self._place = self._place or ctypes.addressof(context)
-        if self._place != ctypes.addressof(context):
-            return
-        if self._found is None:
+        """Leaves a graph as it is if anything fails before operators are replaced, and those that operators run."""
+        place = ctypes.addressof(context)
+        if place not in self._by_place:
+            self._by_place[place] = None
             try:
-                self._plan(context)
+                self._by_place[place] = self._planned(context, len(self._by_place) - 1)
             except TexelflowError as error:
                 self.error = error
-                return
-        if nodes := _nodes_of(self._parts):
-            replace(nodes)
-        if self._functions and self._functions.nodes:
-            replace(self._functions.nodes)
+        subgraph = self._by_place[place]
+        for nodes in (subgraph.nodes, subgraph.functions.nodes) if subgraph else ():
+            if nodes:
+                replace(nodes)
 
     def make_kernel(self, context: TfLiteContext, params: TfLiteDelegateParams) -> int:
         """For one of the groups that TensorFlow Lite has formed of the operators."""
-        if self._functions and self._functions.make(params, self._last_number + _FUNCTIONS):
-            self._last_number += 1
-            return self._last_number - 1 + _FUNCTIONS
-        return self._number_of(integers_at(params.nodes_to_replace))
+        subgraph = self._by_place[ctypes.addressof(context)]
+        assert subgraph is not None, "it has operators"
+        self._last_number += 1
+        subgraph.make_kernel(params, self._last_number)
+        return self._last_number
 
     def free_kernel(self, number: int) -> None:
-        """Networks go with the delegate."""
-        if self._functions:
-            self._functions.free(number)
+        for subgraph in self.subgraphs:
+            subgraph.free_kernel(number)
 
     def prepare_kernel(self, context: TfLiteContext, number: int) -> None:
-        """Raises UnsupportedError for other shapes than the file's."""
-        if number == _CONSTANTS:
-            return
-        if self._functions and number >= _FUNCTIONS:
-            self._functions.kernel(number).prepare(context)
-            return
-        part = self._part(number)
-        tensors = part.network.image.tensors
-        for index in part.partition.inputs:
-            if (found := shape_at(context, index)) != self._graph.tensors[index].shape:
-                said = list(self._graph.tensors[index].shape)
-                raise UnsupportedError(f"tensor {index} has the shape {list(found)} when it runs, not {said}")
-        for index in part.partition.outputs:
-            reshape(context, index, tensors[index].own.shape)
+        self._owner(number).prepare_kernel(context, number)
 
     def run_kernel(self, context: TfLiteContext, number: int) -> None:
-        if number == _CONSTANTS:
-            return
-        if self._functions and number >= _FUNCTIONS:
-            self._functions.kernel(number).run(context)
-            return
-        part = self._part(number)
-        network = part.network
-        if reset := variables_reset(context, network.image.states):
-            network.reset_states(reset)
-        for index in part.reads:
-            network.write(index, self._array(context, index), may_round=True)
-        with network.turn():
-            network.compute()
-            for index in part.writes:
-                network.read_into(index, self._array(context, index))
-            for index, readers in part.gives.items():
-                for reader in readers:
-                    reader.take(index, network)
+        self._owner(number).run_kernel(context, number)
 
     def fetch(self, context: TfLiteContext, handle: int, tensor: TfLiteTensor) -> None:
         raise UsageError("it has no buffer handles")
@@ -209,67 +156,33 @@ class NativePartsDelegate:
 
     # ---------------------------------------------------------------------------------------------------------------
 
-    @property
-    def _graph(self) -> Graph:
-        assert self._found is not None, "it has been planned"
-        return self._found.graph
+    def _owner(self, number: int) -> NativeSubgraph:
+        """The graph that has a kernel. Raises UsageError for one that does not exist."""
+        for subgraph in self.subgraphs:
+            if subgraph.has_kernel(number):
+                return subgraph
+        raise UsageError(f"this operator could not be made: {self.error}")
 
-    def _plan(self, context: TfLiteContext) -> None:
-        """Decide and load everything. Raises TexelflowError."""
-        graph = find_model(context, hybrid=self._hybrid, custom_ops=self._custom_ops).graph
-        self._functions = FunctionKernels(graph, {**KNOWN_CUSTOM_OPS, **self._custom_ops})
-        found = native_parts(graph, self._pool, self._threads, self._cache, self._every_part)
-        kept = kept_by_partitions(found.graph, found.partitions)
-        pairs = [*zip(found.partitions, found.compiled, strict=True)]
-        uploads = [_uploads(found.graph, partition) for partition in found.partitions]
-        parts = [
-            _Part(
-                partition,
-                network,
-                tuple(index for index in own if index not in kept),
-                tuple(index for index in partition.outputs if index not in kept),
-                {
-                    index: [other for (_, other), theirs in zip(pairs, uploads, strict=True) if index in theirs]
-                    for index in partition.outputs
-                    if index in kept
-                },
+    def _planned(self, context: TfLiteContext, number: int) -> NativeSubgraph | None:
+        """One that is run by itself, loaded; None for others. Raises TexelflowError."""
+        more = called_subgraphs(context)
+        self._called = None if self._called is None or more is None else self._called | more
+        if (number and (self._called is None or number in self._called)) or not execution_plan(context):
+            return None
+        graph = self._graph_in(context)
+        if self._left_variables is None and names_in(graph):
+            device = cpu_device(self._target)
+            self._left_variables = left_variables(
+                context, self._graph_in, lambda each: not find_refusals(each, device).reasons
             )
-            for (partition, network), own in zip(pairs, uploads, strict=True)
-        ]
-        self._found, self._parts = found, tuple(parts)
-        nodes = _nodes_of(self._parts)
-        for group in groups_of(context, nodes) if nodes else ():
-            self._number_of(group)
+        left = left_operators(graph, self._left_variables or ())
+        functions = FunctionKernels(graph, {**KNOWN_CUSTOM_OPS, **self._custom_ops})
+        found = native_parts(
+            graph, self._pool, self._threads, self._cache, self._every_part, left=left, states=self._states
+        )
+        subgraph = NativeSubgraph(number, found, functions)
+        subgraph.check_groups(context)
+        return subgraph
 
-    def _number_of(self, nodes: tuple[int, ...]) -> int:
-        """That of the operator for a group. Raises UnsupportedError for one that has not been planned."""
-        constants = {number for part in self._parts for number in part.partition.constants}
-        computed = {*nodes} - constants
-        if not computed:
-            return _CONSTANTS
-        for number, part in enumerate(self._parts, _CONSTANTS + 1):
-            if computed == {*part.partition.computed}:
-                return number
-        raise UnsupportedError(f"TensorFlow Lite groups operators in another way: {sorted(nodes)[:8]}")
-
-    def _part(self, number: int) -> _Part:
-        return self._parts[number - _CONSTANTS - 1]
-
-    def _array(self, context: TfLiteContext, index: int) -> npt.NDArray[Any]:
-        """TensorFlow Lite's memory of a tensor, as an array that shares it, made once for each place."""
-        address, size_bytes = memory_of(tensor_at(context, index), self._graph.tensors[index])
-        known = self._arrays.get(index)
-        if known is None or known[0] != address:
-            known = self._arrays[index] = address, array_at(address, size_bytes, self._graph.tensors[index])
-        return known[1]
-
-
-def _uploads(graph: Graph, partition: Partition) -> tuple[int, ...]:
-    """The inputs that a partition's network reads."""
-    read = {index for number in partition.computed for index in graph.nodes[number].inputs}
-    return tuple(index for index in partition.inputs if index in read)
-
-
-def _nodes_of(parts: Sequence[_Part]) -> tuple[int, ...]:
-    """All operators of some partitions, ascending."""
-    return tuple(sorted(number for part in parts for number in part.nodes))
+    def _graph_in(self, context: TfLiteContext) -> Graph:
+        return find_model(context, hybrid=self._hybrid, custom_ops=self._custom_ops).graph

@@ -27,9 +27,10 @@ from ..programs.weights_cache import WeightsCache
 from ..targets.llvm.compiler import native_target
 from ..targets.llvm.loading import image_key
 from ..targets.llvm.native_runtime import NativeNetwork
+from ..targets.llvm.native_states import NativeStates
 from ..targets.llvm.native_tuning import cpu_device
 from ..targets.llvm.pool import WorkerPool
-from .selection import COSTS_MORE, DelegationRates, kept_by_partitions, selection
+from .selection import COSTS_MORE, NOTHING_LEFT, DelegationRates, kept_by_partitions, selection
 
 # On a core of a server (AVX2). Costs: 1 to 16 partitions of one ABS of 64 bytes each between operators of TensorFlow
 # Lite; conversion to planes. Worth: as on a GPU.
@@ -64,18 +65,22 @@ def native_parts(
     weights_cache: WeightsCache | None = None,
     every_part: bool = False,
     times_of: TimesOf | None = None,
+    left: Mapping[int, str] = NOTHING_LEFT,
+    states: NativeStates | None = None,
 ) -> NativeParts:
     """The parts that pay, ready to run in a pool, beside TensorFlow Lite with so many threads. Refuses no graph.
 
-    With `every_part` whatever has native code runs there. `times_of` measures a part. Raises DeviceError without LLVM,
-    UsageError.
+    With `every_part` whatever has native code runs there, but for operators that are `left` already, by their
+    positions. `times_of` measures a part; variables are in `states`. Raises DeviceError without LLVM, UsageError.
     """
     pays_off, measure = selection(NATIVE_RATES), times_of or kept_times
 
     def loaded(part: Graph, _: float) -> NativeNetwork:
-        return NativeNetwork.load(part, pool=pool, weights_cache=weights_cache)
+        return NativeNetwork.load(part, pool=pool, weights_cache=weights_cache, states=states)
 
     def select(found: NativeParts) -> Mapping[int, str]:
+        if before := {number: why for number, why in left.items() if number not in found.reasons}:
+            return before
         if every_part:
             return {}
         kept = kept_by_partitions(found.graph, found.partitions)

@@ -1,5 +1,6 @@
 """Plans what a delegate takes over of a model, without OpenGL."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..base.errors import UnsupportedError
@@ -11,7 +12,7 @@ from ..targets.glsl.compiled_partitions import CompiledPartitions, CompileGraph,
 from .delegate_options import GpuDelegateOptions
 from .live_constants import ConstantPlace, constant_places
 from .model_finder import FoundModel
-from .selection import DelegationRates, selection
+from .selection import NOTHING_LEFT, DelegationRates, selection
 
 
 @dataclass(frozen=True)
@@ -104,13 +105,14 @@ def plan_model(
     device: Device,
     rates: DelegationRates,
     compile_part: CompileGraph = compile_graph,
+    left: Mapping[int, str] = NOTHING_LEFT,
 ) -> DelegatedModel:
-    """Compile the partitions of a model."""
+    """Compile the partitions of a model; operators that are `left`, by their positions, stay where they are."""
     found = compile_partitions(
         model.graph,
         device,
         options.compiling,
-        selection(rates, options.max_delegated_partitions, options.min_nodes_per_partition),
+        selection(rates, options.max_delegated_partitions, options.min_nodes_per_partition, left),
         compile_part,
     )
     graph, left = found.graph, found.reasons

@@ -13,6 +13,7 @@ CPU cut the rest anew. Each answer leaves more operators behind, so this ends.
 
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from ..base.wording import counted, sized
 from ..model.graph import ABSENT, Graph, Node
@@ -20,6 +21,9 @@ from ..model.partition import Partition, crossing_bytes
 from ..plan.compiled_parts import AnyParts, PartWork
 
 COSTS_MORE = "its partition costs more than the work that it takes over: "  # begins the reason of what does not pay
+
+
+NOTHING_LEFT: Mapping[int, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -83,16 +87,21 @@ def rates_of(is_software: bool) -> DelegationRates:
 
 
 def selection(
-    rates: DelegationRates, max_delegated_partitions: int | None = None, min_nodes_per_partition: int | None = None
+    rates: DelegationRates,
+    max_delegated_partitions: int | None = None,
+    min_nodes_per_partition: int | None = None,
+    left_before: Mapping[int, str] = NOTHING_LEFT,
 ) -> Callable[[AnyParts], Mapping[int, str]]:
     """What compile_parts asks which operators to leave to TensorFlow Lite.
 
     Without a least number of nodes, those of all partitions that do not pay; with one, those of partitions that have
     fewer, whatever they cost. After that, at most so many partitions are kept, those of most nodes, of equal ones the
-    first. Nodes count as far as they are computed at run time.
+    first. Nodes count as far as they are computed at run time. Before all that come those that are left already.
     """
 
     def select(found: AnyParts) -> Mapping[int, str]:
+        if before := {number: why for number, why in left_before.items() if number not in found.reasons}:
+            return before
         least, most = min_nodes_per_partition, max_delegated_partitions
         left = _unpaid(found, rates) if least is None else _smaller(found, least)
         return left or (_beyond(found, most) if most is not None else {})

@@ -22,6 +22,7 @@ from texelflow.gpu_delegate.targets.llvm.native_states import NativeStates
 
 RUNS = 1000
 CHANNELS, STEPS = 5, 3
+COUNTED = (1, 2, 3, CHANNELS)
 
 
 def named(name: str) -> dict[str, Any]:
@@ -179,3 +180,48 @@ def test_what_a_variable_begins_with_is_bounded() -> None:
 def test_a_variable_has_the_name_of_its_container_as_well() -> None:
     assert variable_name(b"a", b"b") == "a/b"
     assert variable_name(None, b"b") == variable_name(b"", b"b") == "b"
+
+
+def counters(odd: bool = False) -> bytes:
+    """Two signatures that count with one variable: one adds its input, the other one takes it away, perhaps oddly."""
+    graphs = Sketch(seed=3), Sketch(seed=4)
+    for m, op in zip(graphs, ("ADD", "SUB"), strict=True):
+        m.op_of("CALL_ONCE", [], [], init_subgraph_index=2)
+        handle, x = m.op("VAR_HANDLE", [], (), "resource", **named("count")), m.input(COUNTED)
+        x = m.cpu_op(x) if odd and op == "SUB" else x
+        now = m.binary(op, m.op("READ_VARIABLE", [handle], COUNTED), x)
+        m.op_of("ASSIGN_VARIABLE", [handle, now], [])
+        m.output(m.unary("NEG", now))
+    before = ModelBuilder()
+    handle = before.op("VAR_HANDLE", [], (), "resource", **named("count"))
+    before.op_of("ASSIGN_VARIABLE", [handle, before.constant(np.full(COUNTED, 2.0).tolist())], [])
+    graphs[0].further += [graphs[1], before]
+    graphs[0].signatures = {"plus": 0, "minus": 1}
+    return graphs[0].build()
+
+
+def counted(interpreter: Any) -> list[AnyValues]:
+    """What the signatures give in turn."""
+    rng, found = np.random.default_rng(5), list[AnyValues]()
+    for name in ("plus", "plus", "minus", "plus", "minus", "minus"):
+        values = rng.uniform(-1, 1, COUNTED).astype(np.float32)
+        found += interpreter.get_signature_runner(name)(in0=values).values()
+    return found
+
+
+@pytest.mark.gl
+@pytest.mark.parametrize("odd", [False, True])
+@pytest.mark.parametrize("kind", ["gl", "native"])
+def test_signatures_share_a_variable(kind: str, odd: bool) -> None:
+    """Where TensorFlow Lite runs one of them in part, it has the variable of both."""
+    model = counters(odd)
+    wanted = counted(interpreter_of(model, xnnpack=False))
+    delegate = (
+        texelflow.GpuDelegate(strict=True, quiet=True, min_nodes_per_partition=1)
+        if kind == "gl"
+        else NativePartsDelegate(threads=1, every_part=True)
+    )
+    np.testing.assert_allclose(counted(interpreter_of(model, delegate, xnnpack=False)), wanted, atol=1e-6)
+    taken = sum(len(each.nodes) for each in delegate.partitions)
+    assert taken == (4 if odd else 12)
+    delegate.release()

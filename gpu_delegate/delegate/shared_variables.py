@@ -1,0 +1,55 @@
+"""Which variables of a graph a delegate may keep where other graphs of the interpreter have them, too.
+
+TensorFlow Lite hands one graph after the other over, and has a value of its own for a variable that it still runs the
+operators of. So a variable of several graphs is the delegate's where it can take all operators of each of these.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Container, Mapping
+
+from ..base.errors import DeviceError, ModelError
+from ..model.graph import Graph, VarHandle
+from ..passes.kept_states import state_groups
+from .context_model import called_once, called_subgraphs
+from .native_operators import subgraph_context
+from .structs import TfLiteContext
+
+_MOST_SUBGRAPHS = 1 << 10
+_WHY = "a variable, {}, is also that of a subgraph which TensorFlow Lite runs, at least in part"
+GraphIn = Callable[[TfLiteContext], Graph]  # of one subgraph
+TakesAll = Callable[[Graph], bool]  # whether a delegate takes all operators of a graph
+
+
+def names_in(graph: Graph) -> frozenset[str]:
+    """Of the variables of a graph."""
+    return frozenset(node.attributes.name for node in graph.nodes if isinstance(node.attributes, VarHandle))
+
+
+def left_variables(context: TfLiteContext, graph_in: GraphIn, takes_all: TakesAll) -> frozenset[str]:
+    """The variables of an interpreter that stay in TensorFlow Lite, told in the context of its first graph."""
+    graphs, called, set_before = dict[int, Graph](), set[int](), set[int]()
+    for number in range(_MOST_SUBGRAPHS):
+        try:
+            with subgraph_context(context, number) as inner:
+                once, others = called_once(inner), called_subgraphs(inner)
+                graphs[number] = graph_in(inner)
+        except DeviceError:  # there is none
+            break
+        except ModelError:
+            others = None
+        set_before |= once
+        called |= others - once if others is not None else {*range(_MOST_SUBGRAPHS)} - {number}
+    users = {number: names_in(graph) for number, graph in graphs.items() if number not in set_before}
+    count = Counter(name for names in users.values() for name in names)
+    shared = {name for name, users_of in count.items() if users_of > 1}
+    left = set[str]()
+    for number, names in users.items():
+        if shared & names and (number in called or not takes_all(graphs[number])):
+            left |= shared & names
+    return frozenset(left)
+
+
+def left_operators(graph: Graph, left: Container[str]) -> Mapping[int, str]:
+    """The operators of variables that stay in TensorFlow Lite, by their positions, and why."""
+    groups = state_groups(graph).items()
+    return {number: _WHY.format(name) for name, numbers in groups if name in left for number in numbers}

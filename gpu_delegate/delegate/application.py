@@ -31,7 +31,7 @@ from .planning import DelegatedModel, plan_model
 from .report import report_lines, summary_line
 from .selection import rates_of
 from .serialization import serialization_of
-from .shared_variables import left_operators, left_variables, names_in
+from .shared_variables import left_operators, left_variables, variables_in
 from .structs import TfLiteContext, TfLiteDelegateParams, TfLiteTensor
 from .worker import RELEASED, GlWorker, open_worker
 
@@ -200,7 +200,7 @@ class Application:
             self._is_without_device = True
             raise
         self.renderer = engine.renderer
-        if self._left_variables is None and names_in(found.graph):
+        if self._left_variables is None and variables_in(found.graph):
             self._left_variables = self._left_in(context, engine)
         subgraph.load(context, self._plan(found, engine))
         assert subgraph.model is not None

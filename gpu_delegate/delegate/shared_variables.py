@@ -20,7 +20,7 @@ GraphIn = Callable[[TfLiteContext], Graph]  # of one subgraph
 TakesAll = Callable[[Graph], bool]  # whether a delegate takes all operators of a graph
 
 
-def names_in(graph: Graph) -> frozenset[str]:
+def variables_in(graph: Graph) -> frozenset[str]:
     """Of the variables of a graph."""
     return frozenset(node.attributes.name for node in graph.nodes if isinstance(node.attributes, VarHandle))
 
@@ -39,7 +39,7 @@ def left_variables(context: TfLiteContext, graph_in: GraphIn, takes_all: TakesAl
             others = None
         set_before |= once
         called |= others - once if others is not None else {*range(_MOST_SUBGRAPHS)} - {number}
-    users = {number: names_in(graph) for number, graph in graphs.items() if number not in set_before}
+    users = {number: variables_in(graph) for number, graph in graphs.items() if number not in set_before}
     count = Counter(name for names in users.values() for name in names)
     shared = {name for name, users_of in count.items() if users_of > 1}
     left = set[str]()

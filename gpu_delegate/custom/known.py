@@ -4,5 +4,6 @@ from collections.abc import Mapping
 
 from .custom_op import CustomOp, by_name
 from .detection import DETECTION_POSTPROCESS
+from .posenet import POSENET_DECODER
 
-KNOWN_CUSTOM_OPS: Mapping[str, CustomOp] = by_name((DETECTION_POSTPROCESS,))  # by their names in files
+KNOWN_CUSTOM_OPS: Mapping[str, CustomOp] = by_name((DETECTION_POSTPROCESS, POSENET_DECODER))  # by their names in files

@@ -96,7 +96,6 @@ def options(said: dict[str, Any]) -> bytes:
 
 
 MATRICES = (
-    [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]],
     [[0.5, 0.25, 0, 1.5], [-0.25, 0.5, 0, 2.25], [0, 0, 1, 0], [0, 0, 0, 1]],
     [[2.3, -0.4, 0, -3.1], [0.3, 1.7, 0, -1.3], [0, 0, 1, 0], [0, 0, 0, 1]],
     [[0.1, 0, 0, 40], [0, 0.1, 0, 40], [0, 0, 1, 0], [0, 0, 0, 1]],
@@ -107,11 +106,9 @@ MATRICES = (
 def landmark_cases() -> Cases:
     made = Cases()
     for said in (
-        said_of((0, 1, 2, 3, 4)),
-        said_of((5,), target_rotation_radians=0.7),
+        said_of((0, 1, 2, 3, 4), target_rotation_radians=0.7),
         said_of((8, 8, 2, 6), right_rotation_idx=7, scale_x=0.5, output_width=5, output_height=31),
         said_of((1, 4, 6), left_rotation_idx=2, right_rotation_idx=2, target_rotation_radians=-2.0),
-        said_of(range(9), left_rotation_idx=6, right_rotation_idx=1, target_rotation_radians=9.0),
     ):
         landmarks = made.input(made.rng.uniform(0, 20, (1, 9, 3)))
         tensor = made.model.op("Landmarks2TransformMatrix", [landmarks], (1, 4, 4), custom=options(said))
@@ -119,7 +116,7 @@ def landmark_cases() -> Cases:
     for number, matrix in enumerate(MATRICES):
         given = made.input(np.array([matrix], np.float64))
         values = made.inputs[-1]
-        channels, (height, width) = (1, 3, 4, 13)[number], ((9, 7), (5, 6), (1, 11), (4, 4))[number]
+        channels, (height, width) = (1, 5, 4)[number], ((9, 7), (5, 6), (1, 11))[number]
         x = made.input(made.rng.uniform(-1, 1, (1, 9, 7, channels)))
         crop = options({"output_height": height, "output_width": width})
         tensor = made.model.op("TransformTensorBilinear", [x, given], (1, height, width, channels), custom=crop)

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, get_args
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 from .app.models.model_loading import load_graph
 from .gpu_delegate.base.errors import DeviceError, UnsupportedError, UsageError
+from .gpu_delegate.model.feedback import with_feedback
 from .gpu_delegate.model.graph import Graph, Hybrid, Tensor
 from .gpu_delegate.model.layout import Precision
 from .gpu_delegate.plan.compile_options import CompileOptions
@@ -68,6 +70,23 @@ class Model:
             graph = replace(load_graph(path_of(path_or_name), progress, signature), hybrid=hybrid)
         inputs, outputs = (tuple(graph.tensors[i] for i in indices) for indices in (graph.inputs, graph.outputs))
         return Model(graph.name, inputs, outputs, graph)
+
+    def with_feedback(self, fed: Mapping[str, str]) -> "Model":
+        """The same model, in which outputs are fed back: by an input's name, that of the output that takes its place.
+
+        Before its first run such an input is zeros, or what write() has given it; Program.states() and its like know it
+        by the input's name. Raises UsageError for names that there are not, and for another shape or type.
+        """
+        sides = {}
+        for what, tensors, names in (("input", self.inputs, fed.keys()), ("output", self.outputs, fed.values())):
+            for name in names:
+                found = {tensor.index for tensor in tensors if tensor.name == name}
+                if len(found) != 1:
+                    known = ", ".join(tensor.name for tensor in tensors)
+                    raise UsageError(f"{len(found)} tensors are the {what} {name!r}; there are: {known}")
+                sides[what, name] = found.pop()
+        pairs = {sides["input", one]: sides["output", other] for one, other in fed.items()}
+        return replace(self, graph=with_feedback(self.graph, pairs))
 
 
 class Program:
@@ -178,6 +197,18 @@ class Program:
         values = program.read(self._tensor(tensor, reads=True).index)
         self._context.check_errors(f"running {self.model.name}")
         return values
+
+    def states(self) -> dict[str, TensorValues]:
+        """What it keeps from run to run, by name: variables, what operators keep, inputs that are fed back."""
+        return dict(self._program_now().states())
+
+    def restore_states(self, values: Mapping[str, TensorValues]) -> None:
+        """Have it keep what states() gave; what is not named stays. Raises UsageError for others than it has."""
+        self._program_now().restore_states(values)
+
+    def reset_states(self) -> None:
+        """Have it keep what it did before the first run."""
+        self._program_now().reset_states()
 
     def bind_texture(self, tensor: TensorOrName, unit: int) -> None:
         """Let shaders read it as a `samplerBuffer` on a texture unit, four channels a texel (one, with stride 1).

@@ -10,6 +10,7 @@ from tests.helpers.delegated import AnyValues, inferred, interpreter_of
 from tests.model_files.model_builder import ModelBuilder
 from tests.model_files.sketch import Sketch
 from texelflow.gpu_delegate.delegate.native_delegate import NativePartsDelegate
+from texelflow.gpu_delegate.model.feedback import with_feedback
 from texelflow.gpu_delegate.ops.variables import variable_name
 from texelflow.gpu_delegate.reading.initial_values import MOST_INITIAL_BYTES
 from texelflow.gpu_delegate.reading.reader import read_model
@@ -225,3 +226,53 @@ def test_signatures_share_a_variable(kind: str, odd: bool) -> None:
     taken = sum(len(each.nodes) for each in delegate.partitions)
     assert taken == (4 if odd else 12)
     delegate.release()
+
+
+def fed_back() -> bytes:
+    """A leaking average and a count, each an input and an output, beside an output of what comes of both."""
+    m = Sketch(seed=6)
+    x, average, count = m.input((1, 3, CHANNELS)), m.input((1, 3, CHANNELS)), m.input((1, 1))
+    mixed = m.binary("ADD", m.binary("MUL", average, m.constant(0.9)), m.binary("MUL", x, m.constant(0.1)))
+    more = m.binary("ADD", count, m.constant(0.01))
+    m.output(m.unary("TANH", m.binary("MUL", mixed, more)), mixed, more)
+    return m.build()
+
+
+@pytest.mark.gl
+def test_outputs_are_fed_back(context: Context) -> None:
+    """1,000 runs, as TensorFlow Lite's whose caller copies; the inputs can be set in between."""
+    model, plain = fed_back(), interpreter_of(fed_back(), xnnpack=False)
+    graph = read_model(model)
+    fed = with_feedback(graph, dict(zip(graph.inputs[1:], graph.outputs[1:], strict=True)))
+    rows = np.random.default_rng(7).uniform(-1, 1, (RUNS, 1, 3, CHANNELS)).astype(np.float32)
+    wanted, kept = list[list[AnyValues]](), [np.zeros((1, 3, CHANNELS), np.float32), np.zeros((1, 1), np.float32)]
+    for row in rows:
+        wanted.append(inferred(plain, [row, *kept]))
+        kept = wanted[-1][1:]
+    network = NativeNetwork.load(fed, threads=1)
+    with Program(context, compile_graph(fed, device_of(context))) as program:
+        for run, row in enumerate(rows):
+            network.write(graph.inputs[0], row)
+            network.compute()
+            program.write(graph.inputs[0], row)
+            program.run()
+            for tensor, values in zip(graph.outputs, wanted[run], strict=True):
+                np.testing.assert_allclose(network.read(tensor), values, atol=1e-5)
+                if run % 50 == 0:
+                    np.testing.assert_allclose(program.read(tensor), values, atol=1e-5)
+        saved = program.states()
+        assert len(saved) == 2
+        program.reset_states()
+        assert not any(values.any() for values in program.states().values())
+        program.write(graph.inputs[2], np.full((1, 1), 3.0, np.float32))
+        program.run()
+        np.testing.assert_allclose(program.read(graph.outputs[2]), [[3.01]], atol=1e-6)
+    network.close()
+
+
+def test_only_like_is_fed_back() -> None:
+    graph = read_model(fed_back())
+    with pytest.raises(texelflow.UsageError, match="fed back as an input of its kind"):
+        with_feedback(graph, {graph.inputs[1]: graph.outputs[2]})
+    with pytest.raises(texelflow.UsageError, match="is no output"):
+        with_feedback(graph, {graph.inputs[1]: graph.inputs[1]})

@@ -11,12 +11,12 @@ Tensors there that hold at most 256 different whole numbers are stored as bytes,
 products are asked for in halves, too (half_products.py).
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, get_args
 
-from ..base.errors import UnsupportedError
 from .graph import Shape, Tensor
 
 RANK = 4  # BHWC
@@ -83,16 +83,16 @@ class MapShape:
 def aligned_shape(shape: Shape) -> Shape:
     """The shape with four dimensions, BHWC: after leading ones, or without the first of too many dimensions of size 1.
 
-    [] -> 1x1x1x1, [c] -> 1x1x1xc, [n, c] -> 1x1xnxc, [h, w, c] -> 1xhxwxc, [a, 1, h, w, c] -> axhxwxc. Raises
-    UnsupportedError where more than four dimensions have other sizes than 1.
+    [] -> 1x1x1x1, [c] -> 1x1x1xc, [n, c] -> 1x1xnxc, [h, w, c] -> 1xhxwxc, [a, 1, h, w, c] -> axhxwxc. Where more than
+    four have other sizes than 1, the first ones become one: [a, b, h, w, c] -> abxhxwxc.
     """
     surplus = len(shape) - RANK
     if surplus <= 0:
         return (1,) * -surplus + shape
     dropped = [k for k, size in enumerate(shape) if size == 1][:surplus]
-    if len(dropped) < surplus:
-        raise UnsupportedError(f"tensor of shape {list(shape)}: the GPU path takes at most {RANK} dimensions")
-    return tuple(size for k, size in enumerate(shape) if k not in dropped)
+    first, *others = (size for k, size in enumerate(shape) if k not in dropped)
+    more = surplus - len(dropped)
+    return (math.prod((first, *others[:more])), *others[more:])
 
 
 @lru_cache(maxsize=1024)  # called very often, for few shapes
@@ -103,10 +103,7 @@ def map_shape(shape: Shape) -> MapShape:
 
 def shape_of(tensor: Tensor) -> MapShape:
     """map_shape of a tensor; its UnsupportedError names the tensor."""
-    try:
-        return map_shape(tensor.shape)
-    except UnsupportedError as error:
-        raise UnsupportedError(f"{tensor.name}: {error}") from None
+    return map_shape(tensor.shape)
 
 
 @dataclass(frozen=True)

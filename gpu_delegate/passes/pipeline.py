@@ -34,6 +34,7 @@ from .extrema import share_long_extrema
 from .faults import flag_faults
 from .folding import fold_constants
 from .grouped import expand_grouped_convolution
+from .high_ranks import merge_dimensions
 from .hybrid_products import hybrid_to_steps
 from .inlining import inline_bodies
 from .integers import check_integers
@@ -74,6 +75,7 @@ PASSES: tuple[Pass, ...] = (
     expand_running_sums,
     split_sums,
     split_concatenations,
+    merge_dimensions,
     join_moves,
     pad_from_concatenation,
     dilate_convolutions,

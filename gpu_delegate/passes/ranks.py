@@ -46,6 +46,22 @@ def align_ranks(graph: Graph) -> tuple[Graph, Outcome]:
     return aligner.finish()
 
 
+def fits_four_dimensions(graph: Graph, node: Node) -> bool:
+    """Whether no node but RESHAPEs is needed for it: it has at most four dimensions, or those of size 1 can go."""
+    tensors = [graph.tensors[i] for i in (*node.inputs, *node.outputs) if i != ABSENT]
+    if max((len(tensor.shape) for tensor in tensors), default=0) <= RANK or has_weights(node):
+        return True
+    if _has_computed_weights(node) or not node.inputs or node.op == "FULLY_CONNECTED":
+        return True
+    count = 1 if isinstance(node.attributes, Axis) else len(node.inputs)
+    inputs = [graph.tensors[i] for i in node.inputs[:count] if i != ABSENT]
+    try:
+        _dimensions(graph, node, inputs, [graph.tensors[i] for i in node.outputs])
+    except UnsupportedError:
+        return False
+    return True
+
+
 @dataclass(frozen=True)
 class _Dimensions:
     """How the dimensions of a node's tensors become four: some are put in front, or some of size 1 are dropped."""

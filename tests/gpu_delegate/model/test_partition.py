@@ -142,10 +142,6 @@ def _model(build: Callable[[ModelBuilder, int], int]) -> Graph:
     return read_model(model.build())
 
 
-def _five_dimensions(model: ModelBuilder, x: int) -> int:
-    return model.op("RESHAPE", [x], (2, 15, 3, 10, 4), new_shape=(2, 15, 3, 10, 4))
-
-
 def _window(model: ModelBuilder, x: int) -> int:
     return model.op("MAX_POOL_2D", [x], (1, 30, 30, 4), kernel=(129, 129), stride=(1, 1), padding="SAME")
 
@@ -155,7 +151,6 @@ def _window(model: ModelBuilder, x: int) -> int:
     [
         (lambda m, x: m.op(CUSTOM, [x], (1, 30, 30, 4)), "a custom op that is not known here"),
         (lambda m, x: m.op("BITCAST", [x], (1, 30, 30, 4)), "an op that is not supported"),
-        (_five_dimensions, "takes at most 4 dimensions"),
         (_window, "a window of 16641 pixels, 16384 are allowed"),
         (lambda m, x: m.op("ADD", [x, x], (1, 30, 30, 4), activation="SIGN_BIT"), "fused activation 5"),
     ],

@@ -70,13 +70,6 @@ def test_sizes_of_a_cells_outputs_are_inferred() -> None:
     assert tuple(graph.tensors[index].shape for index in graph.outputs) == CELL_OUTPUTS
 
 
-def test_matrices_of_five_dimensions_are_refused_in_one_line() -> None:
-    graph = read_model(product((2, 3, 2, 4, 5), (2, 3, 2, 5, 6), (2, 3, 2, 4, 6)))
-    with pytest.raises(UnsupportedError, match="at most 4 dimensions") as caught:
-        compile_graph(graph, DEVICES["software"])
-    assert "\n" not in str(caught.value)
-
-
 @pytest.mark.parametrize(
     ("options", "reason"),
     [({"activation": "RELU"}, "an activation other than TANH, or limits"), ({"cell_clip": 0.5}, "or limits")],

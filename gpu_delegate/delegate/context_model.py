@@ -15,7 +15,7 @@ import numpy.typing as npt
 import tflite
 
 from ..base.errors import ModelError
-from ..model.graph import Graph, Node, Opaque, Quantization, Tensor
+from ..model.graph import Graph, Node, Opaque, Quantization, Tensor, WeightBlocks
 from ..ops.called import COMPOSITE
 from ..ops.variables import CALL_ONCE, VAR_HANDLE, variable_name
 from ..reading.file_tensors import MAX_DENSE_BYTES
@@ -29,11 +29,13 @@ from .callers_file import Order, OrderOf, unknown_order
 from .native_operators import execution_plan, operator_at, outputs_of, subgraph_context
 from .structs import (
     AFFINE_QUANTIZATION,
+    BLOCK_QUANTIZATION,
     IN_FILE,
     OTHER_TYPES,
     SPARSE_DIMENSION,
     TYPES,
     TfLiteAffineQuantization,
+    TfLiteBlockwiseQuantization,
     TfLiteContext,
     TfLiteDimensionMetadata,
     TfLiteSparsity,
@@ -204,6 +206,9 @@ def _called_by(context: TfLiteContext) -> set[int] | None:
 
 def scales_of(tensor: TfLiteTensor) -> Quantization | None:
     """What the integers mean; None where nothing is said, or in a way that no kernel here takes."""
+    if tensor.quantization_type == BLOCK_QUANTIZATION and tensor.quantization_params:
+        blocks = TfLiteBlockwiseQuantization.from_address(tensor.quantization_params)
+        return WeightBlocks((), (), blocks.quantized_dimension, blocks.scale, blocks.zero_point, blocks.blocksize)
     if tensor.quantization_type != AFFINE_QUANTIZATION or not tensor.quantization_params:
         return None
     found = TfLiteAffineQuantization.from_address(tensor.quantization_params)

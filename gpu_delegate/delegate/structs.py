@@ -13,7 +13,7 @@ ALLOWS_DYNAMIC_TENSORS = 1  # TfLiteDelegateFlags
 NO_BUFFER_HANDLE = -1
 IN_FILE = 1  # TfLiteAllocationType of constants (kTfLiteMmapRo)
 DYNAMIC = 4  # of a tensor whose memory an operator allocates when it runs
-AFFINE_QUANTIZATION = 1  # TfLiteQuantizationType
+AFFINE_QUANTIZATION, BLOCK_QUANTIZATION = 1, 2  # TfLiteQuantizationType
 SPARSE_DIMENSION = 1  # TfLiteDimensionType of compressed sparse rows
 
 TYPES = MappingProxyType(  # TfLiteType, as NumPy names them
@@ -33,6 +33,7 @@ TYPES = MappingProxyType(  # TfLiteType, as NumPy names them
 )
 OTHER_TYPES = MappingProxyType(  # those that NumPy lacks, as the schema names them, in lower case
     {5: "string", 12: "complex128", 14: "resource", 15: "variant", 18: "int4", 19: "bfloat16"}
+    | {20: "int2", 21: "uint4"}
 )
 
 
@@ -64,6 +65,12 @@ class TfLiteAffineQuantization(ctypes.Structure):
     """What `quantization_params` of a tensor points to."""
 
     _fields_ = (("scale", ctypes.c_void_p), ("zero_point", ctypes.c_void_p), ("quantized_dimension", ctypes.c_int32))
+
+
+class TfLiteBlockwiseQuantization(ctypes.Structure):
+    """The same of a constant in blocks: the tensors that have scales and zero points."""
+
+    _fields_ = tuple((name, ctypes.c_int32) for name in ("scale", "zero_point", "blocksize", "quantized_dimension"))
 
 
 class TfLiteDimensionMetadata(ctypes.Structure):

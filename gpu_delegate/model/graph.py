@@ -257,6 +257,17 @@ class Quantization:
 
 
 @dataclass(frozen=True)
+class WeightBlocks(Quantization):
+    """What a packed constant means that has a scale for so many neighbours along its last dimension."""
+
+    scales: tuple[float, ...] = ()
+    zero_points: tuple[int, ...] = ()
+    scale_tensor: int = ABSENT  # which has them
+    zero_point_tensor: int = ABSENT  # likewise, where it is not negative
+    size: int = 1
+
+
+@dataclass(frozen=True)
 class Steps:
     """That values are whole numbers, from the least to the greatest that they can be."""
 

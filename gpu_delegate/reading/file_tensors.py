@@ -14,9 +14,10 @@ import numpy.typing as npt
 import tflite
 
 from ..base.errors import ModelError, ModelSizeError, UnsupportedError
-from ..model.graph import Quantization, Shape, Tensor, constant_location
+from ..model.graph import Quantization, Shape, Tensor, WeightBlocks, constant_location
 from ..ops.variables import RESOURCE
 from .model_file import ModelFile, names_of, printable_name
+from .packed import LATER_TYPES, MAX_UNPACKED_BYTES, PACKED_BITS, blocks_of, real_blocks, unpacked
 from .sparsity import Integers, SparseLayout, SparseLevel, dense_constant
 
 MAX_TENSOR_BYTES = 1 << 28  # that kernels may have
@@ -35,6 +36,7 @@ class Taken:
     constant_bytes: int = 0
     dense_bytes: int = 0
     scales: int = 0
+    unpacked_bytes: int = 0
 
 
 class FileTensors:
@@ -43,6 +45,7 @@ class FileTensors:
     def __init__(self, file: ModelFile, taken: "Taken | None" = None) -> None:
         """`taken` counts what several subgraphs have together."""
         self.unwritable: set[str] = set()  # what a Tensor does not hold, but TensorFlow Lite needs
+        self.unpacked: set[int] = set()  # constants that a Tensor holds in another type than the file
         self._file = file
         self._read: dict[int, Tensor] = {}
         self._given: set[int] = set()
@@ -92,6 +95,9 @@ class FileTensors:
         size_bytes = math.prod(max(size, 0) for size in shape) * _ITEM_BYTES.get(dtype, 1)
         if size_bytes > MOST_TENSOR_BYTES:
             raise ModelSizeError(f"tensor {index} of {size_bytes} bytes, at most {MAX_TENSOR_BYTES} are possible")
+        packed = self._packed(index, table, values, shape, dtype)
+        if packed is not None:
+            return packed
         quantization, unclear = self._quantization(index, table, shape)
         unknown = "" if values.size else self._open_shape(index, table, shape)
         data, foreign = self._data(index, table, values, shape, dtype)
@@ -101,6 +107,38 @@ class FileTensors:
             self._given.add(index)
         unusable = foreign or unknown or unclear
         return Tensor(index, printable_name(table.Name()), shape, dtype, data, quantization, is_variable, unusable)
+
+    def _packed(self, index: int, table: Any, values: npt.NDArray[np.uint8], shape: Shape, dtype: str) -> Tensor | None:
+        """A constant of less than a byte each as int8, or, if it is quantized block by block, as floats; else None."""
+        if dtype not in PACKED_BITS or not values.size or table.Sparsity() is not None:
+            return None
+        blocks, name = blocks_of(table.Quantization()), printable_name(table.Name())
+        kind = "float32" if blocks else "int8"
+        size_bytes = math.prod(shape) * _ITEM_BYTES[kind]
+        if _unusable_shape(index, shape, kind) or self._taken.unpacked_bytes + size_bytes > MAX_UNPACKED_BYTES:
+            return None
+        integers = unpacked(index, values, shape, dtype)
+        self._taken.unpacked_bytes += size_bytes
+        self._count(size_bytes, values)
+        if blocks is None:
+            quantization, unclear = self._quantization(index, table, shape)
+            self.unpacked.add(index)
+            return Tensor(index, name, shape, kind, integers, quantization, unusable=unclear)
+        scales = self._scales(blocks)
+        real = None if scales is None else real_blocks(integers, scales, blocks.size)
+        if real is None:
+            return None
+        self.unpacked.add(index)
+        return Tensor(index, name, shape, kind, real)
+
+    def _scales(self, blocks: WeightBlocks) -> npt.NDArray[np.generic] | None:
+        """Those of a constant's blocks, if it has them in a tensor of floats, and no zero points."""
+        if blocks.zero_point_tensor >= 0 or not 0 <= blocks.scale_tensor < self._file.tensor_count:
+            return None
+        table = self._file.subgraph.Tensors(blocks.scale_tensor)
+        if table.Type() not in (tflite.TensorType.FLOAT16, tflite.TensorType.FLOAT32):
+            return None
+        return self[blocks.scale_tensor].data
 
     def _data(
         self, index: int, table: Any, values: npt.NDArray[np.uint8], shape: Shape, dtype: str
@@ -237,7 +275,7 @@ def _unusable_shape(index: int, shape: Shape, dtype: str) -> str:
     return ""
 
 
-_TENSOR_TYPES = names_of(tflite.TensorType)
+_TENSOR_TYPES = MappingProxyType({**names_of(tflite.TensorType), **{code: name for name, code in LATER_TYPES.items()}})
 _ITEM_BYTES = MappingProxyType(
     {"float32": 4, "float16": 2, "float64": 8, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2}
     | {"int32": 4, "uint32": 4, "int64": 8, "uint64": 8, "bool": 1, "complex64": 8}

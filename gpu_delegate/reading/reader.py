@@ -346,6 +346,8 @@ class GraphReader:
         for i in (*inputs, *outputs):
             if i != ABSENT:
                 self.tensors[i]
+            if i in self.tensors.unpacked:
+                self.unwritable.add(f"operator {index} ({code.op}): tensor {i} is packed")
         return Node(code.op, inputs, outputs, attributes, index)
 
     def code(self, index: int, code_index: int) -> "_Code":

@@ -25,11 +25,13 @@ from ..model.graph import (
     Quantization,
     Shape,
     Tensor,
+    WeightBlocks,
     constant_location,
 )
 from ..model.operators import EncodedOperator
 from ..ops.registry import OPS
 from ..passes.inlining import inline_bodies
+from .packed import BLOCKWISE, LATER_TYPES, written_blocks
 
 ALIGNMENT = 16  # of constants, which TensorFlow Lite reads in place
 SCHEMA_VERSION = 3
@@ -141,7 +143,7 @@ class _Writer:
         """A tensor, with its name or, where it has none or another has the same, one that tells it from all others."""
         fields = {
             "Shape": self.integers(tensor.shape),
-            "Type": getattr(tflite.TensorType, tensor.dtype.upper()),
+            "Type": LATER_TYPES.get(tensor.dtype) or getattr(tflite.TensorType, tensor.dtype.upper()),
             "Buffer": self.constant(tensor.data),
             "IsVariable": tensor.is_variable,
         }
@@ -162,6 +164,11 @@ class _Writer:
         return found
 
     def quantization(self, quantization: Quantization) -> int:
+        if isinstance(quantization, WeightBlocks):
+            given = (quantization.scale_tensor, quantization.zero_point_tensor)
+            scales, points = (self.indices.get(tensor, ABSENT) for tensor in given)
+            details = written_blocks(self.builder, scales, points, quantization)
+            return self.table("QuantizationParameters", DetailsType=BLOCKWISE, Details=details)
         return self.table(
             "QuantizationParameters",
             Scale=self.numbers(np.array(quantization.scales, np.float32)),

@@ -22,6 +22,7 @@ from ..model.graph import ABSENT, Graph, Node
 from ..model.layout import Precision, Storages
 from ..model.packing import Float32Array
 from ..model.quantization import dequantized, has_quantized, is_quantized, step_size
+from ..ops.variables import RESOURCE
 from ..plan.views import Views
 from .reference import Reference
 
@@ -309,7 +310,8 @@ def magnitude_of(values: npt.NDArray[np.generic]) -> float:
 def _largest_read(graph: Graph, reference: Reference, nodes: Sequence[Node]) -> float:
     """The largest magnitude of what nodes read, constants aside."""
     read = {tensor for node in nodes for tensor in node.inputs if tensor != ABSENT}
-    return max((magnitude_of(reference.tensor(t)) for t in read if not graph.tensors[t].is_constant), default=0.0)
+    values = (t for t in read if not graph.tensors[t].is_constant and graph.tensors[t].dtype != RESOURCE)
+    return max((magnitude_of(reference.tensor(t)) for t in values), default=0.0)
 
 
 def first_divergence(differences: Sequence[Difference]) -> Difference | None:

@@ -106,7 +106,7 @@ def _most_alive(graph: Graph, sizes: dict[int, int]) -> int:
 def _need(graph: Graph, node: Node, keep_all: bool) -> _Need:
     if isinstance(node.attributes, Opaque):
         return _opaque(graph, node)
-    shapes = [graph.tensors[i].shape for i in (*node.inputs, *node.outputs) if i != ABSENT]
+    shapes = [graph.tensors[i].shape for i in (*node.inputs, *node.outputs) if i != ABSENT] or [()]
     x, weights, out = shapes[0], shapes[min(1, len(shapes) - 1)], shapes[-1]
     match node.attributes:
         case DepthwiseConv2D():

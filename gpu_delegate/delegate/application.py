@@ -13,6 +13,7 @@ from ..custom.custom_op import NO_CUSTOM_OPS, CustomOp
 from ..custom.known import KNOWN_CUSTOM_OPS
 from ..model.graph import Graph
 from ..model.state_values import StateValues
+from ..passes.kept_states import handles_of
 from ..plan.refusals import find_refusals
 from ..programs.weights_cache import WeightsCache, facts_of_device
 from ..reading.reader import read_model
@@ -31,7 +32,7 @@ from .planning import DelegatedModel, plan_model
 from .report import report_lines, summary_line
 from .selection import rates_of
 from .serialization import serialization_of
-from .shared_variables import left_operators, left_variables, variables_in
+from .shared_variables import left_operators, left_variables
 from .structs import TfLiteContext, TfLiteDelegateParams, TfLiteTensor
 from .worker import RELEASED, GlWorker, open_worker
 
@@ -200,7 +201,7 @@ class Application:
             self._is_without_device = True
             raise
         self.renderer = engine.renderer
-        if self._left_variables is None and variables_in(found.graph):
+        if self._left_variables is None and handles_of(found.graph):
             self._left_variables = self._left_in(context, engine)
         subgraph.load(context, self._plan(found, engine))
         assert subgraph.model is not None

@@ -15,6 +15,7 @@ from ..cpu.interpreter_child import MakeDelegate, serve
 from ..custom.custom_op import CustomOp, by_name
 from ..custom.known import KNOWN_CUSTOM_OPS
 from ..model.graph import Graph, Hybrid
+from ..passes.kept_states import handles_of
 from ..plan.refusals import find_refusals
 from ..programs.weights_cache import WeightsCache
 from ..targets.llvm.compiler import native_target
@@ -29,7 +30,7 @@ from .native_operators import execution_plan
 from .native_parts import native_parts
 from .native_subgraph import NativePart, NativeSubgraph
 from .runtime_check import check_runtimes
-from .shared_variables import left_operators, left_variables, variables_in
+from .shared_variables import left_operators, left_variables
 from .structs import TfLiteContext, TfLiteDelegateParams, TfLiteTensor
 
 _PROGRAM = f"from {__name__} import serve_native; serve_native()"
@@ -170,7 +171,7 @@ class NativePartsDelegate:
         if (number and (self._called is None or number in self._called)) or not execution_plan(context):
             return None
         graph = self._graph_in(context)
-        if self._left_variables is None and variables_in(graph):
+        if self._left_variables is None and handles_of(graph):
             device = cpu_device(self._target)
             self._left_variables = left_variables(
                 context, self._graph_in, lambda each: not find_refusals(each, device).reasons

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Container, Mapping
 
 from ..base.errors import DeviceError, ModelError
-from ..model.graph import Graph, VarHandle
-from ..passes.kept_states import state_groups
+from ..model.graph import Graph
+from ..passes.kept_states import handles_of, state_groups
 from .context_model import called_once, called_subgraphs
 from .native_operators import subgraph_context
 from .structs import TfLiteContext
@@ -18,11 +18,6 @@ _MOST_SUBGRAPHS = 1 << 10
 _WHY = "a variable, {}, is also that of a subgraph which TensorFlow Lite runs, at least in part"
 GraphIn = Callable[[TfLiteContext], Graph]  # of one subgraph
 TakesAll = Callable[[Graph], bool]  # whether a delegate takes all operators of a graph
-
-
-def variables_in(graph: Graph) -> frozenset[str]:
-    """Of the variables of a graph."""
-    return frozenset(node.attributes.name for node in graph.nodes if isinstance(node.attributes, VarHandle))
 
 
 def left_variables(context: TfLiteContext, graph_in: GraphIn, takes_all: TakesAll) -> frozenset[str]:
@@ -39,7 +34,7 @@ def left_variables(context: TfLiteContext, graph_in: GraphIn, takes_all: TakesAl
             others = None
         set_before |= once
         called |= others - once if others is not None else {*range(_MOST_SUBGRAPHS)} - {number}
-    users = {number: variables_in(graph) for number, graph in graphs.items() if number not in set_before}
+    users = {number: frozenset(handles_of(graph)) for number, graph in graphs.items() if number not in set_before}
     count = Counter(name for names in users.values() for name in names)
     shared = {name for name, users_of in count.items() if users_of > 1}
     left = set[str]()

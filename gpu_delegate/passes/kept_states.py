@@ -5,6 +5,7 @@ output, which takes the place of the input before the next one (Graph.states). A
 (an LSTM's activations) gets that as a further output.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -31,6 +32,21 @@ def state_groups(graph: Graph) -> Mapping[str, frozenset[int]]:
     return {name: frozenset(numbers) for name, numbers in found.items()}
 
 
+def handles_of(graph: Graph) -> Mapping[str, VarHandle]:
+    """What is said of each variable, by its name."""
+    return {node.attributes.name: node.attributes for node in graph.nodes if isinstance(node.attributes, VarHandle)}
+
+
+def variable_kinds(graph: Graph) -> Mapping[str, Tensor]:
+    """A tensor of the kind that each variable is, by its name."""
+    handles, found = _names(graph), dict[str, Tensor]()
+    for node in graph.nodes:
+        if node.op in (READ, ASSIGN) and node.inputs[0] in handles:
+            tensor = graph.tensors[(*node.outputs, *node.inputs[1:])[0]]
+            found.setdefault(handles[node.inputs[0]], replace(tensor, data=None))
+    return found
+
+
 def state_faults(graph: Graph) -> Mapping[str, str]:
     """Why variables cannot be values here, by their names: kinds of values differ, or sizes are not known."""
     handles, found, seen = _names(graph), dict[str, str](), dict[str, tuple[object, ...]]()
@@ -45,6 +61,12 @@ def state_faults(graph: Graph) -> Mapping[str, str]:
         said = (tensor.shape, tensor.dtype, tensor.quantization)
         if seen.setdefault(name, said) != said:
             found[name] = f"{name}, a variable, is {seen[name][1]} {list(tensor.shape)} here, and elsewhere another"
+    kinds = variable_kinds(graph)
+    for node in graph.nodes:
+        if isinstance(node.attributes, VarHandle) and (kind := kinds.get(node.attributes.name)):
+            own, initial = node.attributes.name, node.attributes.initial
+            if initial and not kind.unusable and len(initial) != math.prod(kind.shape) * np.dtype(kind.dtype).itemsize:
+                found[own] = f"{own}, a variable, begins with {len(initial)} bytes for {kind.dtype} {list(kind.shape)}"
     return found
 
 
@@ -185,7 +207,4 @@ class _States:
             return replace(own, data=np.full(own.shape, own.quantization.zero_points[0], np.int8), is_variable=False)
         if not said:
             return replace(own, data=None, is_variable=False)
-        values = np.frombuffer(said, own.dtype)
-        if values.size != np.prod(own.shape, dtype=int):
-            raise UnsupportedError(f"{name}, a variable, begins with {values.size} values for {list(own.shape)}")
-        return replace(own, data=values.reshape(own.shape), is_variable=False)
+        return replace(own, data=np.frombuffer(said, own.dtype).reshape(own.shape), is_variable=False)

@@ -1,13 +1,16 @@
 """What variables hold before the first run: the constants that the subgraph of a CALL_ONCE assigns to them."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+import numpy as np
 import tflite
 
 from ..base.errors import ModelError
-from ..ops.variables import variable_name
+from ..model.graph import Graph, Node, Opaque, Tensor
+from ..ops.variables import ASSIGN, CALL_ONCE, RESOURCE, VAR_HANDLE, variable_name
+from ..passes.kept_states import handles_of, variable_kinds
 from .file_tensors import FileTensors
 from .model_file import MAX_OPERATORS, ModelFile
 
@@ -55,6 +58,23 @@ def joined_values(found: Iterable[InitialValues]) -> InitialValues:
             return each
         values |= each.values
     return InitialValues(MappingProxyType(values))
+
+
+def with_initial_subgraph(graph: Graph, number: int) -> tuple[Graph, Graph]:
+    """The graph, in which an operator runs the subgraph of that number once, and what that is: it sets variables."""
+    kinds, names = variable_kinds(graph), handles_of(graph)
+    nodes, tensors = list[Node](), dict[int, Tensor]()
+    for place, (name, handle) in enumerate((name, names[name]) for name in kinds if name in names):
+        own, (given, values) = kinds[name], (2 * place, 2 * place + 1)
+        data = np.frombuffer(handle.initial, own.dtype) if handle.initial else np.zeros(own.shape, own.dtype)
+        tensors[given] = Tensor(given, f"{name}:handle", (), RESOURCE)
+        tensors[values] = replace(own, index=values, data=data.reshape(own.shape))
+        nodes += [Node(VAR_HANDLE, (), (given,), handle), Node(ASSIGN, (given, values), ())]
+    said = Opaque(code=_CALL_ONCE, table="CallOnceOptions", options=(("InitSubgraphIndex", number),))
+    found = [replace(node, attributes=said) if node.op == CALL_ONCE else node for node in graph.nodes]
+    if not any(node.op == CALL_ONCE for node in graph.nodes):
+        found.insert(0, Node(CALL_ONCE, (), (), said))
+    return replace(graph, nodes=tuple(found)), Graph("", MappingProxyType(tensors), tuple(nodes), (), ())
 
 
 def _called(file: ModelFile) -> list[int]:

@@ -29,6 +29,7 @@ from ..ops.record import FileForm
 from ..ops.registry import OPS, SUPPORTED_OPS
 from ..ops.variables import CALL_ONCE, VAR_HANDLE, with_initial
 from ..passes.evaluation import can_fold, fold_value
+from ..passes.kept_states import state_faults
 from ..passes.quantized_node import takes_type
 from ..passes.steps import has_form
 from .bodies import CONSTANTS_FROM, Bodies, called_subgraph, check_alike
@@ -140,9 +141,9 @@ class GraphReader:
             nodes = tuple(self.node(i, disorder) for i in range(self.file.operator_count))
         used = {i for node in nodes for i in (*node.inputs, *node.outputs)} | {*inputs, *outputs}
         tensors: Mapping[int, Tensor] = MappingProxyType({i: self.tensors[i] for i in sorted(used - {ABSENT})})
-        whole = not self.unwritable and not self.tensors.unwritable
-        original = b"" if whole else with_first_subgraph(self.file)
-        return Graph(name, tensors, nodes, inputs, outputs, original, *self.signatures())
+        graph = Graph(name, tensors, nodes, inputs, outputs, b"", *self.signatures())
+        whole = not self.unwritable and not self.tensors.unwritable and not state_faults(graph)
+        return graph if whole else replace(graph, original=with_first_subgraph(self.file))
 
     def signatures(self) -> tuple[int, str, tuple[str, ...]]:
         """The subgraph's number, its signature's name, and the names of signatures that lead to others."""
@@ -272,8 +273,6 @@ class GraphReader:
             self.initial = initial_values(self.file)
         if self.initial.why_not:
             operator.unsupported(self.initial.why_not)
-        if operator.op == CALL_ONCE:
-            self.unwritable.add(f"operator {operator.index} ({operator.op}): another subgraph")
         return with_initial(attributes, self.initial.values)
 
     def attributes(self, operator: Operator, rule: FileForm) -> Attributes:

@@ -30,7 +30,9 @@ from ..model.graph import (
 )
 from ..model.operators import EncodedOperator
 from ..ops.registry import OPS
+from ..ops.variables import RESOURCE, VAR_HANDLE
 from ..passes.inlining import inline_bodies
+from .initial_values import with_initial_subgraph
 from .packed import BLOCKWISE, LATER_TYPES, written_blocks
 
 ALIGNMENT = 16  # of constants, which TensorFlow Lite reads in place
@@ -52,14 +54,19 @@ def write_model(
     writes becomes an output, after the model's own: TensorFlow Lite 2.14 computes in place even if it is asked to
     preserve all tensors, but it does not overwrite outputs. MediaPipe's Convolution2DTransposeBias becomes the
     builtin TRANSPOSE_CONV, what DENSIFY makes of a constant that constant. Opaque operators are written as they
-    were read. Each tensor has a name of its own, by which other readers of such files know it; `signatures` are shapes
-    with -1 for each unknown size, by tensors; `called` are the subgraphs that opaque operators run, by their numbers.
-    A node that has a body is written as what that computes. Raises UnsupportedError for a graph that does not hold all
-    that its file says.
+    were read, and what sets variables at first is a subgraph. Each tensor has a name of its own, by which other readers
+    of such files know it; `signatures` are shapes with -1 for each unknown size, by tensors; `called` are the subgraphs
+    that opaque operators run, by their numbers. A node that has a body is written as what that computes. Raises
+    UnsupportedError for a graph that does not hold all that its file says.
     """
     if graph.original:
         raise UnsupportedError(f"{graph.name}: its file has more than its graph holds")
-    return _Writer(inline_bodies(graph)[0], signatures, called).file(every_output)
+    graph = inline_bodies(graph)[0]
+    if any(node.op == VAR_HANDLE and not isinstance(node.attributes, Opaque) for node in graph.nodes):
+        number = 1 + max(called, default=0)
+        graph, initial = with_initial_subgraph(graph, number)
+        called = {**called, number: initial}
+    return _Writer(graph, signatures, called).file(every_output)
 
 
 def written_indices(graph: Graph) -> dict[int, int]:
@@ -123,7 +130,8 @@ class _Writer:
         nodes = [node for node in graph.nodes if not _is_dense(graph, node)]
         self.tensors = [self.tensor(tensor) for tensor in graph.tensors.values()]
         operators = [self.operator(node) for node in nodes]
-        written = dict.fromkeys(i for node in nodes for i in node.outputs) if every_output else {}
+        values = (i for node in nodes for i in node.outputs if graph.tensors[i].dtype != RESOURCE)
+        written = dict.fromkeys(values) if every_output else {}
         own = frozenset(graph.outputs)
         return self.subgraph(operators, (*graph.outputs, *(i for i in written if i not in own)))
 

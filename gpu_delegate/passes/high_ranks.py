@@ -33,7 +33,7 @@ from ..model.rewrite import Outcome, Rewriter
 from ..ops.nodes import is_elementwise, multiplies_rows
 from .ranks import RESHAPES, fits_four_dimensions
 
-Groups = tuple[tuple[int, ...], ...]  # neighboring dimensions that become one
+MergedAxes = tuple[tuple[int, ...], ...]  # neighboring dimensions that become one
 
 
 def merge_dimensions(graph: Graph) -> tuple[Graph, Outcome]:
@@ -198,7 +198,7 @@ class _Merged:
     def shape(self, x: int) -> Shape:
         return self.tensors[x].shape
 
-    def seen(self, x: int, groups: Groups) -> int:
+    def seen(self, x: int, groups: MergedAxes) -> int:
         return self.reshaped(x, _merged(self.shape(x), groups))
 
     def reshaped(self, x: int, shape: Shape) -> int:
@@ -223,7 +223,7 @@ class _Merged:
         return number
 
 
-def _merged(shape: Shape, groups: Groups) -> Shape:
+def _merged(shape: Shape, groups: MergedAxes) -> Shape:
     return tuple(math.prod(shape[k] for k in group) for group in groups)
 
 
@@ -231,12 +231,12 @@ def _padded(shape: Shape, rank: int) -> Shape:
     return (1,) * (rank - len(shape)) + shape
 
 
-def _around(axis: int, rank: int) -> Groups:
+def _around(axis: int, rank: int) -> MergedAxes:
     """What is before a dimension, the dimension, and what is behind it."""
     return tuple(range(axis)), (axis,), tuple(range(axis + 1, rank))
 
 
-def _runs(rank: int, kind: Callable[[int], bool]) -> Groups:
+def _runs(rank: int, kind: Callable[[int], bool]) -> MergedAxes:
     """Neighbors of one kind."""
     groups: list[tuple[int, ...]] = []
     for k in range(rank):
@@ -247,7 +247,7 @@ def _runs(rank: int, kind: Callable[[int], bool]) -> Groups:
     return tuple(groups)
 
 
-def _alike(shapes: Sequence[Shape], out: Shape, rank: int) -> Groups:
+def _alike(shapes: Sequence[Shape], out: Shape, rank: int) -> MergedAxes:
     """Runs of the first dimensions along which each operand is repeated, or each time has all values."""
     groups, kinds = list[tuple[int, ...]](), dict[int, bool]()  # of operands: whether they have all values
     for k in range(rank):

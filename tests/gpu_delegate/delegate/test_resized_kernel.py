@@ -51,7 +51,12 @@ class Pair:
 def test_sizes_come_back(runtime: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = list[Any]()
     load = DelegateEngine.load
-    monkeypatch.setattr(DelegateEngine, "load", lambda engine, compiled: loaded.append(1) or load(engine, compiled))
+
+    def counted(engine: DelegateEngine, compiled: Any) -> Any:
+        loaded.append(1)
+        return load(engine, compiled)
+
+    monkeypatch.setattr(DelegateEngine, "load", counted)
     pair = Pair(runtime, GpuDelegate(strict=True))
     assert [each.nodes for each in pair.delegate.partitions] == [(0, 1, 2, 3, 4)]
     sizes = [(5, 7), (1, 1), (8, 3)]

@@ -6,6 +6,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
+from tests.helpers.delegated import AnyValues
 from tests.helpers.engine import run
 from tests.helpers.markers import one_in
 from tests.helpers.native import native_networks
@@ -130,13 +131,13 @@ GRAPHS: dict[str, Callable[[], Graph]] = {
 }
 
 
-def check(name: str, graph: Graph, found: Sequence[np.ndarray], inputs: list[np.ndarray]) -> None:
+def check(name: str, graph: Graph, found: Sequence[np.ndarray], inputs: list[AnyValues]) -> None:
     for values, wanted in zip(found, Reference(graph).run(inputs), strict=True):
         assert values.shape == wanted.shape
         np.testing.assert_allclose(values, wanted, atol=1e-5, err_msg=name)
 
 
-def drawn(graph: Graph) -> list[np.ndarray]:
+def drawn(graph: Graph) -> list[AnyValues]:
     rng = np.random.default_rng(2)
     return [rng.normal(0, 1, graph.tensors[i].shape).astype(np.float32) for i in graph.inputs]
 

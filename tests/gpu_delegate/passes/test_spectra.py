@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from tests.helpers.delegated import AnyValues
 from tests.helpers.engine import run
 from tests.helpers.native import native_networks
 from tests.model_files.sketch import Sketch
@@ -56,7 +57,7 @@ MODELS = {
 }
 
 
-def check(graph: Graph, found: dict[str, list[np.ndarray]], inputs: list[np.ndarray]) -> None:
+def check(graph: Graph, found: dict[str, list[AnyValues]], inputs: list[AnyValues]) -> None:
     expected = Reference(graph).run(inputs)
     most = max(float(np.abs(each).max()) for each in expected)
     for way, outputs in found.items():
@@ -64,7 +65,7 @@ def check(graph: Graph, found: dict[str, list[np.ndarray]], inputs: list[np.ndar
             np.testing.assert_allclose(values, wanted, atol=1e-5 * most, err_msg=way)
 
 
-def drawn(graph: Graph) -> list[np.ndarray]:
+def drawn(graph: Graph) -> list[AnyValues]:
     rng = np.random.default_rng(2)
     return [rng.normal(0, 1, graph.tensors[i].shape).astype(np.float32) for i in graph.inputs]
 

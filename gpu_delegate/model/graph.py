@@ -103,6 +103,7 @@ class Resize(Attributes):
     align_corners: bool = False
     half_pixel_centers: bool = False
     in_1024ths: bool = False  # scale and positions, as in TensorFlow Lite's bilinear kernel for int8
+    in_products: bool = False  # a sum of four products, rounded in the order of its kernel for uint8
 
 
 @dataclass(frozen=True)

@@ -40,8 +40,9 @@ def write_resize(graph: Graph, node: Node) -> EncodedOperator:
 
 def bilinear(writer: KernelWriter, node: Node, at: Slice) -> Sequence[Value]:
     """One slice of RESIZE_BILINEAR: source rows are interpolated along x first, so pixels in a column share them."""
-    attributes = node.attributes
-    assert isinstance(attributes, Resize)
+    attributes = attributes_of(node, Resize)
+    if attributes.in_products:
+        return _four_products(writer, node, at)
     source, target = writer.shape(node.inputs[0]), writer.shape(node.outputs[0])
     left, right, weight_x = _columns(writer, attributes, source.width, target.width)
     results = []
@@ -52,6 +53,27 @@ def bilinear(writer: KernelWriter, node: Node, at: Slice) -> Sequence[Value]:
             a, b = (writer.tap(node.inputs[0], at, (line, None), (column, None)) for column in (left, right))
             mixed.append(writer.once("h", a + (b - a) * weight_x))
         results.append(mixed[0] + (mixed[1] - mixed[0]) * weight_y)
+    return writer.declare(results)
+
+
+def _four_products(writer: KernelWriter, node: Node, at: Slice) -> Sequence[Value]:
+    """One slice of RESIZE_BILINEAR as TensorFlow Lite's reference kernel adds: each place times both its weights.
+
+    Products have names of their own, so that they are rounded before they are added.
+    """
+    attributes = attributes_of(node, Resize)
+    source, target = writer.shape(node.inputs[0]), writer.shape(node.outputs[0])
+    left, right, weight_x = _columns(writer, attributes, source.width, target.width)
+    results = []
+    for row in writer.rows:
+        above, below, weight_y = _rows(writer, attributes, source.height, target.height, row)
+        total: Value | None = None
+        for column, by_column in ((left, 1.0 - weight_x), (right, weight_x)):
+            for line, by_line in ((above, 1.0 - weight_y), (below, weight_y)):
+                value = writer.tap(node.inputs[0], at, (line, None), (column, None))
+                product = writer.once("h", value * by_line * by_column)
+                total = product if total is None else total + product
+        results.append(total)
     return writer.declare(results)
 
 
@@ -111,7 +133,8 @@ def _between(writer: KernelWriter, base: Value, attributes: Resize, source: int,
         found = (place + 0.5) * scale - 0.5 if attributes.half_pixel_centers else place * scale
     exact = writer.position("f", found)
     low = writer.position("p", to_int(Operation("floor", (exact,))))
-    weight = writer.position("f", exact - to_float(low))
+    first = Operation("maximum", (low, 0)) if attributes.in_products else low
+    weight = writer.position("f", exact - to_float(first))
     pair = [writer.position("p", clamp(low + k, 0, source - 1)) for k in (0, 1)]
     return pair[0], pair[1], weight
 

@@ -6,13 +6,14 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ..model.graph import Node
+from ..model.graph import Node, Steps
 from ..ops.requantize import HardSwishSteps
 from .quantized_node import Form, QuantizedNode
 
 GREATEST_POWER = 40.0  # of e that EXP makes: infinity would not be limited
 LEAST_SHORT_POWER = 2.0**-15  # that reference kernels shift 16 bits by
 LEAST = 1e-30  # that LOG and RSQRT are taken of
+ROOT_BITS = 20
 BYTES = 256  # values of a byte
 
 
@@ -33,8 +34,14 @@ def _power(node: QuantizedNode) -> Sequence[Node]:
 
 
 def _inverse_root(node: QuantizedNode) -> Sequence[Node]:
-    """RSQRT; the greatest step for 0."""
-    return node.round(_limited(node), 1 / node.scale(node.out))
+    """RSQRT, which TensorFlow Lite has as a whole number of 2**-20 before it is steps; the greatest step for 0."""
+    one, limits = node.constant("one", 1), node.limits()
+    root = node.add("RSQRT", node.add("MAXIMUM", node.operand(0), one))
+    whole = node.rounded(root, 2.0**ROOT_BITS, Steps(0, 1 << ROOT_BITS))
+    scale = 1 / (math.sqrt(node.scale(node.input(0))) * node.scale(node.out))
+    steps = node.requantized(whole, scale / 2**ROOT_BITS, 1 << ROOT_BITS, limits)
+    is_zero = node.add("SUB", one, node.add("MINIMUM", node.operand(0), one))
+    return node.finish("MAXIMUM", steps, node.add("MUL", is_zero, node.constant("greatest", limits.high)))
 
 
 def _root(node: QuantizedNode) -> Sequence[Node]:

@@ -64,11 +64,16 @@ def _joined(node: QuantizedNode) -> Sequence[Node]:
 
 
 def _resized(node: QuantizedNode) -> Sequence[Node]:
-    """RESIZE_BILINEAR: between steps, then rounded."""
+    """RESIZE_BILINEAR: between steps, then rounded; of uint8 between the integers, half of one added."""
     resize = attributes_of(node.node, Resize)
-    attributes = replace(resize, in_1024ths=node.out.dtype == "int8")
-    found = node.add(node.node.op, node.operand(0), attributes=attributes)
-    return rounded_with_zero_point(node, found, node.limits())
+    if node.out.dtype == "int8":
+        found = node.add(node.node.op, node.operand(0), attributes=replace(resize, in_1024ths=True))
+        return rounded_with_zero_point(node, found, node.limits())
+    zero_point = node.constant("zero point", node.zero_point(node.out))
+    integers = node.add("ADD", node.operand(0), zero_point, shape=node.input(0).shape)
+    found = node.add(node.node.op, integers, attributes=replace(resize, in_products=True))
+    whole = node.add("FLOOR", node.add("ADD", found, node.constant("half", 0.5)))
+    return node.round(node.add("SUB", whole, zero_point))
 
 
 def _cast(node: QuantizedNode) -> Sequence[Node]:

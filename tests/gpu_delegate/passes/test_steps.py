@@ -17,11 +17,8 @@ from texelflow.gpu_delegate.plan.admission import rewrite_graph
 from texelflow.gpu_delegate.reading.reader import read_model
 
 ON_GL = ("conv 3x3 strided relu6", "depthwise", "fully connected", "add", "mul vector", "hard_swish", "mean")
-ONLY_NEAR = (
-    "l2 normalization",
-    "resize bilinear aligned",
-    "resize bilinear half",
-)  # of uint8, in which floats are used
+ONLY_NEAR = ("l2 normalization",)  # of uint8, in which floats are used
+RESIZED = ("resize bilinear", "resize bilinear doubled", "resize bilinear aligned", "resize bilinear half")
 EQUAL = 0.95  # of the values of those
 
 
@@ -37,6 +34,37 @@ def test_every_op_is_computed_as_by_the_reference_kernels(dtype: str, shape: Sha
     found = measured_ops("native", dtype, shape)
     assert len(found) > 55
     check(found, exact=dtype == "int8")
+
+
+@pytest.mark.parametrize("shape", [(3, 6, 5, 13), (1, 5, 8, 3)])
+def test_maps_of_uint8_are_resized_in_the_order_of_the_reference_kernel(shape: Shape) -> None:
+    """Half of a step is met often, so that each rounding shows."""
+    _, *found = measured_ops("native", "uint8", shape, ("add", *RESIZED))  # of which one reads both inputs
+    assert [one.apart for one in found] == [0] * len(RESIZED)
+
+
+@pytest.mark.parametrize(
+    ("scale", "scale_of_root", "zero_point"),
+    [
+        (8.083602551778313e-06, 0.09563625603914261, -128),  # of a transformer: near the middle between two steps
+        (1.3224645272202906e-06, 1.4904361963272095, -64),
+        (3.3257732866331935e-05, 0.27781909704208374, -29),
+        (0.01, 0.5, -100),
+    ],
+)
+@pytest.mark.parametrize("way", ["native", pytest.param("gl", marks=pytest.mark.gl)])
+def test_roots_are_whole_numbers_before_they_are_steps(
+    way: str, scale: float, scale_of_root: float, zero_point: int
+) -> None:
+    model = ModelBuilder()
+    x = model.tensor((1, 1, 1, 256), "int8", scales=(scale,), zero_points=(-128,))
+    root = model.tensor((1, 1, 1, 256), "int8", scales=(scale_of_root,), zero_points=(zero_point,))
+    model.inputs.append(x)
+    model.output(*model.op_of("RSQRT", [x], [root]))
+    values = [np.arange(-128, 128, dtype=np.int8).reshape(1, 1, 1, 256)]
+    (right,) = TfliteRun(model.build())(values)
+    with our_run(model.build(), way) as run:
+        assert (run(values)[0] == right).all()
 
 
 @pytest.mark.gl

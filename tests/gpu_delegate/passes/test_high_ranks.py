@@ -131,7 +131,7 @@ GRAPHS: dict[str, Callable[[], Graph]] = {
 }
 
 
-def check(name: str, graph: Graph, found: Sequence[np.ndarray], inputs: list[AnyValues]) -> None:
+def check(name: str, graph: Graph, found: Sequence[AnyValues], inputs: list[AnyValues]) -> None:
     for values, wanted in zip(found, Reference(graph).run(inputs), strict=True):
         assert values.shape == wanted.shape
         np.testing.assert_allclose(values, wanted, atol=1e-5, err_msg=name)

@@ -176,8 +176,6 @@ class Program:
         """Upload an input: exactly the tensor's type and shape, all finite. Raises UsageError for anything else.
 
         Values so large that float32 cannot hold what the network makes of them have no defined results (docs/gpu.md).
-
-        Integers are float32 on the GPU: UsageError for those beyond 2^24.
         """
         self._program_now().write(self._tensor(tensor).index, values)
 

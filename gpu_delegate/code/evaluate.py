@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .digit_words import DIGIT_WORDS
 from .vocabulary import Argument, ChooseLanes, Compared, Name, Operand, Operation, Splat, Sum, Value
 
 Values = npt.NDArray[Any]
@@ -184,5 +185,6 @@ WORDS: Mapping[str, Callable[..., Values]] = MappingProxyType(
         "whole quotient": _divide,
         "whole floor quotient": _floor_divide,
         "whole floor remainder": _floor_remainder,
+        **DIGIT_WORDS,
     }
 )

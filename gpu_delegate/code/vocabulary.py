@@ -28,6 +28,11 @@ FunctionWord = Literal[  # of vec4s, lane by lane; each target knows each of the
     "floor quotient", "floor remainder",  # with the sign of the divisor
     # of whole numbers, a divisor of 0 counting as one:
     "whole quotient", "whole floor quotient", "whole floor remainder",
+    # of digits (gpu_delegate/ops/digit_ops.py), and which one is asked for; a divisor of 0 counting as one:
+    "int32 product", "int32 quotient", "int32 floor quotient", "int32 floor remainder",
+    "int64 product", "int64 floor remainder",
+    "int32 value", "int64 value",  # of all digits: the nearest float
+    "digit of halves", "carry of halves",  # of sums of lower and of upper halves, and what is carried over
     # of 8-bit ops (gpu_delegate/ops/requantize.py):
     "requantize", "requantize narrow", "requantize once", "round to steps", "add steps", "hard swish steps",
     # of ops of 16-bit integers (gpu_delegate/ops/short_steps.py):

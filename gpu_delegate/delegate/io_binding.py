@@ -48,8 +48,7 @@ class IoBinding:
     def upload(self, tensor: int, address: int, size_bytes: int) -> None:
         """An input from RAM: its values in the order and type of the file.
 
-        Integers are rounded to float32: operators for which that would make a difference are not taken
-        (exact_integers.py). Raises UsageError for another size and for what is not finite.
+        Raises UsageError for another size and for what is not finite.
         """
         own = self._program.compiled.tensor(tensor)
         values = self._array_in_ram(tensor, address, size_bytes)
@@ -59,14 +58,17 @@ class IoBinding:
             check_values(values, own)
             self._tensors[tensor].upload(values)
         else:
-            self._program.write(tensor, values, may_round=True)
+            self._program.write(tensor, values)
 
     def take(self, tensor: int, source: "IoBinding") -> None:
         """An input from another program of this context, whose output it is. Raises UsageError for another shape."""
         own, theirs = (io._program.compiled.tensor(tensor) for io in (self, source))
         if (own.shape, own.dtype) != (theirs.shape, theirs.dtype):
             raise UsageError(f"{own.name} is {own.dtype} {list(own.shape)}, not {theirs.dtype} {list(theirs.shape)}")
-        self._tensors[tensor].copy_from(source._tensors[tensor])
+        if self._tensors[tensor].place.shape == source._tensors[tensor].place.shape:
+            self._tensors[tensor].copy_from(source._tensors[tensor])
+        else:  # integers, of which one of both has digits
+            self._program.write(tensor, source._program.read(tensor))
 
     def run(self) -> None:
         """One inference on the inputs as they are, bound ones from where they are bound; outputs likewise.

@@ -116,7 +116,7 @@ class NativeSubgraph:
         if reset := variables_reset(context, network.image.states):
             network.reset_states(reset)
         for index in part.reads:
-            network.write(index, self._array(context, index), may_round=True)
+            network.write(index, self._array(context, index))
         with network.turn():
             network.compute()
             for index in part.writes:

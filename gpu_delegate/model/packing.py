@@ -1,43 +1,47 @@
 """Packs weights, biases and maps into the order in which kernels read them, and unpacks maps again."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..base.errors import UnsupportedError, UsageError
+from ..base.errors import UsageError
+from .digits import are_digits, digits_of, from_digits
 from .graph import ABSENT, Graph, Node, Tensor
 from .layout import BYTE_VALUES, MapShape, Storage, ceil_div, shape_of
 from .quantization import is_quantized, zero_point_of
-from .rewrite import END_OF_INTEGERS, fits_float32, float_data
+from .rewrite import float_data
 
 Float32Array = npt.NDArray[np.float32]
 Stored = npt.NDArray[np.float32] | npt.NDArray[np.float16] | npt.NDArray[np.uint8]
 
 LARGEST_HALF = 65504.0
-END_OF_LONG_INTEGERS = 1 << 53  # float64 has all integers below it
+MOST_LONG_INTEGER = (1 << 63) - (1 << 10)  # that float64 has, of 64 bits
 
 
-def check_values(values: object, tensor: Tensor, may_round: bool = False) -> Float32Array:
-    """What kernels take for values of exactly a tensor's type and shape in the file: float32, or steps of float32.
-
-    Raises UsageError for other values, for what is not finite, and for integers that float32 does not have, unless they
-    may be rounded.
-    """
+def check_values(values: object, tensor: Tensor) -> npt.NDArray[Any]:
+    """Values of exactly a tensor's type and shape in the file. Raises UsageError for others, and what is not finite."""
     if not isinstance(values, np.ndarray) or values.dtype != tensor.dtype or values.shape != tensor.shape:
         given = f"{values.dtype} of shape {values.shape}" if isinstance(values, np.ndarray) else type(values).__name__
         raise UsageError(f"{tensor.name} takes an array of {tensor.dtype} of shape {tensor.shape}, not {given}")
+    if values.dtype.kind == "f" and not is_finite(values):
+        raise UsageError(f"{tensor.name} takes finite numbers, not infinities or NaN")
+    return values
+
+
+def to_kernels(values: npt.NDArray[Any], tensor: Tensor, shape: MapShape) -> Float32Array:
+    """What kernels take for values of a tensor of the file that they store in a shape: float32, steps or digits.
+
+    Integers that are not stored as digits are rounded: their last digits make no difference (exact_integers.py).
+    """
+    if are_digits(shape.pixels * shape.channels, values.size, tensor.dtype):
+        return digits_of(values, tensor.dtype)
     if values.dtype.itemsize == 1 or is_quantized(tensor):
         steps = values.astype(np.float32)
         steps -= np.float32(zero_point_of(tensor))
         return steps
-    if not is_finite(values):
-        raise UsageError(f"{tensor.name} takes finite numbers, not infinities or NaN")
-    if not may_round and not fits_float32(values):
-        raise UsageError(
-            f"{tensor.name} takes integers from -{END_OF_INTEGERS - 1} to {END_OF_INTEGERS - 1} on the GPU"
-        )
     return values.astype(np.float32, copy=False)
 
 
@@ -56,14 +60,15 @@ def as_type(values: Float32Array, dtype: str) -> npt.NDArray[Any]:
     if wanted.kind in "iu":
         limits = np.iinfo(wanted)
         whole = np.nan_to_num(np.rint(values.astype(np.float64)))
-        return np.clip(whole, limits.min, min(limits.max, END_OF_LONG_INTEGERS)).astype(wanted)
+        return np.clip(whole, limits.min, min(limits.max, MOST_LONG_INTEGER)).astype(wanted)
     return values.astype(wanted, copy=False)
 
 
 def in_file_type(values: Float32Array, tensor: Tensor) -> npt.NDArray[Any]:
-    """What kernels have computed for a tensor, steps or values of its own, in the type that its file has for it."""
+    """What kernels have computed for a tensor, steps, digits or values of its own, in the type of its file."""
     if not is_quantized(tensor):
-        return as_type(values, tensor.dtype)
+        is_wide = are_digits(values.size, math.prod(tensor.shape), tensor.dtype)
+        return from_digits(values, tensor.dtype) if is_wide else as_type(values, tensor.dtype)
     limits = np.iinfo(tensor.dtype)  # steps are finite: `as_type` takes seven times as long
     whole = np.rint(values + np.float32(zero_point_of(tensor)))
     found: npt.NDArray[Any] = np.minimum(np.maximum(whole, limits.min), limits.max).astype(tensor.dtype)
@@ -71,15 +76,9 @@ def in_file_type(values: Float32Array, tensor: Tensor) -> npt.NDArray[Any]:
 
 
 def output_floats(tensor: Tensor) -> Float32Array:
-    """A constant that is an output, as if kernels had computed it: in_file_type makes its own values of that again.
-
-    Raises UnsupportedError for integers that float32 does not have.
-    """
+    """A constant that is an output, as if kernels had computed it: in_file_type makes its own values of that again."""
     assert tensor.data is not None
-    floats = tensor.data.astype(np.float32) - np.float32(zero_point_of(tensor))
-    if tensor.data.dtype.kind in "iu" and not np.array_equal(in_file_type(floats, tensor), tensor.data):
-        raise UnsupportedError(f"{tensor.name}: a constant output with integers that float32 does not have")
-    return floats
+    return tensor.data.astype(np.float32) - np.float32(zero_point_of(tensor))
 
 
 def pad_lanes(data: Float32Array, axis: int) -> Float32Array:

@@ -17,8 +17,7 @@ from ..model.operators import attributes_of
 from ..model.quantization import is_quantized, steps_of
 from ..model.rewrite import Outcome, Rewriter
 from ..ops.lookup import ReverseSequence
-from .exact_integers import with_checked_inputs
-from .integer_ranges import whole_ranges
+from .integer_ranges import known_ranges
 from .node_chain import NodeChain
 
 _MOST_DIMENSIONS = 4
@@ -27,7 +26,7 @@ _MOST_DIMENSIONS = 4
 def flag_faults(graph: Graph) -> tuple[Graph, Outcome]:
     """Indices that may be out of range, divisors that may be 0 -> one more output that tells of them."""
     found = [(node, check) for node in graph.nodes if node.op in _CHECKS and (check := _CHECKS[node.op](graph, node))]
-    ranges = whole_ranges(with_checked_inputs(graph)) if found else {}
+    ranges = known_ranges(graph) if found else {}
     found = [(node, check) for node, check in found if not check.is_proved(ranges.get(check.tensor))]
     if not found:
         return graph, Outcome(0)

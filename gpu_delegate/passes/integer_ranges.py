@@ -34,18 +34,36 @@ from ..ops.registry import OPS
 
 def whole_ranges(graph: Graph) -> Mapping[int, Steps]:
     """The range of each tensor that has one, by its number."""
+    return MappingProxyType({number: r for number, r in known_ranges(graph).items() if exact(r.low, r.high)})
+
+
+def known_ranges(graph: Graph) -> Mapping[int, Steps]:
+    """The same of tensors that float32 may not have: integers lie at least between the limits of their type."""
     found: dict[int, Steps] = {}
     for number, tensor in graph.tensors.items():
-        own = own_range(tensor)
+        own = own_range(tensor) or type_limits(tensor.dtype)
         if own is not None:
             found[number] = own
     for node in graph.nodes:
         inputs = [found.get(i) for i in node.inputs]
         for place, number in enumerate(node.outputs):
             made, known = _made(graph, node, inputs, place), found.get(number)
-            if made is not None:
+            if made is not None and not _overflows(made, type_limits(graph.tensors[number].dtype)):
                 found[number] = made if known is None else common_range(made, known)
-    return MappingProxyType({number: r for number, r in found.items() if exact(r.low, r.high)})
+    return found
+
+
+def type_limits(dtype: str) -> WholeRange:
+    """The least and the greatest integer of a type that has no scale; None for others."""
+    if dtype not in ("int32", "int64"):
+        return None
+    limits = np.iinfo(dtype)
+    return Steps(int(limits.min), int(limits.max))
+
+
+def _overflows(made: Steps, limits: WholeRange) -> bool:
+    """Whether a type does not hold all of a range, so that others come out."""
+    return limits is not None and not limits.low <= made.low <= made.high <= limits.high
 
 
 def own_range(tensor: Tensor) -> WholeRange:

@@ -22,6 +22,11 @@ from ..model.rewrite import Rewriter
 _ACTIVATED = frozenset({"ADD", "SUB", "MUL", "DIV"})
 
 
+def reshaped(x: int, out: int) -> Node:
+    """A node that copies a tensor to another one of as many values."""
+    return Node("RESHAPE", (x,), (out,))
+
+
 class NodeChain:
     """Nodes in place of one, each made of those before it; tensors are numbers, with shapes as in a file."""
 

@@ -37,7 +37,6 @@ from .grouped import expand_grouped_convolution
 from .high_ranks import merge_dimensions
 from .hybrid_products import hybrid_to_steps
 from .inlining import inline_bodies
-from .integers import check_integers
 from .kept_states import express_states
 from .landmark_ops import express_landmark_ops
 from .lookups import express_lookups
@@ -52,6 +51,7 @@ from .simplify import drop_unused, join_moves, remove_identities
 from .spectra import express_spectra
 from .steps import quantized_to_steps
 from .verification import verify
+from .wide_integers import split_wide_integers
 
 PASSES: tuple[Pass, ...] = (
     inline_bodies,
@@ -67,7 +67,7 @@ PASSES: tuple[Pass, ...] = (
     express_landmark_ops,
     express_lookups,
     fold_constants,
-    check_integers,
+    split_wide_integers,
     split_top,
     express_products,
     separate_computed_weights,

@@ -1,8 +1,8 @@
 """Finds the operators of a graph that the GPU cannot take, each with the reason, before kernels are generated.
 
 What the reader has left opaque has its reason. Every other operator is planned as a graph of its own: the compiler's
-checks, its passes and the loops of its kernel. Operators that are alike are planned once. Integers that float32 may not
-have are found in the graph as a whole: nobody looks at what TensorFlow Lite hands over.
+checks, its passes and the loops of its kernel. Operators that are alike are planned once. How large integers can be is
+found in the graph as a whole.
 """
 
 import re
@@ -21,7 +21,7 @@ from ..model.quantization import is_quantized
 from ..ops.spectrum import COMPLEX
 from ..ops.variables import CALL_ONCE, VARIABLE_OPS
 from ..passes.evaluation import follows_from_shape
-from ..passes.exact_integers import inexact_operators, with_ranges
+from ..passes.exact_integers import with_ranges
 from ..passes.folding import computed_constants, fold_constants
 from ..passes.kept_states import state_faults, state_groups
 from ..passes.pipeline import PASSES, run_passes
@@ -53,8 +53,7 @@ def find_refusals(graph: Graph, device: Device, fuse: bool = True) -> Refusals:
 
     attributes = [node.attributes for node in graph.nodes]
     opaque = {number: _opaque_reason(each) for number, each in enumerate(attributes) if isinstance(each, Opaque)}
-    refused = opaque | lone.inexact()
-    refused |= refused_states(graph, refused)
+    refused = opaque | refused_states(graph, opaque)
     alone = [number for number, node in enumerate(graph.nodes) if node.op not in VARIABLE_OPS]
     planned = [number for number in alone if number not in refused and number not in lone.constants]
     return Refusals(lone.graph, MappingProxyType(refused | lone.failures(planned, plan)), lone.constants)
@@ -91,10 +90,6 @@ class LoneNodes:
         self.constants = frozenset(
             number for number, node in enumerate(graph.nodes) if node.outputs and self._known.keys() >= {*node.outputs}
         )
-
-    def inexact(self) -> dict[int, str]:
-        """Those that would compute integers which float32 may not have, and why."""
-        return dict(inexact_operators(self._valued))
 
     def failures(self, numbers: Iterable[int], attempt: Attempt) -> dict[int, str]:
         """Those of these nodes with which an attempt fails, and why; of nodes that are alike one is tried."""

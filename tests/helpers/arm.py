@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tests.helpers.inner_loops import innermost_loops
-from texelflow.gpu_delegate.model.packing import Float32Array, check_values, in_file_type
+from texelflow.gpu_delegate.model.packing import Float32Array, check_values, in_file_type, to_kernels
 from texelflow.gpu_delegate.targets.llvm.compiler import object_code
 from texelflow.gpu_delegate.targets.llvm.image import NativeStep, StoredTensor, image_of
 from texelflow.gpu_delegate.targets.llvm.ir import Module
@@ -65,7 +65,8 @@ def _job(program: NativeProgram, inputs: Sequence[Values], symbols: Sequence[str
     for number, values in zip(image.inputs, inputs, strict=True):
         stored = image.tensors[number]
         memory = arena[stored.place : stored.place + stored.floats]
-        write_planes(memory, check_values(values.reshape(stored.own.shape), stored.own), stored.shape, stored.storage)
+        given = to_kernels(check_values(values.reshape(stored.own.shape), stored.own), stored.own, stored.shape)
+        write_planes(memory, given, stored.shape, stored.storage)
     calls = [_call(step, symbols) for step in image.steps]
     parts: list[Float32Array | npt.NDArray[np.int32]] = [_numbers(arena.size), arena, _numbers(image.weights.size)]
     parts += [image.weights, _numbers(len(calls)), *calls]

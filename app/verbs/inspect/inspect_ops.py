@@ -96,7 +96,7 @@ def _show(rows: Sequence[OpSupport], graph: Graph | None, console: Console) -> N
         "",
         f"{counted(len(rows), 'op')}: {here} on the GPU; by TensorFlow Lite's own GPU delegate, as its source says, "
         f"{theirs['opengl']} on OpenGL and {theirs['opencl']} on OpenCL.",
-        "CPU: our own code for it. int32: where values provably stay below 2^24. int8: one scale a tensor.",
+        "CPU: our own code for it. int32: any, and int64. int8: one scale a tensor.",
         "cases: what tests compare with TensorFlow Lite.",
     )
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from ...base.errors import UsageError
 from ...model.graph import KeptState
 from ...model.layout import TEXEL_BYTES, MapShape, Storage
-from ...model.packing import check_values, from_memory, in_file_type, to_memory
+from ...model.packing import check_values, from_memory, in_file_type, to_kernels, to_memory
 from ...model.state_values import StateValues, initial_state
 from . import opengl
 from .context import Context
@@ -89,7 +89,8 @@ class GlStates:
 
     def _write(self, name: str, values: npt.NDArray[np.generic]) -> None:
         kept, place = self._kept[name]
-        floats = check_values(values, kept.state.own).reshape(kept.shape.rows, kept.shape.width, kept.shape.channels)
+        floats = to_kernels(check_values(values, kept.state.own), kept.state.own, kept.shape)
+        floats = floats.reshape(kept.shape.rows, kept.shape.width, kept.shape.channels)
         content = np.ascontiguousarray(to_memory(floats, kept.storage))
         self._context.gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)
         write_buffer(self._context, place, content.ctypes.data)

@@ -16,7 +16,16 @@ from ...device.device import Device
 from ...device.families import TUNINGS
 from ...model.graph import ABSENT, KeptState
 from ...model.layout import PHWC4, TEXEL_BYTES, Fetch, MapShape, Precision, Storage, shape_of
-from ...model.packing import Float32Array, Stored, check_values, from_memory, in_file_type, rounded, to_memory
+from ...model.packing import (
+    Float32Array,
+    Stored,
+    check_values,
+    from_memory,
+    in_file_type,
+    rounded,
+    to_kernels,
+    to_memory,
+)
 from ...model.state_values import StateValues, check_names
 from ...plan.hazards import STORAGE, TEXTURE_FETCH, UNIFORM
 from ..glsl.bindings import FIRST_INPUT_UNIT, WEIGHTS_UNIT
@@ -265,13 +274,14 @@ class Program:
         """Where the model's first output is stored."""
         return self._ranges[self.compiled.graph.outputs[0]]
 
-    def write(self, tensor: int, values: npt.NDArray[np.generic], may_round: bool = False) -> None:
+    def write(self, tensor: int, values: npt.NDArray[np.generic]) -> None:
         """Upload a tensor from RAM: exactly its type and shape in the file, all finite. Raises UsageError for others.
 
         For models that take no pictures, and for checks: it copies values into another order, while frames go up as
-        textures. Integers that float32 does not have are refused, unless they may be rounded.
+        textures.
         """
-        self._upload(self._ranges[tensor], check_values(values, self.compiled.tensor(tensor), may_round))
+        place, own = self._ranges[tensor], self.compiled.tensor(tensor)
+        self._upload(place, to_kernels(check_values(values, own), own, place.shape))
 
     def _upload(self, place: TensorRange, values: Float32Array) -> None:
         """Values of as many elements, whatever they are."""

@@ -114,6 +114,18 @@ _LIBRARIES: Mapping[str, Mapping[str, str]] = MappingProxyType(  # files of shad
             "whole floor quotient": "whole_floor_div",
             "whole floor remainder": "whole_floor_mod",
         },
+        "digits.glsl": {
+            "int32 product": "int32_product",
+            "int32 quotient": "int32_quotient",
+            "int32 floor quotient": "int32_floor_quotient",
+            "int32 floor remainder": "int32_floor_remainder",
+            "int64 product": "int64_product",
+            "int64 floor remainder": "int64_floor_remainder",
+            "int32 value": "int32_value",
+            "int64 value": "int64_value",
+            "digit of halves": "digit_of_halves",
+            "carry of halves": "carry_of_halves",
+        },
         "requantize.glsl": {
             "requantize": "requantize",
             "requantize narrow": "requantize_narrow",

@@ -8,6 +8,7 @@ no place lies outside of the memory that there is.
 import base64
 import hashlib
 import json
+import math
 import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from ...model.digits import are_digits
 from ...model.graph import ABSENT, Faults, KeptState, Quantization, Tensor
 from ...model.layout import FLOAT_BYTES, PHWC4, PLAIN, PRECISIONS, MapShape, Precision, Storage, shape_of
 from ...model.packing import Float32Array
@@ -268,9 +270,7 @@ def _is_sound(image: NativeImage) -> bool:
     return (
         image.shared_floats <= image.arena_floats <= _MOST_FLOATS
         and all(_is_within(part, image.steps) for part in parts)
-        and all(
-            tensor.shape.pixels * tensor.shape.channels == np.prod(tensor.own.shape, dtype=int) for tensor in stored
-        )
+        and all(map(_has_size, stored))
         and all(end <= image.arena_floats for end in ends)
         and all(not tensor.place < image.shared_floats < end for tensor, end in zip(stored, ends, strict=True))
         and all(at <= limits[of_weights] for of_weights, at in places)
@@ -279,6 +279,12 @@ def _is_sound(image: NativeImage) -> bool:
         and all(_is_kept(state, image) for state in image.states)
         and (image.faults is None or _is_told(image.faults, image.tensors))
     )
+
+
+def _has_size(tensor: StoredTensor) -> bool:
+    """Whether it lies as so many values, or as their digits."""
+    size, values = tensor.shape.pixels * tensor.shape.channels, math.prod(tensor.own.shape)
+    return size == values or are_digits(size, values, tensor.own.dtype)
 
 
 def _precision(text: object) -> Precision:
@@ -297,8 +303,10 @@ def _is_kept(state: KeptState, image: NativeImage) -> bool:
         return False
     floats = {image.tensors[each].floats for each in sides}
     shapes = {image.tensors[each].shape for each in sides}
-    values = np.prod(state.own.shape, dtype=int)
-    return len(floats) == len(shapes) == 1 and all(shape.pixels * shape.channels == values for shape in shapes)
+    values = math.prod(state.own.shape)
+    sizes = {shape.pixels * shape.channels for shape in shapes}
+    fits = all(size == values or are_digits(size, values, state.own.dtype) for size in sizes)
+    return len(floats) == len(shapes) == 1 and fits
 
 
 def _is_within(part: StepRange, steps: Sequence[NativeStep]) -> bool:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from ...base.errors import UnsupportedError
 from ...code.vocabulary import Argument, ChooseLanes, Compared, Elementwise, Operand, Operation, Splat
+from .digits_code import DIGIT_WORDS
 from .ir import Function, Register
 from .steps_code import add_steps, hard_swish_steps, requantize, requantize_once, round_to_steps
 from .vector_math import FloatMath, Number, OwnNumbers, math_of
@@ -131,5 +132,6 @@ WORDS: Mapping[str, Callable[..., Register]] = MappingProxyType(
         "requantize wide once": requantize_wide_once,
         "requantize product": requantize_product,
         "add short steps": add_short_steps,
+        **DIGIT_WORDS,
     }
 )

@@ -12,7 +12,7 @@ from ...base.disk_cache import DiskCache
 from ...base.errors import UsageError
 from ...model.graph import ABSENT, Graph, KeptState
 from ...model.layout import FLOAT_BYTES, Precision
-from ...model.packing import Float32Array, check_values, in_file_type
+from ...model.packing import Float32Array, check_values, in_file_type, to_kernels
 from ...model.state_values import StateValues, check_names
 from ...plan.compiled_parts import PartWork
 from .arenas import Arenas
@@ -195,13 +195,11 @@ class NativeNetwork:
         if self._cache:
             self._cache.check_run()
 
-    def write(self, tensor: int, values: npt.NDArray[Any], may_round: bool = False) -> None:
-        """Values of a tensor: exactly its type and shape in the file, all finite. Raises UsageError for others.
-
-        It does so for integers that float32 does not have, too, unless they may be rounded.
-        """
+    def write(self, tensor: int, values: npt.NDArray[Any]) -> None:
+        """Values of a tensor: exactly its type and shape in the file, all finite. Raises UsageError for others."""
         stored = self.image.tensors[tensor]
-        write_planes(self.memory(tensor), check_values(values, stored.own, may_round), stored.shape, stored.storage)
+        given = to_kernels(check_values(values, stored.own), stored.own, stored.shape)
+        write_planes(self.memory(tensor), given, stored.shape, stored.storage)
 
     def take(self, tensor: int, source: "NativeNetwork") -> None:
         """An input from another network, whose output of that number it is, in the turn of that one."""
@@ -209,7 +207,7 @@ class NativeNetwork:
         if (own.shape, own.storage) == (theirs.shape, theirs.storage):
             self.memory(tensor)[:] = source.memory(tensor)
         else:
-            self.write(tensor, source.read(tensor), may_round=True)
+            self.write(tensor, source.read(tensor))
 
     def read(self, tensor: int) -> npt.NDArray[Any]:
         """A stored tensor in its type and shape in the file."""

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from ...base.errors import UsageError
 from ...model.graph import ABSENT, KeptState
-from ...model.packing import Float32Array, check_values, in_file_type
+from ...model.packing import Float32Array, check_values, in_file_type, to_kernels
 from ...model.state_values import StateValues, initial_state
 from .image import NativeImage, StoredTensor
 from .planes import from_planes, reserve_floats, write_planes
@@ -67,4 +67,5 @@ class NativeStates:
 
     def _write(self, name: str, values: npt.NDArray[np.generic]) -> None:
         kept = self._kept[name]
-        write_planes(kept.memory, check_values(values, kept.state.own), kept.stored.shape, kept.stored.storage)
+        given = to_kernels(check_values(values, kept.state.own), kept.state.own, kept.stored.shape)
+        write_planes(kept.memory, given, kept.stored.shape, kept.stored.storage)

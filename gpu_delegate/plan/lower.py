@@ -88,8 +88,8 @@ def _storages(graph: Graph, groups: Groups, precision: Precision) -> Storages:
 
 
 def _plain_outputs(graph: Graph, groups: Groups) -> frozenset[int]:
-    """Outputs of one channel that pixel kernels write and no node reads."""
-    read = {tensor for node in graph.nodes for tensor in node.inputs}
+    """Outputs of one channel that pixel kernels write and no node reads; states are stored as what they replace."""
+    read = {tensor for node in graph.nodes for tensor in node.inputs} | {state.written for state in graph.states}
     written = {tensor for body in groups.bodies for tensor in body.outputs}
     shapes = {tensor: shape_of(graph.tensors[tensor]) for tensor in written & set(graph.outputs) - read}
     return frozenset(tensor for tensor, shape in shapes.items() if shape.channels == 1 and not shape.is_vector)

@@ -67,6 +67,7 @@ class _Finder:
         self.alignment_bytes = alignment_bytes
         self.producers = graph.producers()
         self.storages = storages
+        self.states = {state.read for state in graph.states}  # which what takes their place overwrites
         self.inside: dict[int, TensorView] = {}
         self.nodes: dict[int, Node] = {}
 
@@ -88,7 +89,7 @@ class _Finder:
                     return False
                 offset = self._offset_bytes(source, begin, sizes)
                 is_range = offset is not None and self._has_memory(source) and self._are_alike(source, out)
-                return is_range and self._put(out, source, offset or 0)
+                return is_range and not self._outlives(source, out) and self._put(out, source, offset or 0)
         in_order = has_role(node, "movement") and movement_of(node).in_order
         same_bytes = keeps_pixels if self.in_planes else keeps_bytes
         if in_order and same_bytes(shapes[source].shape, shapes[out].shape) and self._are_alike(source, out):
@@ -99,7 +100,13 @@ class _Finder:
         """The same bytes. The source is put into the output if it can be, which may be part of a concatenation then."""
         if self._is_free(source):
             return self._put(source, out, 0)
-        return self._has_memory(source) and self._put(out, source, 0)
+        return self._has_memory(source) and not self._outlives(source, out) and self._put(out, source, 0)
+
+    def _outlives(self, source: int, out: int) -> bool:
+        """Whether an output would lie in a state, which has another value at the end of a run."""
+        while source in self.inside:
+            source = self.inside[source].parent
+        return out in self.graph.outputs and source in self.states
 
     def _join(self, node: Node, axis: int) -> bool:
         """Every part is written by a kernel of its own into its place."""

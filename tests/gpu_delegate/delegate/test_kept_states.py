@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import texelflow
+from tests.helpers.checked_graphs import CheckedGraph
 from tests.helpers.delegated import AnyValues, inferred, interpreter_of
 from tests.model_files.model_builder import ModelBuilder
 from tests.model_files.sketch import Sketch
@@ -276,3 +277,22 @@ def test_only_like_is_fed_back() -> None:
         with_feedback(graph, {graph.inputs[1]: graph.outputs[2]})
     with pytest.raises(texelflow.UsageError, match="is no output"):
         with_feedback(graph, {graph.inputs[1]: graph.inputs[1]})
+
+
+@pytest.mark.gl
+@pytest.mark.parametrize("channels", [1, 5])
+def test_what_a_variable_was_is_an_output(context: Context, channels: int) -> None:
+    """It is no part of the variable's memory, which has the next value by then; one channel is stored as four."""
+    m, before, names = Sketch(seed=8), ModelBuilder(), {"container": "", "shared_name": "last"}
+    handle = before.op("VAR_HANDLE", [], (), "resource", **names)
+    before.op_of("ASSIGN_VARIABLE", [handle, before.constant([[0.5] * channels] * 2)], [])
+    m.further.append(before)
+    m.op_of("CALL_ONCE", [], [], init_subgraph_index=1)
+    x = m.input((2, channels))
+    handle = m.op("VAR_HANDLE", [], (), "resource", **names)
+    was = m.op("READ_VARIABLE", [handle], (2, channels))
+    m.op_of("ASSIGN_VARIABLE", [handle, m.unary("TANH", m.binary("SUB", x, was))], [])
+    m.output(was, m.unary("NEG", was))
+    rows = np.random.default_rng(9).uniform(-2, 2, (4, 2, channels)).astype(np.float32)
+    checked = CheckedGraph(m.build(), [[row] for row in rows])
+    assert [checked.difference(way, context) for way in ("native", "software", "hardware", "delegate")] == [""] * 4

@@ -107,7 +107,8 @@ def _said(graph: Graph, node: Node, inputs: Sequence[WholeRange]) -> WholeRange:
         return _folded(graph, node, record.reducer, inputs[0])
     if record.role == "movement":
         return _moved(graph, node, inputs)
-    return _contracted(graph, node, inputs) if record.weighted or record.role == "contraction" else None
+    multiplies = record.weighted or record.role == "contraction"  # parts of spectra have no second input to multiply by
+    return _contracted(graph, node, inputs) if multiplies and len(node.inputs) > 1 else None
 
 
 def _folded(graph: Graph, node: Node, reducer: Reducer, found: WholeRange) -> WholeRange:

@@ -34,6 +34,7 @@ LIMITS: Mapping[str, float] = MappingProxyType({"EXP": 2.0, "SQUARE": 4.0, "LOGI
 OUTSIDE = frozenset(
     {"DENSIFY", "DEQUANTIZE", "QUANTIZE", "Convolution2DTransposeBias", "LSTM", "SHAPE", *VARIABLE_OPS}
 )  # of what grows
+SPECTRAL = frozenset({"RFFT2D", "COMPLEX_ABS", "REAL", "IMAG"})  # of floats alone
 DISPUTED = frozenset({"LOCAL_RESPONSE_NORMALIZATION", "ELU"})  # whose reference kernel is wrong, or missing
 NOT_FUSED = frozenset({"MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE", "POW", "ATAN2", "PRELU", "FLOOR_DIV", "FLOOR_MOD"})
 
@@ -41,7 +42,7 @@ NOT_FUSED = frozenset({"MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE", "POW", "ATAN2
 def grow(graph: RandomGraph) -> None:
     """By two to thirty ops of all kinds, or of few, so that ops meet themselves again, too."""
     graph.batch = graph.pick((1, 1, 1, 2, 3))
-    left_out = OUTSIDE | (NOT_CONTINUOUS | DISPUTED if graph.profile.continuous else frozenset())
+    left_out = OUTSIDE | (NOT_CONTINUOUS | DISPUTED | SPECTRAL if graph.profile.continuous else frozenset())
     kinds = [
         (name, STEPS.get(name) or _by_record(name))
         for name in SUPPORTED_OPS
@@ -306,6 +307,20 @@ def _resized(name: str) -> Step:
     return step
 
 
+def _spectral(name: str) -> Step:
+    """The transform of a tensor's last two dimensions, cut or filled with zeros, and what is taken of it."""
+
+    def step(graph: RandomGraph) -> int:
+        x = graph.bounded(graph.value(ranks=(2, 3, 4)), 2.0)
+        rows, columns = graph.pick((1, 2, 4, 8)), graph.pick((2, 4, 8, 16))
+        shape = (*graph.shape(x)[:-2], rows, columns // 2 + 1)
+        spectrum = graph.op("RFFT2D", [x, ints(graph, (rows, columns))], shape, "complex64")
+        part = graph.pick(("COMPLEX_ABS", "REAL", "IMAG")) if name == "RFFT2D" else name
+        return graph.note(graph.op(part, [spectrum], shape), 2.0 * rows * columns)
+
+    return step
+
+
 STEPS: Mapping[str, Step] = MappingProxyType(
     {
         **{name: _logic(name) for name in ("LOGICAL_AND", "LOGICAL_OR", "LOGICAL_NOT")},
@@ -324,6 +339,7 @@ STEPS: Mapping[str, Step] = MappingProxyType(
         "CONV_2D": _windowed(convolved),
         "DEPTHWISE_CONV_2D": _windowed(depthwise_step),
         "TRANSPOSE_CONV": _deconvolved,
+        **{name: _spectral(name) for name in SPECTRAL},
         "FULLY_CONNECTED": _connected,
         "BATCH_MATMUL": _multiplied,
         **{name: _pooled(name) for name in ("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D")},

@@ -14,7 +14,7 @@ from .elementwise import elementwise
 from .record import Example, FileForm
 
 _TARGETS = ("float32", "int32", "int64", "bool")
-_SOURCES = (*_TARGETS, "int8", "uint8")
+_SOURCES = (*_TARGETS, "int8", "uint8", "int16", "uint16")
 
 
 @dataclass(frozen=True)

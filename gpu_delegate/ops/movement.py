@@ -21,7 +21,7 @@ def move(writer: KernelWriter, node: Node, at: Slice) -> Sequence[Value]:
 
 
 MOVE = Emission(stream=move)
-MOVED_TYPES = ("float32", "int32", "int64", "bool")
+MOVED_TYPES = ("float32", "int32", "int64", "bool", "int8", "uint8", "int16", "uint16")  # which float32 has
 
 
 def of_any_type(form: FileForm) -> FileForm:

@@ -15,6 +15,7 @@ from ..ops.record import ByteRules
 from ..ops.registry import OPS
 
 LEAST_SCALE, MOST_SCALE = 2.0**-40, 2.0**40  # kernels multiply and divide three of them in float32
+LEAST_SHORT_SCALE = 2.0**-15  # of values from -1 to 1 as int16
 UINT8_OFFSET = 128  # of zero points, which the specification gives for int8
 
 
@@ -65,6 +66,8 @@ def _impossible(tensor: Tensor) -> Iterator[str]:
 
 def _other_output(tensor: Tensor, scale: float, zero_point: int) -> Iterator[str]:
     """Its kernels know the output's scale before they see it."""
+    if tensor.dtype == "int16":
+        scale, zero_point = LEAST_SHORT_SCALE, 0
     zero_point += UINT8_OFFSET if tensor.dtype == "uint8" else 0
     found = quantization_of(tensor)
     if not math.isclose(found.scales[0], scale, rel_tol=1e-6) or found.zero_points != (zero_point,):

@@ -4,13 +4,18 @@ import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from ..model.graph import Node, Reduce
+import numpy as np
+import numpy.typing as npt
+
+from ..model.graph import ABSENT, DepthwiseConv2D, Node, Pool2D, Reduce, Shape
 from ..model.operators import attributes_of
 from ..model.rewrite import END_OF_INTEGERS
 from ..ops.requantize import MULTIPLIER_BITS, FixedPoint, FixedPoints, fixed_point
 from ..ops.short_steps import SHORT_SUM_BITS, SHORTS, AddShortSteps, RequantizeProduct
 from .quantized_node import Form, QuantizedNode, activation_of, in_float32
+from .steps_arithmetic import ARITHMETIC_FORMS as FORMS_OF_BYTES
 
+MOST_OF_WINDOW = 255  # values: sums and a half of them are below 2^23
 MOST_LEFT = 15  # bits, by which products of two shorts are shifted
 
 
@@ -64,11 +69,42 @@ def _limited(node: QuantizedNode) -> Sequence[Node]:
     return node.requantize(node.operand(0), multiplier, node.most(0), node.limits(node.node.op))
 
 
+def _averaged(node: QuantizedNode) -> Sequence[Node]:
+    """AVERAGE_POOL_2D: exact sums, divided by how many values each window has, halves away from zero."""
+    pool, x, out = attributes_of(node.node, Pool2D), node.input(0), node.out
+    if math.prod(pool.kernel) > MOST_OF_WINDOW:
+        node.refuse(f"windows of {math.prod(pool.kernel)} values")
+    ones = node.constant("ones", np.ones((1, *pool.kernel, x.shape[-1])))
+    linear = DepthwiseConv2D("NONE", pool.stride, (1, 1), pool.padding)
+    total = node.add("DEPTHWISE_CONV_2D", node.operand(0), ones, ABSENT, attributes=linear)
+    count = node.constant("count", _counts(pool, x.shape, out.shape))
+    size = node.add("ADD", node.add("ABS", total), node.constant("half", _counts(pool, x.shape, out.shape) // 2))
+    found = node.add("FLOOR", node.add("DIV", size, count))  # or a number next to that, as quotients are rounded
+    rest = node.add("SUB", size, node.add("MUL", found, count))
+    more = node.add("FLOOR", node.add("DIV", node.add("ADD", rest, node.constant("one half", 0.5)), count))
+    whole = node.add("MUL", node.add("ADD", found, more), node.add("SIGN", total))
+    return node.round(whole, 1.0, node.limits(pool.activation))
+
+
+def _counts(pool: Pool2D, given: Shape, made: Shape) -> npt.NDArray[np.float32]:
+    """How many values each window has, (1, h, w, 1)."""
+    sides = []
+    before = (pool.padding.top, pool.padding.left)
+    for k in (0, 1):
+        first = np.arange(made[1 + k]) * pool.stride[k] - before[k]
+        sides.append(np.minimum(first + pool.kernel[k], given[1 + k]) - np.maximum(first, 0))
+    counts: npt.NDArray[np.float32] = np.multiply.outer(*sides).astype(np.float32)
+    return counts[None, :, :, None]
+
+
 SHORT_ARITHMETIC_FORMS: Mapping[str, Form] = MappingProxyType(
     {
         **dict.fromkeys(("ADD", "SUB"), _added),
         "MUL": _multiplied,
         "MEAN": _mean,
+        "AVERAGE_POOL_2D": _averaged,
+        "ABS": FORMS_OF_BYTES["ABS"],
+        "LEAKY_RELU": FORMS_OF_BYTES["LEAKY_RELU"],
         **dict.fromkeys(("RELU", "RELU6"), _limited),
     }
 )

@@ -17,6 +17,7 @@ from ..model.rewrite import Outcome, Rewriter
 from .quantized_node import Form, QuantizedNode
 from .shorts_arithmetic import SHORT_ARITHMETIC_FORMS
 from .shorts_contractions import SHORT_CONTRACTION_FORMS
+from .shorts_functions import SHORT_FUNCTION_FORMS
 from .steps_arithmetic import ARITHMETIC_FORMS
 from .steps_contractions import CONTRACTION_FORMS
 from .steps_functions import FUNCTION_FORMS
@@ -28,7 +29,7 @@ FORMS: Mapping[str, Form] = MappingProxyType(
 )
 
 SHORT_FORMS: Mapping[str, Form] = MappingProxyType(
-    {**SHORT_ARITHMETIC_FORMS, **SHORT_CONTRACTION_FORMS, **SHORT_MOVE_FORMS}
+    {**SHORT_ARITHMETIC_FORMS, **SHORT_CONTRACTION_FORMS, **SHORT_FUNCTION_FORMS, **SHORT_MOVE_FORMS}
 )
 
 

@@ -112,6 +112,7 @@ SHORT_MOVE_FORMS: Mapping[str, Form] = MappingProxyType(  # of 16-bit integers
         "MAX_POOL_2D": _greatest,
         "PADV2": _padded,
         "CONCATENATION": _joined,
+        "CAST": _cast,
         "QUANTIZE": _quantized,
         "DEQUANTIZE": _dequantized,
     }

@@ -1,6 +1,6 @@
 """Models of single ops with 16-bit activations: shapes, scales and constants that are drawn at random."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -161,6 +161,10 @@ SHORT_MODELS: Mapping[str, Callable[[], ModelBuilder]] = MappingProxyType(
         "reduce max": lambda: _reduced("REDUCE_MAX", (1, 2), (1, 1, 1, 6), 1e-4),
         "relu": _unary("RELU", 1.7e-4),
         "relu6": _unary("RELU6", 1.9e-4, 3e-4),
+        "abs": _unary("ABS", 1.3e-4),
+        "leaky relu": _unary("LEAKY_RELU", 0.8e-4, alpha=0.2),
+        "average pool": _unary("AVERAGE_POOL_2D", 1e-4, **POOL),
+        "average pool relu6": _unary("AVERAGE_POOL_2D", 3e-4, 3e-4, **{**POOL, "activation": "RELU6"}),
         "max pool": _unary("MAX_POOL_2D", 1e-4, **POOL),
         "quantize": lambda: _quantized(FLOATS, FINE),
         "quantize shorts": lambda: _quantized(FINE, COARSE),
@@ -177,6 +181,28 @@ SHORT_MODELS: Mapping[str, Callable[[], ModelBuilder]] = MappingProxyType(
         "resize nearest": _moved("RESIZE_NEAREST_NEIGHBOR", [np.array((9, 4))], (1, 9, 4, 6)),
     }
 )
+
+
+ALL_SHORTS = np.arange(-(1 << 15), 1 << 15).astype(np.int16).reshape(1, 256, 256, 1)
+FUNCTIONS: Sequence[tuple[str, float, float, dict[str, Any]]] = (  # op, scales of input and output, options
+    ("LOGISTIC", 1e-4, 2**-15, {}),
+    ("LOGISTIC", 2**-12, 2**-15, {}),
+    ("TANH", 1.3e-4, 2**-15, {}),
+    ("TANH", 2**-11, 2**-15, {}),
+    ("EXP", 1e-4, 1e-3, {}),
+    ("EXP", 2e-4, 3e-5, {}),
+    ("GELU", 1e-4, 1e-4, {}),
+    ("GELU", 2e-4, 3e-4, {"approximate": True}),
+)
+
+
+def functions() -> ShortSketch:
+    """A model with an output for each function of one input each, which has all values."""
+    model = ShortSketch()
+    for op, given, made, options in FUNCTIONS:
+        x = model.given(ALL_SHORTS.shape, given)
+        model.gives(op, [x], model.short(ALL_SHORTS.shape, made), **options)
+    return model
 
 
 def short_inputs(model: ModelBuilder, seed: int) -> list[Array]:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.native import native_networks
-from tests.model_files.short_models import SHORT_MODELS, ShortSketch, short_inputs
+from tests.model_files.short_models import ALL_SHORTS, FUNCTIONS, SHORT_MODELS, ShortSketch, functions, short_inputs
 from tests.quantized.ours import our_run
 from tests.quantized.runs import TfliteRun
 from texelflow.gpu_delegate.base.errors import UnsupportedError
@@ -45,6 +45,15 @@ def test_opengl_gives_the_same_integers(name: str) -> None:
             values = short_inputs(model, seed)
             for found, right in zip(run(values), reference(values), strict=True):
                 np.testing.assert_array_equal(found, right)
+
+
+@pytest.mark.parametrize("way", ["native", pytest.param("gl", marks=pytest.mark.gl)])
+def test_functions_are_those_of_the_reference_kernels_for_each_value(way: str) -> None:
+    model = functions()
+    values = [ALL_SHORTS] * len(FUNCTIONS)
+    with our_run(model.build(), way) as run:
+        for (op, *_), found, right in zip(FUNCTIONS, run(values), TfliteRun(model.build())(values), strict=True):
+            np.testing.assert_array_equal(found, right, op)
 
 
 def refused(model: ShortSketch, reason: str) -> None:

@@ -21,7 +21,7 @@ from .bound_tensors import TensorBinding
 from .callbacks import Replace
 from .callers_file import order_in
 from .census import OtherOperators
-from .context_model import called_subgraphs
+from .context_model import called_subgraphs, run_by
 from .delegate_options import GpuDelegateOptions
 from .delegated_subgraph import DelegatedSubgraph
 from .engine import DelegateEngine
@@ -54,6 +54,7 @@ class Application:
         self._by_place: dict[int, DelegatedSubgraph] = {}  # by the context's address, in the file's order
         self._called: frozenset[int] | None = frozenset()  # subgraphs that control flow runs; None: perhaps all
         self._left_variables: frozenset[str] | None = None  # once a graph with variables is there
+        self._run_on_cpu = frozenset[int]()  # those of these that operators run which are left to TensorFlow Lite
         self._last_number = 0  # of a kernel, in whichever subgraph
         self._is_of_caller = worker is not None
         self._is_without_device = False
@@ -187,11 +188,13 @@ class Application:
         """Decide and load everything of one that is run by itself. Raises what fails."""
         more = called_subgraphs(context)
         self._called = None if self._called is None or more is None else self._called | more
-        is_called = subgraph.number > 0 and (self._called is None or subgraph.number in self._called)
+        is_called = subgraph.number > 0 and (self._called is None or subgraph.number in self._called - self._run_on_cpu)
         if is_called or not execution_plan(context):
             return
         read, given = self._cache.read_model if self._cache else read_model, self._options.model
         found = find_model(context, given, read, subgraph.number, self._options.hybrid, self.order, self._custom_ops)
+        if subgraph.number in self._run_on_cpu and handles_of(found.graph):
+            return
         subgraph.functions = FunctionKernels(found.graph, {**KNOWN_CUSTOM_OPS, **self._custom_ops})
         if self._is_without_device:
             return
@@ -203,21 +206,22 @@ class Application:
         self.renderer = engine.renderer
         if self._left_variables is None and handles_of(found.graph):
             self._left_variables = self._left_in(context, engine)
-        subgraph.load(context, self._plan(found, engine))
+        subgraph.load(context, self._plan(found, engine, subgraph.number in self._run_on_cpu))
         assert subgraph.model is not None
+        self._run_on_cpu |= run_by(context, subgraph.model.found.reasons)
         for line in report_lines(subgraph.model.found):
             self._tell(f"subgraph {subgraph.number}: {line}" if subgraph.number else line)
         if not subgraph.number:
             self._tell_of_serialization(engine.serialization_failure)
 
-    def _plan(self, found: FoundModel, engine: DelegateEngine) -> DelegatedModel:
+    def _plan(self, found: FoundModel, engine: DelegateEngine, is_called: bool) -> DelegatedModel:
         """What runs where, by a plan that others with the same cache have, if there is one."""
         options = self._options
 
         left = left_operators(found.graph, self._left_variables or ())
 
         def make() -> DelegatedModel:
-            return plan_model(found, options, engine.device, rates_of(engine.is_software), engine.plan, left)
+            return plan_model(found, options, engine.device, rates_of(engine.is_software), engine.plan, left, is_called)
 
         if self._cache is None:
             return make()
@@ -225,6 +229,7 @@ class Application:
         facts = {
             "use": "in a delegate",
             "left": sorted(left),
+            "called": is_called,
             **vars(options.compiling),
             **{name: getattr(options, name) for name in names},
         }

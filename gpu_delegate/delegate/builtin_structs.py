@@ -15,7 +15,7 @@ from types import MappingProxyType
 import numpy as np
 
 from ..model.graph import OptionValue, OptionVector
-from ..ops.called import COMPOSITE
+from ..ops.called import COMPOSITE, LOOP
 from ..ops.record import OptionsStruct
 from ..ops.registry import OPS
 from ..ops.variables import CALL_ONCE
@@ -80,6 +80,6 @@ CALLS: Mapping[str, BuiltinStruct] = MappingProxyType(
         COMPOSITE: BuiltinStruct("StableHLOCompositeOptions", "Name:p DecompositionSubgraphIndex:i"),
         CALL_ONCE: BuiltinStruct("CallOnceOptions", "InitSubgraphIndex:i"),
         "IF": BuiltinStruct("IfOptions", "ThenSubgraphIndex:i ElseSubgraphIndex:i"),
-        "WHILE": BuiltinStruct("WhileOptions", "CondSubgraphIndex:i BodySubgraphIndex:i"),
+        LOOP: BuiltinStruct("WhileOptions", "CondSubgraphIndex:i BodySubgraphIndex:i"),
     }
 )

@@ -16,7 +16,7 @@ import tflite
 
 from ..base.errors import ModelError
 from ..model.graph import Graph, Node, Opaque, Quantization, Tensor, WeightBlocks
-from ..ops.called import COMPOSITE
+from ..ops.called import CALLED
 from ..ops.variables import CALL_ONCE, VAR_HANDLE, variable_name
 from ..reading.file_tensors import MAX_DENSE_BYTES
 from ..reading.initial_values import InitialValues, joined_values, kept_bytes
@@ -81,10 +81,10 @@ def _graph_of(context: TfLiteContext, order: Order | None = None) -> Graph:
 
 
 def _add_called(context: TfLiteContext, graph: Graph, order: OrderOf, called: dict[int, Graph]) -> None:
-    """The subgraphs that composites of a graph run, and those that these run, once each."""
-    composite = CALLS[COMPOSITE].table
+    """The subgraphs that composites and loops of a graph run, and those that these run, once each."""
+    tables = {CALLS[op].table for op in CALLED if op in CALLS}
     said = [node.attributes for node in graph.nodes if isinstance(node.attributes, Opaque)]
-    numbers = {value for each in said if each.table == composite for _, value in each.options if isinstance(value, int)}
+    numbers = {value for each in said if each.table in tables for _, value in each.options if isinstance(value, int)}
     for number in sorted(numbers - called.keys()):
         found = order(number)
         if found is None or not 0 < number < MAX_TENSORS:
@@ -180,6 +180,17 @@ def called_subgraphs(context: TfLiteContext) -> frozenset[int] | None:
     return frozenset(called)
 
 
+def run_by(context: TfLiteContext, numbers: Iterable[int]) -> frozenset[int]:
+    """The subgraphs that some of its operators run, branches and loops, while none is replaced yet."""
+    found = set[int]()
+    for index in numbers:
+        node, registration = operator_at(context, index)
+        op = BUILTINS.get(registration.builtin_code, "")
+        if op in CALLS and op != CALL_ONCE and node.builtin_data:
+            found |= {number for _, number in CALLS[op].options_at(node.builtin_data) or () if isinstance(number, int)}
+    return frozenset(found)
+
+
 def called_once(context: TfLiteContext) -> frozenset[int]:
     """The subgraphs that set its variables."""
     found = set[int]()
@@ -247,7 +258,7 @@ def _operator(context: TfLiteContext, index: int, initial: InitialValues) -> Nod
     """
     node, registration = operator_at(context, index)
     code, op = registration.builtin_code, BUILTINS.get(registration.builtin_code, "")
-    known = CALLS[op] if op == COMPOSITE else STRUCTS.get(op)
+    known = CALLS[op] if op in CALLED and op in CALLS else STRUCTS.get(op)
     size_bytes = node.custom_initial_data_size if node.custom_initial_data else 0
     said = Opaque(
         code=code,

@@ -106,13 +106,17 @@ def plan_model(
     rates: DelegationRates,
     compile_part: CompileGraph = compile_graph,
     left: Mapping[int, str] = NOTHING_LEFT,
+    is_called: bool = False,
 ) -> DelegatedModel:
-    """Compile the partitions of a model; operators that are `left`, by their positions, stay where they are."""
+    """Compile the partitions of a model, or of a subgraph that `is_called` by its operators.
+
+    Operators that are `left`, by their positions, stay where they are.
+    """
     found = compile_partitions(
         model.graph,
         device,
         options.compiling,
-        selection(rates, options.max_delegated_partitions, options.min_nodes_per_partition, left),
+        selection(rates, options.max_delegated_partitions, options.min_nodes_per_partition, left, is_called),
         compile_part,
     )
     graph, left = found.graph, found.reasons

@@ -91,19 +91,21 @@ def selection(
     max_delegated_partitions: int | None = None,
     min_nodes_per_partition: int | None = None,
     left_before: Mapping[int, str] = NOTHING_LEFT,
+    is_called: bool = False,
 ) -> Callable[[AnyParts], Mapping[int, str]]:
     """What compile_parts asks which operators to leave to TensorFlow Lite.
 
     Without a least number of nodes, those of all partitions that do not pay; with one, those of partitions that have
     fewer, whatever they cost. After that, at most so many partitions are kept, those of most nodes, of equal ones the
     first. Nodes count as far as they are computed at run time. Before all that come those that are left already.
+    What `is_called` by a loop or branch has to pay as a whole, too.
     """
 
     def select(found: AnyParts) -> Mapping[int, str]:
         if before := {number: why for number, why in left_before.items() if number not in found.reasons}:
             return before
         least, most = min_nodes_per_partition, max_delegated_partitions
-        left = _unpaid(found, rates) if least is None else _smaller(found, least)
+        left = _unpaid(found, rates, is_called) if least is None else _smaller(found, least)
         return left or (_beyond(found, most) if most is not None else {})
 
     return select
@@ -147,9 +149,11 @@ def _operator_bytes(graph: Graph, node: Node) -> int:
     return crossing_bytes(graph, (index for index in (*node.inputs, *node.outputs) if index != ABSENT))
 
 
-def _unpaid(found: AnyParts, rates: DelegationRates) -> dict[int, str]:
+def _unpaid(found: AnyParts, rates: DelegationRates, is_called: bool) -> dict[int, str]:
     """The operators of all partitions that do not pay; of a model that is one partition none."""
-    if any(len({*each.nodes, *each.constants}) == len(found.graph.nodes) for each in found.partitions):
+    if not is_called and any(
+        len({*each.nodes, *each.constants}) == len(found.graph.nodes) for each in found.partitions
+    ):
         return {}
     return {
         number: balance.reason(rates)

@@ -7,7 +7,8 @@ from ..model.graph import Activated, CalledBody, Graph, Node, Tensor
 from .record import Example, OpRecord
 
 COMPOSITE = "STABLEHLO_COMPOSITE"
-CALLED = (COMPOSITE, "CALL")
+LOOP = "WHILE"
+CALLED = (COMPOSITE, "CALL", LOOP)
 _SHAPE = (1, 8, 8, 8)
 _DOUBLED = CalledBody(
     (Node("ADD", (0, 0), (1,), Activated(), 0),), (Tensor(0, "x", _SHAPE), Tensor(1, "sum", _SHAPE)), (0,), (1,)

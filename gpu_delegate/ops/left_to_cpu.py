@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 _STATE = "keeps a state from run to run, which stays in TensorFlow Lite"
-_CONTROL_FLOW = "runs other subgraphs"
+RUNS_SUBGRAPHS = "runs other subgraphs"
 _RANK = "five dimensions, at most 4 are possible"
 
 LEFT_TO_CPU: Mapping[str, str] = MappingProxyType(
@@ -17,6 +17,6 @@ LEFT_TO_CPU: Mapping[str, str] = MappingProxyType(
             ),
             _STATE,
         ),
-        **dict.fromkeys(("IF", "WHILE"), _CONTROL_FLOW),
+        "IF": RUNS_SUBGRAPHS,
     }
 )  # fmt: skip

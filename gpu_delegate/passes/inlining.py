@@ -7,7 +7,7 @@ from ..model.rewrite import Outcome, Rewriter
 
 
 def inline_bodies(graph: Graph) -> tuple[Graph, Outcome]:
-    """STABLEHLO_COMPOSITE, CALL -> the nodes of the subgraph that they run."""
+    """STABLEHLO_COMPOSITE, CALL, WHILE that runs as often in every run -> the nodes of the subgraph that they run."""
     edit = Rewriter(graph)
     for node in graph.nodes:
         if isinstance(node.attributes, CalledBody):

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..base.errors import DeviceError, UnsupportedError
 from ..device.device import Device
-from ..model.graph import ABSENT, Graph, Node, Opaque, Tensor, constant_location
+from ..model.graph import ABSENT, CalledBody, Graph, Node, Opaque, Tensor, constant_location
 from ..model.operators import NO_RULE
 from ..model.packing import in_file_type
 from ..model.quantization import is_quantized
@@ -23,6 +23,7 @@ from ..ops.variables import CALL_ONCE, VARIABLE_OPS
 from ..passes.evaluation import follows_from_shape
 from ..passes.exact_integers import with_ranges
 from ..passes.folding import computed_constants, fold_constants
+from ..passes.inlining import inline_bodies
 from ..passes.kept_states import state_faults, state_groups
 from ..passes.pipeline import PASSES, run_passes
 from ..passes.steps import quantized_to_steps
@@ -84,8 +85,9 @@ class LoneNodes:
 
     def __init__(self, graph: Graph) -> None:
         self._known = _known_tensors(graph)
-        self._valued = replace(graph, tensors=MappingProxyType({**graph.tensors, **self._known}))
-        self.graph = with_ranges(graph, self._valued)
+        whole = _with_bodies(graph)
+        known = self._known if whole is graph else _known_tensors(whole)
+        self.graph = with_ranges(graph, replace(whole, tensors=MappingProxyType({**whole.tensors, **known})))
         self._complex = _complex_parts(self.graph)
         self.constants = frozenset(
             number for number, node in enumerate(graph.nodes) if node.outputs and self._known.keys() >= {*node.outputs}
@@ -120,6 +122,14 @@ class LoneNodes:
         given = (i for i in dict.fromkeys(node.inputs) if i != ABSENT)
         inputs = tuple(i for i in given if not (tensors[i].is_constant or tensors[i].is_variable))
         return Graph(node.op, MappingProxyType(tensors), (node,), inputs, node.outputs)
+
+
+def _with_bodies(graph: Graph) -> Graph:
+    """The graph with subgraphs in the place of the nodes that run them, whose places are their nodes' numbers."""
+    if not any(isinstance(node.attributes, CalledBody) for node in graph.nodes):
+        return graph
+    numbered = tuple(replace(node, index=place) for place, node in enumerate(graph.nodes))
+    return inline_bodies(replace(graph, nodes=numbered))[0]
 
 
 def _complex_parts(graph: Graph) -> dict[int, Graph]:

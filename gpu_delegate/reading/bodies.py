@@ -6,19 +6,29 @@ Bounded: how deep they lie in each other, and how many nodes there are if each i
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import tflite
 
 from ..base.errors import ModelError, ModelSizeError, UnsupportedError
 from ..model.graph import ABSENT, CalledBody, Node, Opaque, Tensor, constant_location
-from ..ops.called import COMPOSITE
+from ..ops.called import COMPOSITE, LOOP
+from ..ops.left_to_cpu import RUNS_SUBGRAPHS
 from .file_tensors import FileTensors, Taken
 from .model_file import MAX_OPERATORS, MAX_TENSORS, ModelFile
 
 CONSTANTS_FROM = MAX_TENSORS  # numbers of bodies' constants in the graph that runs these
 MAX_DEPTH = 16
 MOST_TRIED = 4 * MAX_OPERATORS
+MOST_TURNS, MOST_LOOP_NODES = 64, 1 << 10  # of a loop that is written out
+_OPTIONS = MappingProxyType(
+    {
+        COMPOSITE: ("StableHLOCompositeOptions", ("DecompositionSubgraphIndex",)),
+        "CALL": ("CallOptions", ("Subgraph",)),
+        LOOP: ("WhileOptions", ("CondSubgraphIndex", "BodySubgraphIndex")),
+    }
+)
 
 
 class SubgraphReader(Protocol):
@@ -33,6 +43,8 @@ class SubgraphReader(Protocol):
 
     def disorder(self, inputs: tuple[int, ...], outputs: tuple[int, ...], nodes: tuple[Node, ...]) -> str: ...
 
+    def known(self, index: int) -> Tensor: ...
+
 
 @dataclass(frozen=True)
 class ReadBody:
@@ -42,6 +54,41 @@ class ReadBody:
     constants: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     count: int  # of nodes, those of bodies within included
+
+
+class _Unrolled:
+    """The turns of a loop, each a node that runs the loop's body on what the one before gives."""
+
+    def __init__(self, given: tuple[Tensor, ...]) -> None:
+        self.turns, self.count, self._next = 0, 0, 0
+        self._nodes, self._tensors, self._constants = list[Node](), list[Tensor](), list[Tensor]()
+        self.state = given
+        self._inputs = self._numbers = self._new(given)
+
+    def add(self, turn: ReadBody) -> None:
+        """Another turn. Raises ModelError for one that gives something else than it takes."""
+        if len(turn.outputs) != len(self.state):
+            raise ModelError(f"a loop of {len(self.state)} values gives {len(turn.outputs)}")
+        for before, after in zip(self.state, turn.outputs, strict=True):
+            check_alike(before, after)
+        constants, outputs = self._new(turn.constants), self._new(turn.outputs)
+        self._constants += (replace(t, index=i) for t, i in zip(turn.constants, constants, strict=True))
+        self._nodes.append(Node("CALL", (*self._numbers, *constants), outputs, turn.body, self.turns))
+        self._numbers, self.state = outputs, turn.outputs
+        self.turns, self.count = self.turns + 1, self.count + turn.count
+
+    def found(self) -> ReadBody:
+        """All turns as one body."""
+        inputs = (*self._inputs, *(tensor.index for tensor in self._constants))
+        body = CalledBody(tuple(self._nodes), tuple(self._tensors), inputs, self._numbers)
+        return ReadBody(body, tuple(self._constants), self.state, self.count)
+
+    def _new(self, tensors: tuple[Tensor, ...]) -> tuple[int, ...]:
+        """Numbers for some tensors."""
+        numbers = tuple(range(self._next, self._next + len(tensors)))
+        self._next += len(tensors)
+        self._tensors += (replace(t, index=i, data=None) for t, i in zip(tensors, numbers, strict=True))
+        return numbers
 
 
 class Bodies:
@@ -74,6 +121,27 @@ class Bodies:
             raise UnsupportedError(f"more than {MAX_OPERATORS} operators in the place of those that run subgraphs")
         return found
 
+    def unroll(
+        self, condition: int, body: int, given: tuple[Tensor, ...], reader_of: Callable[[int], SubgraphReader]
+    ) -> ReadBody:
+        """A loop that ends after as many turns whatever is computed, as one turn after the other.
+
+        Raises UnsupportedError for any other, and for a long one, ModelError.
+        """
+        unrolled = _Unrolled(given)
+        while self._goes_on(condition, unrolled.state, reader_of):
+            turn = self.read(body, unrolled.state, reader_of)
+            unrolled.add(turn)
+            if unrolled.turns > MOST_TURNS or unrolled.count > MOST_LOOP_NODES:
+                raise UnsupportedError(f"{RUNS_SUBGRAPHS}, more than {MOST_TURNS} times or {MOST_LOOP_NODES} operators")
+        return unrolled.found()
+
+    def _goes_on(self, condition: int, state: tuple[Tensor, ...], reader_of: Callable[[int], SubgraphReader]) -> bool:
+        outputs = self.read(condition, state, reader_of).outputs
+        if len(outputs) != 1 or outputs[0].data is None or outputs[0].data.size != 1:
+            raise UnsupportedError(f"{RUNS_SUBGRAPHS}, as often as values say that it computes")
+        return bool(outputs[0].data.reshape(())[()])
+
     def _tried_body(
         self, number: int, given: tuple[Tensor, ...], reader_of: Callable[[int], SubgraphReader]
     ) -> ReadBody | ModelError | UnsupportedError:
@@ -94,18 +162,18 @@ class Bodies:
         return replace(read, count=read.count + within)
 
 
-def called_subgraph(op: str, table: Any) -> int:
-    """The number of the subgraph that an operator of CALLED runs. Raises ModelError."""
-    composite = op == COMPOSITE
-    name = "StableHLOCompositeOptions" if composite else "CallOptions"
-    kinds = tflite.BuiltinOptions2 if composite else tflite.BuiltinOptions
-    kind = table.BuiltinOptions2Type() if composite else table.BuiltinOptionsType()
-    union = table.BuiltinOptions2() if composite else table.BuiltinOptions()
-    if union is None or kind != getattr(kinds, name):
+def called_subgraphs_of(op: str, table: Any) -> tuple[int, ...]:
+    """The numbers of the subgraphs that an operator of CALLED runs; a loop's condition first. Raises ModelError."""
+    name, fields = _OPTIONS[op]
+    newer = hasattr(tflite.BuiltinOptions2, name)
+    kind = getattr(tflite.BuiltinOptions2 if newer else tflite.BuiltinOptions, name)
+    found = table.BuiltinOptions2Type() if newer else table.BuiltinOptionsType()
+    union = table.BuiltinOptions2() if newer else table.BuiltinOptions()
+    if union is None or kind != found:
         raise ModelError("it does not say which subgraph it runs")
     options = getattr(tflite, name)()
     options.Init(union.Bytes, union.Pos)
-    return int(options.DecompositionSubgraphIndex() if composite else options.Subgraph())
+    return tuple(int(getattr(options, field)()) for field in fields)
 
 
 def check_alike(outer: Tensor, inner: Tensor) -> None:
@@ -150,7 +218,7 @@ def _read_body(reader: SubgraphReader, given: tuple[Tensor, ...]) -> ReadBody:
         (*inputs, *(tensor.index for tensor in constants)),
         outputs,
     )
-    return ReadBody(body, constants, tuple(found[i] for i in outputs), len(nodes))
+    return ReadBody(body, constants, tuple(map(reader.known, outputs)), len(nodes))
 
 
 def _known(reader: SubgraphReader, index: int) -> Node:

@@ -23,7 +23,7 @@ from ..custom.known import KNOWN_CUSTOM_OPS
 from ..model.graph import ABSENT, Attributes, Graph, Node, Opaque, Shape, Tensor
 from ..model.operators import MAX_OPERANDS, NO_RULE, Operator, ShapeError
 from ..model.reasons import BY_FUNCTION
-from ..ops.called import CALLED
+from ..ops.called import CALLED, LOOP
 from ..ops.left_to_cpu import LEFT_TO_CPU
 from ..ops.record import FileForm
 from ..ops.registry import OPS, SUPPORTED_OPS
@@ -32,7 +32,7 @@ from ..passes.evaluation import can_fold, fold_value
 from ..passes.kept_states import state_faults
 from ..passes.quantized_node import takes_type
 from ..passes.steps import has_form
-from .bodies import CONSTANTS_FROM, Bodies, called_subgraph, check_alike
+from .bodies import CONSTANTS_FROM, Bodies, called_subgraphs_of, check_alike
 from .file_options import OPTIONS_CLASSES, Options, read_custom_options, read_options
 from .file_tensors import FileTensors
 from .initial_values import InitialValues, initial_values
@@ -203,7 +203,7 @@ class GraphReader:
             reason = custom if code.is_custom else LEFT_TO_CPU.get(code.op, NO_RULE)
             return self.opaque(index, code, table, inputs, outputs, reason)
         try:
-            return self.known(index, code.op, rule, table, inputs, outputs)
+            return self.node_of(index, code.op, rule, table, inputs, outputs)
         except ModelSizeError:
             raise
         except (ModelError, UnsupportedError) as error:  # where it is about a tensor alone, it is raised again
@@ -212,13 +212,21 @@ class GraphReader:
 
     def call(self, index: int, op: str, table: Any, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> Node:
         """An operator that runs a subgraph, with what that computes. Raises UnsupportedError, ModelError."""
-        number = called_subgraph(op, table)
-        if ABSENT in (*inputs, *outputs) or not 0 <= number < self.file.subgraph_count:
-            raise ModelError(f"it runs subgraph {number} of {self.file.subgraph_count}, or lacks an input or output")
-        given = tuple(self.values.get(i, self.tensors[i]) for i in inputs)
-        found = self.bodies.read(number, given, lambda called: GraphReader(self.file.data, called, self.bodies))
+        numbers = called_subgraphs_of(op, table)
+        if ABSENT in (*inputs, *outputs) or not all(0 <= number < self.file.subgraph_count for number in numbers):
+            shown = " and ".join(map(str, numbers))
+            raise ModelError(f"it runs subgraph {shown} of {self.file.subgraph_count}, or lacks an input or output")
+        given = tuple(map(self.known, inputs))
+
+        def reader_of(called: int) -> GraphReader:
+            return GraphReader(self.file.data, called, self.bodies)
+
+        if op == LOOP:
+            found = self.bodies.unroll(numbers[0], numbers[1], given, reader_of)
+        else:
+            found = self.bodies.read(numbers[0], given, reader_of)
         if len(found.outputs) != len(outputs):
-            raise ModelError(f"{len(outputs)} outputs for {len(found.outputs)} of subgraph {number}")
+            raise ModelError(f"{len(outputs)} outputs for {len(found.outputs)} of subgraph {numbers[-1]}")
         for i, inner in zip(outputs, found.outputs, strict=True):
             check_alike(self.tensors[i], inner)
             if self.tensors[i].shape != inner.shape or self.tensors.is_open(i):
@@ -229,7 +237,11 @@ class GraphReader:
         self.next_constant += len(constants)
         return Node(op, (*inputs, *constants), outputs, found.body, index)
 
-    def known(
+    def known(self, index: int) -> Tensor:
+        """A tensor, with its value where operators compute it from constants and shapes."""
+        return self.values.get(index, self.tensors[index])
+
+    def node_of(
         self, index: int, op: str, rule: FileForm, table: Any, inputs: tuple[int, ...], outputs: tuple[int, ...]
     ) -> Node:
         """The node that an op's rule makes of an operator. Raises UnsupportedError, ModelError if it does not fit."""
@@ -305,7 +317,7 @@ class GraphReader:
     def keep_value(self, node: Node) -> None:
         """Compute what is known before a run and may be a size, axes or the like of a later operator."""
         out = self.tensors[node.outputs[0]]
-        if len(node.outputs) > 1 or math.prod(out.shape) > MAX_OPERANDS or out.dtype not in ("int32", "int64"):
+        if len(node.outputs) > 1 or math.prod(out.shape) > MAX_OPERANDS or out.dtype not in ("int32", "int64", "bool"):
             return
         known = [self.values.get(i, self.tensors[i]) for i in node.inputs if i != ABSENT]
         with contextlib.suppress(ValueError):

@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
 import tflite
 
 from tests.model_files.graphs import GraphBuilder
-from texelflow.gpu_delegate.model.graph import Activated, Graph, Opaque, OptionVector, Reduce
+from texelflow.gpu_delegate.model.graph import Activated, Graph, Node, Opaque, OptionVector, Reduce
 from texelflow.gpu_delegate.reading.writer import write_model
 
 COMPOSITE = "STABLEHLO_COMPOSITE"
@@ -16,6 +17,9 @@ _LINEAR = Activated()
 def running(number: int, op: str = COMPOSITE) -> Opaque:
     """What a file says of an operator that runs a subgraph."""
     code = getattr(tflite.BuiltinOperator, op)
+    if op == "WHILE":
+        said = (("CondSubgraphIndex", number), ("BodySubgraphIndex", number + 1))
+        return Opaque(code=code, table="WhileOptions", options=said)
     if op == "CALL":
         return Opaque(code=code, table="CallOptions", options=(("Subgraph", number),))
     nothing = OptionVector("uint8", b"\0\1\1")
@@ -102,3 +106,30 @@ def giving_back() -> bytes:
     found = g.nodes_outputs(COMPOSITE, inputs, [(2, 3)] * 4, running(1))
     outputs = [g.node("TANH", [tensor]) for tensor in found]
     return calling(g.graph(*outputs), {1: body.graph(x, constant, total, total)})
+
+
+def loop(turns: int = 5, is_given: bool = False, columns: int = 6) -> bytes:
+    """A loop that counts to a limit, an input if it is given: each turn adds a column, multiplied, to a sum."""
+    g = GraphBuilder(seed=6)
+    x = g.node("TANH", [g.input(3, columns)])
+    start = g.input(1, dtype="int32") if is_given else g.constant([0], "int32")
+    shapes = [((1,), "int32"), ((3, columns), "float32"), ((3, 1), "float32")]
+    state = [start, x, g.constant(np.zeros((3, 1), np.float32))]
+    outputs = tuple(g.tensor(shape, dtype) for shape, dtype in shapes)
+    g.nodes.append(Node("WHILE", tuple(state), outputs, running(1, "WHILE"), len(g.nodes)))
+    main = g.graph(g.node("NEG", [outputs[2]]), outputs[1])
+    return calling(main, {1: _less(turns, columns), 2: _turn(columns)})
+
+
+def _less(turns: int, columns: int) -> Graph:
+    g = GraphBuilder()
+    counter, _, _ = g.input(1, dtype="int32"), g.input(3, columns), g.input(3, 1)
+    return g.graph(g.node("LESS", [counter, g.constant([turns], "int32")], (1,), dtype="bool"))
+
+
+def _turn(columns: int) -> Graph:
+    g = GraphBuilder(seed=7)
+    counter, x, total = g.input(1, dtype="int32"), g.input(3, columns), g.input(3, 1)
+    after = g.node("ADD", [counter, g.constant([1], "int32")], (1,), _LINEAR, dtype="int32")
+    whole = g.node("SUM", [g.node("MUL", [x, g.random(columns)], attributes=_LINEAR)], (3, 1), Reduce((1,), True))
+    return g.graph(after, g.node("TANH", [x]), g.node("ADD", [total, whole], attributes=_LINEAR))

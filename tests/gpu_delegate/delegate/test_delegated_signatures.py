@@ -1,4 +1,4 @@
-"""Models of several signatures: each one's subgraph is delegated, but none that control flow runs."""
+"""Models of several signatures: each one's subgraph is delegated, and what loops run that stay on the CPU."""
 
 from typing import Any
 
@@ -132,10 +132,16 @@ def test_lines_name_the_subgraph(runtime: Any, capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.parametrize(("name", "expected"), [("twos", 128.0), ("threes", 243.0)])
-def test_loops_of_each_signature_are_left_alone(name: str, expected: float, runtime: Any) -> None:
+def test_what_loops_of_each_signature_run_is_delegated(name: str, expected: float, runtime: Any) -> None:
     delegate = GpuDelegate(min_nodes_per_partition=1, strict=True, quiet=True)
     made = runtime.Interpreter(model_content=loops(), experimental_delegates=[delegate])
     (found,) = made.get_signature_runner(name)(in0=np.ones(1, np.float32)).values()
     assert found == [expected]
-    assert not delegate.partitions
+    assert [(each.subgraph, each.nodes) for each in delegate.partitions] == [(k, (0,)) for k in (1, 2, 4, 5)]
     assert [dict(delegate.reasons_of(k)) != {} for k in range(6)] == [True, False, False, True, False, False]
+
+
+def test_the_little_that_a_loop_runs_stays_where_the_loop_is(runtime: Any) -> None:
+    delegate = GpuDelegate(strict=True, quiet=True)
+    runtime.Interpreter(model_content=loops(), experimental_delegates=[delegate])
+    assert not delegate.partitions

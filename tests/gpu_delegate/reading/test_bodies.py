@@ -8,7 +8,7 @@ import pytest
 from ai_edge_litert import interpreter as newer
 
 from tests.helpers.native import native_networks
-from tests.model_files.called_models import calling, chain, doubling, giving_back, norms, running
+from tests.model_files.called_models import calling, chain, doubling, giving_back, loop, norms, running
 from tests.model_files.graphs import GraphBuilder, ops_of
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.delegate.delegate import GpuDelegate
@@ -18,7 +18,7 @@ from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.reading.resizing import read_resized
 
 Arrays = list[npt.NDArray[Any]]
-MODELS = {"norms": norms(), "one row": norms(1, 9), "chain": chain([2, 5, 1])}
+MODELS = {"norms": norms(), "one row": norms(1, 9), "chain": chain([2, 5, 1]), "loop": loop(), "no turn": loop(0)}
 
 
 def random_inputs(graph: Graph) -> Arrays:
@@ -113,7 +113,29 @@ def test_what_cannot_be_put_in_place_stays_one_operator() -> None:
     assert reason(calling(g.graph(1), {})).startswith("it runs subgraph 1 of 1")
 
 
+def test_loops_that_are_long_or_depend_on_values_stay() -> None:
+    assert len(read_model(loop(64)).opaque) == 0
+    assert reason(loop(65)) == "runs other subgraphs, more than 64 times or 1024 operators"
+    assert reason(loop(is_given=True)) == "runs other subgraphs, as often as values say that it computes"
+
+
 def test_bodies_within_bodies_are_counted_where_they_lie() -> None:
     (first, _) = read_model(doubling(5)).nodes
     assert isinstance(first.attributes, CalledBody)
     assert len(inline_bodies(read_model(doubling(5)))[0].nodes) == 2**6
+
+
+@pytest.mark.gl
+def test_the_body_of_a_loop_that_ends_by_values_is_delegated() -> None:
+    model = loop(7, is_given=True, columns=40)
+    rng = np.random.default_rng(3)
+    for start in (0, 4, 9):  # the last one runs no turn
+        inputs = [rng.normal(0, 1, (3, 40)).astype(np.float32), np.array([start], np.int32)]
+        with GpuDelegate(strict=True, quiet=True, min_nodes_per_partition=1) as delegate:
+            check_close(results(model, inputs, delegate), results(model, inputs))
+            assert [(each.subgraph, each.nodes) for each in delegate.partitions] == [
+                (0, (0,)),
+                (0, (2,)),
+                (1, (0,)),
+                (2, (0, 1, 2, 3, 4)),
+            ]

@@ -107,6 +107,7 @@ class Example:
     others: tuple[Shape, ...] = ()  # of further outputs
     others_dtype: str = ""  # of these, if it is another one
     constants: tuple[Shape, ...] = ()  # of those that follow
+    kept: tuple[Shape, ...] = ()  # of variables, which follow those
     attributes: Attributes = field(default_factory=Attributes)
     dtype: str = "float32"  # of the inputs
     constant_dtype: str = ""  # of constants, if it is another one

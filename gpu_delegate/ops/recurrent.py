@@ -1,76 +1,110 @@
-"""LSTM in its basic form, whose states are inputs and outputs: file form; a pass makes layers and arithmetic of it."""
+"""What layers have in common that keep from run to run what they gave last: options, checks of shapes, counts."""
 
 import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
 
-import tflite
-
-from ..model.graph import Attributes, Graph, Node
+from ..model.graph import ABSENT, Attributes, Graph, Node, Shape
 from ..model.layout import aligned_channels
-from ..model.operators import ACTIVATION_CODES, EncodedOperator, Operator
-from .record import ACTIVATED_STRUCT, Example, FileForm, OpRecord, OptionsStruct
+from ..model.operators import ACTIVATION_CODES, ACTIVATIONS, EncodedOperator, Operator
 
-GATES = 4  # in the order of the weights' rows: of the input, the new value, of forgetting, of the output
-STATES = (1, 4)  # inputs: the last activation and the last state
-
-
-def read_lstm(operator: Operator) -> Attributes:
-    """Inputs (x, last activation, weights, bias, last state), outputs (activation, state, both inputs, gates)."""
-    options = operator.options("LSTMOptions")
-    if options.KernelType() != tflite.LSTMKernelType.BASIC:
-        operator.unsupported("its states stay in TensorFlow Lite from run to run")
-    if len(operator.inputs) != 5 or None in operator.inputs or len(operator.outputs) != 4:
-        operator.damaged(f"{len(operator.inputs)} inputs and {len(operator.outputs)} outputs instead of 5 and 4")
-    if options.FusedActivationFunction() != ACTIVATION_CODES["TANH"] or options.CellClip() or options.ProjClip():
-        operator.unsupported("an activation other than TANH, or limits")
-    shapes = [operator.shape(position) for position in range(5)]
-    if any(len(shapes[position]) != 2 for position in (0, 1, 2, 4)):
-        operator.unsupported(f"inputs of shapes {', '.join(str(list(shape)) for shape in shapes)}")
-    for position in STATES:
-        tensor = operator.inputs[position]
-        if tensor is not None and tensor.is_constant:  # TensorFlow Lite writes the new one there
-            operator.unsupported(f"input {position}, a state, is a constant")
-    (batch, depth), (rows, units), weights, _, state = shapes
-    if rows != batch or state != (batch, units) or weights != (GATES * units, depth + units):
-        operator.damaged(f"inputs of shapes {', '.join(str(list(shape)) for shape in shapes)}")
-    operator.check_bias(3, GATES * units)
-    operator.expect((batch, units), (batch, units), (batch, depth + units), (batch, GATES * units))
-    return Attributes()
-
-
-def write_lstm(graph: Graph, node: Node) -> EncodedOperator:
-    options = {"KernelType": tflite.LSTMKernelType.BASIC, "FusedActivationFunction": ACTIVATION_CODES["TANH"]}
-    return EncodedOperator(node.inputs, "LSTMOptions", options)
-
-
-def _lstm_macs(graph: Graph, node: Node) -> int:
-    """A multiply-accumulate for each weight and each row."""
-    return math.prod(graph.tensors[node.inputs[2]].shape) * graph.tensors[node.inputs[0]].shape[0]
-
-
-def _lstm_bytes(graph: Graph, node: Node) -> int:
-    weights = graph.tensors[node.inputs[2]]
-    return 4 * math.prod(map(aligned_channels, weights.shape)) if weights.is_constant else 0
-
-
-RECORDS = (
-    OpRecord(
-        "LSTM",
-        "contraction",
-        FileForm(
-            read_lstm,
-            write_lstm,
-            (0, 1, 2, 3, 4),
-            (1, 24),
-            (1, 4),
-            version=2,
-            struct=OptionsStruct("LSTMOptions", f"{ACTIVATED_STRUCT} CellClip:f ProjClip:f KernelType:i"),
-        ),
-        Example(
-            shapes=((2, 3), (2, 5), (20, 8), (20,), (2, 5)),
-            out=(2, 5),
-            others=((2, 5), (2, 8), (2, 20)),
-        ),
-        macs=_lstm_macs,
-        weight_bytes=_lstm_bytes,
-    ),
+MOST_STEPS = 256  # over time, which are written out one by one
+OVER_TIME: Mapping[str, str] = MappingProxyType(  # the schema's classes of options
+    {
+        "UNIDIRECTIONAL_SEQUENCE_LSTM": "UnidirectionalSequenceLSTMOptions",
+        "UNIDIRECTIONAL_SEQUENCE_RNN": "SequenceRNNOptions",
+    }
 )
+
+
+@dataclass(frozen=True)
+class Recurrent(Attributes):
+    """RNN, LSTM in its full form, both over time, and SVDF."""
+
+    activation: str = "TANH"  # any of ACTIVATIONS
+    is_asymmetric: bool = False  # how TensorFlow Lite rounds inputs, if its weights are int8
+    time_major: bool = True  # dimensions of what goes over time: (time, batch, depth), or the batch first
+
+
+@dataclass(frozen=True)
+class LongShortTerm(Recurrent):
+    """LSTM in its full form, and over time."""
+
+    cell_clip: float = 0.0  # the greatest magnitude of a cell, 0 for none
+    projection_clip: float = 0.0  # of what a projection gives
+
+
+def recurrent_activation(operator: Operator, options: Any) -> str:
+    """The fused activation, which these kernels heed whichever it is."""
+    code = options.FusedActivationFunction()
+    if code not in ACTIVATIONS:
+        operator.unsupported(f"fused activation {code}")
+    return ACTIVATIONS[code]
+
+
+def batch_over_time(operator: Operator, options: Any) -> int:
+    """The batch of an input that goes over time; UnsupportedError for too many steps."""
+    batch, steps, _ = operator.shape(0, rank=3)
+    if options.TimeMajor():
+        batch, steps = steps, batch
+    if steps > MOST_STEPS:
+        operator.unsupported(f"{steps} steps over time, at most {MOST_STEPS} are written out")
+    return batch
+
+
+def check_shapes(operator: Operator, wanted: Mapping[int, Shape]) -> None:
+    """ModelError unless inputs, none of which changes, have these shapes."""
+    for position, shape in wanted.items():
+        if (tensor := operator.inputs[position]) is not None and tensor.is_variable:
+            operator.unsupported(f"input {position} is a variable, which it does not keep")
+        if operator.shape(position) != shape:
+            operator.damaged(f"input {position} is {list(operator.shape(position))}, not {list(shape)}")
+
+
+def check_kept(operator: Operator, wanted: Mapping[int, Shape]) -> None:
+    """ModelError unless inputs are variables of as many values as such shapes have: the shapes are left to files."""
+    for position, shape in wanted.items():
+        found = operator.shape(position)
+        tensor = operator.inputs[position]
+        if tensor is None or not tensor.is_variable:
+            operator.damaged(f"input {position}, which it keeps, is no variable")
+        if math.prod(found) != math.prod(shape):
+            operator.damaged(f"input {position}, which it keeps, is {list(found)}, not {list(shape)}")
+
+
+def recurrent_options(attributes: Recurrent) -> dict[str, Any]:
+    """Of a file."""
+    found: dict[str, Any] = {
+        "FusedActivationFunction": ACTIVATION_CODES[attributes.activation],
+        "AsymmetricQuantizeInputs": attributes.is_asymmetric,
+    }
+    if isinstance(attributes, LongShortTerm):
+        found |= {"CellClip": attributes.cell_clip, "ProjClip": attributes.projection_clip}
+    return found
+
+
+def write_over_time(graph: Graph, node: Node) -> EncodedOperator:
+    """Of an op in OVER_TIME."""
+    assert isinstance(node.attributes, Recurrent)
+    options = recurrent_options(node.attributes) | {"TimeMajor": node.attributes.time_major}
+    return EncodedOperator(node.inputs, OVER_TIME[node.op], options)
+
+
+def _weights(graph: Graph, node: Node) -> Iterator[Shape]:
+    """The shapes of constants of two dimensions."""
+    for index in node.inputs[1:]:
+        if index != ABSENT and graph.tensors[index].is_constant and len(graph.tensors[index].shape) == 2:
+            yield graph.tensors[index].shape
+
+
+def recurrent_macs(graph: Graph, node: Node) -> int:
+    """A multiply-accumulate for each weight and each row."""
+    rows = math.prod(graph.tensors[node.inputs[0]].shape[:-1])
+    return rows * sum(map(math.prod, _weights(graph, node)))
+
+
+def recurrent_bytes(graph: Graph, node: Node) -> int:
+    """Of weights."""
+    return sum(4 * math.prod(map(aligned_channels, shape)) for shape in _weights(graph, node))

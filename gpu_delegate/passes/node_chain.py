@@ -1,11 +1,13 @@
 """A helper for passes that replace one node by several: it makes their tensors and constants."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from ..model.graph import (
+    ABSENT,
     Activated,
     Attributes,
     Axis,
@@ -34,6 +36,7 @@ class NodeChain:
         self.edit, self.node, self.nodes = edit, node, list[Node]()
         self.out = graph.tensors[node.outputs[0]]
         self._tensors = {i: graph.tensors[i] for i in node.inputs if i in graph.tensors}
+        self._outputs = {i: graph.tensors[i] for i in node.outputs}
 
     def shape(self, tensor: int) -> Shape:
         return self._tensors[tensor].shape
@@ -76,6 +79,17 @@ class NodeChain:
         begins = tuple(begin if k == axis else 0 for k in range(len(whole)))
         return self.op("STRIDED_SLICE", x, shape=sizes, attributes=StridedSlice(begins, sizes, (1,) * len(whole)))
 
+    def rows(self, x: int, begin: int, count: int, stride: int) -> int:
+        """Some rows of a matrix."""
+        sizes = (count, *self.shape(x)[1:])
+        cut = StridedSlice((begin, *(0 for _ in sizes[1:])), sizes, (stride, *(1 for _ in sizes[1:])))
+        return self.op("STRIDED_SLICE", x, shape=sizes, attributes=cut)
+
+    def connected(self, x: int, weights: int, bias: int = ABSENT) -> int:
+        """The product of each row and a matrix, (outputs, depth)."""
+        shape = (*self.shape(x)[:1], self.shape(weights)[0])
+        return self.op("FULLY_CONNECTED", x, weights, bias, shape=shape, attributes=Activated(), dtype="float32")
+
     def gather(self, x: int, indices: int, axis: int) -> int:
         """Along a dimension, by a vector of indices; one out of range is the nearest in range."""
         shape = (*self.shape(x)[:axis], *self.shape(indices), *self.shape(x)[axis + 1 :])
@@ -91,13 +105,20 @@ class NodeChain:
         shape = tuple(1 if k == axis else size for k, size in enumerate(self.shape(x)))
         return self.op(op, x, shape=shape, attributes=Reduce((axis,), True))
 
-    def finish(self, x: int) -> None:
-        """Put the nodes in place; x becomes what the node wrote, in its shape."""
-        last = self.reshape(x, *self.out.shape)
-        if not self.nodes or self.nodes[-1].outputs != (last,):
-            self.op("RESHAPE", last, shape=self.out.shape)
-        self.nodes[-1] = replace(self.nodes[-1], outputs=self.node.outputs, index=self.node.index)
-        self.edit.replace(self.node, *self.nodes)
+    def finish(self, *found: int) -> None:
+        """Put the nodes in place; these tensors become what the node wrote, in its shapes."""
+        renamed = dict[int, int]()
+        for x, out in zip(found, self.node.outputs, strict=True):
+            last = self.reshape(x, *self._outputs[out].shape)
+            is_made = any(last in node.outputs for node in self.nodes)
+            if not is_made or last in renamed:
+                last = self.op("RESHAPE", last, shape=self._outputs[out].shape)
+            renamed[last] = out
+        self.edit.replace(self.node, *(self._renamed(node, renamed) for node in self.nodes))
+
+    def _renamed(self, node: Node, renamed: Mapping[int, int]) -> Node:
+        inputs, outputs = (tuple(renamed.get(i, i) for i in numbers) for numbers in (node.inputs, node.outputs))
+        return replace(node, inputs=inputs, outputs=outputs, index=self.node.index if outputs != node.outputs else -1)
 
     def _known(self, tensor: Tensor) -> int:
         self._tensors[tensor.index] = tensor

@@ -11,6 +11,7 @@ from ..base.errors import ModelError
 from ..model.graph import Graph
 from ..model.rewrite import Pass, runs_unfused
 from .algebra import distribute_mean, hoist_convolution, mean_before_resize
+from .basic_lstm import express_lstm
 from .convolutions import (
     connected_to_convolution,
     elementwise_before_depth_to_space,
@@ -32,6 +33,7 @@ from .decomposition import (
 )
 from .extrema import share_long_extrema
 from .faults import flag_faults
+from .filters_over_time import express_svdf
 from .folding import fold_constants
 from .grouped import expand_grouped_convolution
 from .high_ranks import merge_dimensions
@@ -40,12 +42,12 @@ from .inlining import inline_bodies
 from .kept_states import express_states
 from .landmark_ops import express_landmark_ops
 from .lookups import express_lookups
-from .lstm import express_lstm
 from .merging import merge_following_arithmetic, merge_preceding_arithmetic
 from .narrow_products import narrow_products
 from .padding import dilate_convolutions, pad_from_concatenation
 from .products import express_products, separate_computed_weights
 from .ranks import align_ranks
+from .recurrence import express_recurrence
 from .running_sums import expand_running_sums
 from .simplify import drop_unused, join_moves, remove_identities
 from .spectra import express_spectra
@@ -61,6 +63,8 @@ PASSES: tuple[Pass, ...] = (
     hybrid_to_steps,
     quantized_to_steps,
     express_lstm,
+    express_recurrence,
+    express_svdf,
     split_to_slices,
     unify_moves,
     express_custom_ops,

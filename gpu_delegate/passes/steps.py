@@ -22,10 +22,18 @@ from .steps_arithmetic import ARITHMETIC_FORMS
 from .steps_contractions import CONTRACTION_FORMS
 from .steps_functions import FUNCTION_FORMS
 from .steps_moves import MOVE_FORMS, SHORT_MOVE_FORMS
+from .steps_recurrent import RECURRENT_FORMS
 from .steps_reductions import REDUCTION_FORMS
 
 FORMS: Mapping[str, Form] = MappingProxyType(
-    {**ARITHMETIC_FORMS, **CONTRACTION_FORMS, **FUNCTION_FORMS, **MOVE_FORMS, **REDUCTION_FORMS}
+    {
+        **ARITHMETIC_FORMS,
+        **CONTRACTION_FORMS,
+        **FUNCTION_FORMS,
+        **MOVE_FORMS,
+        **RECURRENT_FORMS,
+        **REDUCTION_FORMS,
+    }
 )
 
 SHORT_FORMS: Mapping[str, Form] = MappingProxyType(

@@ -127,9 +127,12 @@ def example_graph(record: OpRecord, seed: int = 0) -> Graph:
         values = rng.permutation(shape[0]) if example.constant_dtype else rng.uniform(-1, 1, shape)
         dtype = example.constant_dtype or example.dtype
         inputs.append(_append(tensors, shape, dtype, values.astype(dtype)))
+    for shape in example.kept:
+        inputs.append(_append(tensors, shape, example.dtype))
+        tensors[-1] = replace(tensors[-1], is_variable=True)
     outputs = (0, *(_append(tensors, shape, example.others_dtype or example.out_dtype) for shape in example.others))
     nodes = [Node(record.name, tuple(inputs), outputs, example.attributes, index=0)]
-    runtime = tuple(i for i in inputs if not tensors[i].is_constant)
+    runtime = tuple(i for i in inputs if not (tensors[i].is_constant or tensors[i].is_variable))
     if not runtime:
         x, total = (_append(tensors, example.out, "float32") for _ in range(2))
         runtime = (x,)

@@ -46,6 +46,4 @@ def test_reasons_are_of_ops_that_the_engine_lacks() -> None:
 
 def test_a_reason_names_what_is_left_to_the_cpu() -> None:
     reasons = {name: [each.attributes.reason for each in read_model(f()).opaque] for name, f in STATE_MODELS.items()}  # type: ignore[attr-defined]
-    assert reasons["SVDF"] == ["keeps a state from run to run, which stays in TensorFlow Lite"]
-    assert reasons["LSTM"] == ["tensor 16 is a variable, which it does not keep"]
     assert "five dimensions, at most 4 are possible" in reasons["volumes"]

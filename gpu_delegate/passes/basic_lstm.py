@@ -6,7 +6,8 @@ import numpy as np
 
 from ..model.graph import Activated, Attributes, Concatenation, Graph, Node, StridedSlice, Tensor
 from ..model.rewrite import Outcome, Rewriter, float_data
-from ..ops.recurrent import GATES
+from ..ops.lstm import GATES
+from ..ops.recurrent import LongShortTerm
 
 
 def express_lstm(graph: Graph) -> tuple[Graph, Outcome]:
@@ -18,7 +19,7 @@ def express_lstm(graph: Graph) -> tuple[Graph, Outcome]:
     edit = Rewriter(graph)
     read = {*graph.consumers(), *graph.outputs}
     for node in graph.nodes:
-        if node.op == "LSTM":
+        if node.op == "LSTM" and not isinstance(node.attributes, LongShortTerm):
             edit.replace(node, *_Cell(edit, graph, node, node.outputs[3] in read).nodes)
     return edit.finish()
 
@@ -29,7 +30,7 @@ class _Cell:
     def __init__(self, edit: Rewriter, graph: Graph, node: Node, gates_are_read: bool) -> None:
         self._edit, self._node = edit, node
         x, last, weights, bias, state = node.inputs
-        activation, new_state, both, gates = node.outputs
+        activation, new_state, both, gates, *after = node.outputs
         self._shape, self._name = graph.tensors[activation].shape, graph.tensors[activation].name
         self.nodes = [Node("CONCATENATION", (x, last), (both,), Concatenation(axis=1), node.index)]
         parameters = [graph.tensors[weights], graph.tensors[bias]]
@@ -43,6 +44,8 @@ class _Cell:
         found = self._add("MUL", self._add("LOGISTIC", read), self._add("TANH", new))
         self._add("ADD", found, kept, out=new_state)
         self._add("MUL", self._add("LOGISTIC", written), self._add("TANH", new_state), out=activation)
+        for value, out in zip((activation, new_state), after, strict=False):  # where it keeps both
+            self._add("RESHAPE", value, out=out)
 
     def _slice(self, gates: int, number: int) -> int:
         """One of all gates."""

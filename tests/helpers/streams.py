@@ -8,7 +8,7 @@ import numpy as np
 
 from tests.helpers.delegated import AnyValues, inferred, interpreter_of
 from texelflow.gpu_delegate.model.graph import ABSENT, Graph
-from texelflow.gpu_delegate.passes.states import express_states
+from texelflow.gpu_delegate.passes.kept_states import express_states
 from texelflow.gpu_delegate.reading.reader import read_model
 
 Function = Callable[[list[AnyValues]], Sequence[AnyValues]]  # of a graph's inputs, to its outputs

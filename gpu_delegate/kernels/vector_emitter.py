@@ -43,7 +43,7 @@ from ..model.layout import ceil_div
 from ..model.packing import Blob, Float32Array, convolution_blocks, vector_texels
 from ..model.rewrite import float_data
 from ..plan.vector_work import UNROLL, VectorWork
-from .vector_steps import Copied, EachValue, Folded, Product, VectorStep, vector_steps
+from .vector_steps import Copied, EachValue, Folded, Part, Product, VectorStep, vector_steps
 
 SUMS = "partial_sums"  # the array with what each thread has added up
 _SLICE, _AT, _TURN = (Name(name, "int") for name in ("o", "i", "k"))
@@ -128,6 +128,8 @@ class VectorEmitter:
             self._each_value(step)
         elif isinstance(step, Product):
             self._product(step)
+        elif isinstance(step, Part):
+            self._part(step)
         elif isinstance(step, Copied):
             stored = StoreShared(self.arrays[step.out], _SLICE, self._value(step.sources[0], _SLICE))
             self._by_slices(self.work.shape(step.out).slices, stored)
@@ -144,6 +146,16 @@ class VectorEmitter:
         value = step.value(operands, [Weight(self.blob.add(texel)) for texel in step.constants])
         if step.needs_mask and channels % 4:
             value = Keep(value, channels, at)
+        self._by_slices(self.work.slices(step.out), StoreShared(self.arrays[step.out], at, value))
+
+    def _part(self, step: Part) -> None:
+        (source,), at = step.sources, self._place(step.out)
+        place: Value = at + step.first
+        if not self.work.shape(source).is_vector:
+            place = place * self.work.shape(source).pixels + step.pixel
+        value = self._value(source, place)
+        if step.needs_mask:
+            value = Keep(value, self.work.shape(step.out).channels, at)
         self._by_slices(self.work.slices(step.out), StoreShared(self.arrays[step.out], at, value))
 
     def _channels(self, step: Folded) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..code.vocabulary import Operand, Value
-from ..model.graph import ABSENT, Node
+from ..model.graph import ABSENT, Node, StridedSlice
 from ..model.packing import Float32Array
 from ..model.rewrite import float_data
 from ..ops.nodes import (
@@ -76,6 +76,15 @@ class Copied(VectorStep):
     """The one source as it is: a fold of one pixel."""
 
 
+@dataclass(frozen=True)
+class Part(VectorStep):
+    """Whole slices of channels of one pixel of the one source, from a slice on."""
+
+    first: int  # slice
+    pixel: int  # of all batches, rows and columns
+    needs_mask: bool  # whether the source may have values in the lanes past the last channel
+
+
 def vector_steps(work: VectorWork) -> list[VectorStep]:
     """What each node of a work computes, in order."""
     return [_step(work, node) for node in work.nodes]
@@ -87,6 +96,10 @@ def _step(work: VectorWork, node: Node) -> VectorStep:
         channels = [work.shape(tensor).channels for tensor in (out, *node.inputs)]
         repeated = tuple(each == 1 < channels[0] for each in channels[1:])
         return EachValue(node, out, node.inputs, repeated, constants_of(node), needs_mask(node))
+    if isinstance(cut := node.attributes, StridedSlice):
+        shape, channels = work.shape(node.inputs[0]), cut.begin[3] + cut.sizes[3]
+        pixel = (cut.begin[0] * shape.height + cut.begin[1]) * shape.width + cut.begin[2]
+        return Part(node, out, node.inputs, cut.begin[3] // 4, pixel, channels % 4 > 0 and channels < shape.channels)
     if has_role(node, "reduction"):
         over_channels = is_channel_reduction(graph, node)
         if work.shape(node.inputs[0]).is_vector and not over_channels:

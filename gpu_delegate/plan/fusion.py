@@ -111,11 +111,11 @@ class _Grouper:
     def place(self, number: int) -> None:
         """Put a node into the first group that may take it, else into one of its own; vector nodes are in none."""
         node = self.nodes[number]
-        if is_vector_node(self.graph, node):
-            self.vectors[node.outputs[0]] = node
+        if node.outputs[0] in self.through or node.outputs[0] in self.views.nodes:
             self.precedence.place(frozenset({number}))
             return
-        if node.outputs[0] in self.through or node.outputs[0] in self.views.nodes:
+        if is_vector_node(self.graph, node):
+            self.vectors[node.outputs[0]] = node
             self.precedence.place(frozenset({number}))
             return
         for groups in self._choices(node) if self.fuse and not self._is_for_its_reader(node) else ():

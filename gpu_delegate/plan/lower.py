@@ -1,7 +1,7 @@
 """Lowering: turns a graph, after its passes, into an ordered list of kernels, and says how each tensor is stored."""
 
 from collections import Counter
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Generic
 
@@ -159,18 +159,42 @@ class _Builder(Generic[D]):
         self.kernels.append(self.maker.pixel(body, prologue, tile, left, signature))
 
     def add_vectors(self, wanted: list[int]) -> None:
-        """Add kernels that store these vectors: one for all if possible, else one for each node that they depend on."""
+        """Add kernels that store these vectors: one for all if possible, else each with as many nodes as fit.
+
+        Without fusion it is one node each.
+        """
         wanted = [tensor for tensor in wanted if tensor not in self.stored]
         work = self._work(self._behind(wanted), self.vector_threads)
         others = self._read_elsewhere(work, wanted)
         if self._fits(work, (), len(wanted) + len(others)):
             wanted += others
         if not self.inline or not self._fits(work, (), len(wanted)):
-            for node in work.nodes:
-                self._add_reduction(replace(work, nodes=(node,)), node.outputs)
+            for part in self._parts(work, wanted):
+                self._add_reduction(part, self._read_behind(part, wanted))
         elif work.nodes:
             self._count(work.nodes)
             self._add_reduction(work, wanted)
+
+    def _parts(self, work: VectorWork, wanted: Sequence[int]) -> Iterator[VectorWork]:
+        """Works one behind the other, in the order of the nodes, of one node each or of as many as fit."""
+        part = replace(work, nodes=())
+        for node in work.nodes:
+            more = replace(work, nodes=(*part.nodes, node))
+            if part.nodes and not (self.inline and self._fits(more, (), len(self._read_behind(more, wanted)))):
+                yield part
+                more = replace(work, nodes=(node,))
+            part = more
+        if part.nodes:
+            yield part
+
+    def _read_behind(self, part: VectorWork, wanted: Sequence[int]) -> list[int]:
+        """What a work has to store: what is wanted of it, and what others read."""
+        return [
+            out
+            for node in part.nodes
+            for out in node.outputs
+            if out in wanted or out in self.read or self.vector_readers[out] > _readers_in(part, out)
+        ]
 
     def _read_elsewhere(self, work: VectorWork, wanted: Sequence[int]) -> list[int]:
         """Values behind those wanted that other kernels need, too, and for which they would reduce a map again."""

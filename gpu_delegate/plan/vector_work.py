@@ -8,6 +8,7 @@ from ..model.graph import Graph, Node
 from ..model.layout import TEXEL_BYTES, MapShape, Storage, Storages, ceil_div, shape_of
 from ..ops.nodes import has_role, has_weights, is_constant_vector, is_elementwise, record_of
 from .source_size import SourceSize
+from .vector_nodes import is_vector_part
 
 MOST_TURNS = 1 << 14  # of a thread in front of a kernel: Mesa's llvmpipe ends all loops after 65,536 in a thread
 MOST_NODES = 32  # of one kernel: what it does not store, other kernels compute again
@@ -97,7 +98,7 @@ class VectorWork:
                 yield (4 * self.shape(node.inputs[0]).slices + 1) * slices, None
             for tensor in _operands(node):
                 if tensor not in made:
-                    texels = slices if is_elementwise(node) else self.shape(tensor).texels
+                    texels = slices if reads_slices(self.graph, node) else self.shape(tensor).texels
                     yield texels, None if is_constant_vector(self.graph, tensor) else tensor
 
 
@@ -106,10 +107,20 @@ def _operands(node: Node) -> tuple[int, ...]:
     return node.inputs[:1] if has_weights(node) else node.inputs
 
 
+def reads_slices(graph: Graph, node: Node) -> bool:
+    """Whether a node reads one slice of what it reads for each slice of its own."""
+    return is_elementwise(node) or is_vector_part(graph, node)
+
+
 def vectors_size(nodes: Iterable[Node]) -> SourceSize:
     """How long the source of vector nodes is, in one kernel."""
-    sizes = (_ELEMENTWISE if is_elementwise(node) else _MATRIX if has_weights(node) else _REDUCTION for node in nodes)
-    return sum(sizes, SourceSize())
+    return sum(map(_size, nodes), SourceSize())
+
+
+def _size(node: Node) -> SourceSize:
+    if has_weights(node):
+        return _MATRIX
+    return _REDUCTION if has_role(node, "reduction") else _ELEMENTWISE
 
 
 def turns_of(work: VectorWork) -> int:
@@ -117,7 +128,7 @@ def turns_of(work: VectorWork) -> int:
     return sum(
         ceil_div(work.slices(node.outputs[0]), work.threads) * _inner_turns(work, node)
         for node in work.nodes
-        if not is_elementwise(node)
+        if not reads_slices(work.graph, node)
     )
 
 

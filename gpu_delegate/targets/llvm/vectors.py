@@ -14,13 +14,14 @@ import numpy as np
 from ...code.product_forms import PAIR_PRODUCTS, InPairs, OfBytes, ScaledBytes, products_of_bytes, scaled_bytes
 from ...code.vocabulary import Arithmetic
 from ...device.tile import Tile
-from ...kernels.vector_steps import EachValue, Folded, Product, vector_steps
+from ...kernels.vector_steps import EachValue, Folded, Part, Product, vector_steps
 from ...model.graph import Node
 from ...model.layout import Storages, aligned, ceil_div, plane_floats
 from ...model.packing import Float32Array
 from ...model.rewrite import float_data
 from ...ops.nodes import elementwise_value, is_constant_vector, record_of
 from ...plan.storages import byte_storage
+from ...plan.vector_nodes import is_vector_part
 from ...plan.vector_work import VectorWork, input_names
 from .bytes_code import ByteCode
 from .ir import (
@@ -74,6 +75,8 @@ def in_functions(work: VectorWork) -> list[tuple[Node, ...]]:
 
 def _floats_read(work: VectorWork, node: Node) -> int:
     """Weights and values that a node reads."""
+    if is_vector_part(work.graph, node):
+        return work.shape(node.outputs[0]).channels
     sizes = (tensor.shape for i in node.inputs if (tensor := work.graph.tensors.get(i)) is not None)
     return sum(math.prod(size) for size in sizes)
 
@@ -139,6 +142,8 @@ class _Writer:
             source = self._pointer(step.sources[0])
             if isinstance(step, Product):
                 self._product(step, source, out)
+            elif isinstance(step, Part):
+                self._part(step, source, out)
             elif isinstance(step, Folded):
                 (self._channels if step.over_channels else self._pixels)(step, source, out)
             else:
@@ -228,6 +233,33 @@ class _Writer:
         self._each(full, lambda index: block(self._scaled(index, self.lanes), self.lanes))
         if rest:
             block(full * self.lanes, rest)
+
+    def _part(self, step: Part, source: Register, out: Register) -> None:
+        """Channels of a vector, or of one pixel of a map, whose planes are far apart."""
+        shape, storage = self.work.shape(step.sources[0]), self.storages[step.sources[0]]
+        channels = self._channels_of(step.out)
+        if shape.is_vector:
+            self._copy(self.f.at(source, SLICE * step.first), out, channels)
+            return
+        stride, planes = plane_floats(shape), slice_planes(storage)
+        place = self.f.at(source, step.first * planes * stride + step.pixel)
+
+        def values(index: Register, count: int) -> None:
+            first = self.f.at(place, self._scaled(index, planes * stride))
+            if storage.is_bytes:
+                word = self.f.splat(self.f.load(I32, first), self.lanes)
+                found = [self.f.lane(each, 0) for each in self._bytes_of(word, count, storage.low)]
+            else:
+                found = [self.f.load(FLOAT, self.f.at(first, k * stride)) for k in range(count)]
+            target = self._scaled(index, SLICE)
+            for k in range(SLICE):
+                value = found[k] if k < count else number(0.0)
+                self.f.store(value, self.f.at(self.f.at(out, target), k))
+
+        full, rest = divmod(channels, SLICE)
+        self._each(full, lambda index: values(index, SLICE))
+        if rest:
+            values(integer(full, I64), rest)
 
     def _product(self, step: Product, source: Register, out: Register) -> None:
         """Vectors of outputs, each a sum over inputs; blocks of them share what they read."""

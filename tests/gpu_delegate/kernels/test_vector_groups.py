@@ -1,13 +1,15 @@
 """Kernels of one-pixel tensors and narrow maps: no idle work-groups, and vectors computed once."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.helpers.boundless import BoundlessProgram
-from tests.helpers.engine import on_cpu, run, worst
+from tests.helpers.engine import on_cpu, on_gpu, run, worst
 from tests.helpers.markers import one_in
+from tests.helpers.native import native_networks
 from tests.model_files.sketch import Sketch
 from texelflow.gpu_delegate.device.device import HARDWARE, SOFTWARE, Device
 from texelflow.gpu_delegate.device.families import TUNINGS, device_like
@@ -169,3 +171,41 @@ def test_vectors_take_their_part_of_the_budget_for_compiling() -> None:
         return max(len(kernel.source) for kernel in graph.kernels if kernel.tile)
 
     assert longest(vectors=2) > longest(vectors=100)
+
+
+def pixels(m: Sketch, dtype: str, channels: int) -> None:
+    """Slices of one pixel of a map that is computed, and of a vector; some end within a slice of channels."""
+
+    def part(x: int, begin: tuple[int, ...], size: int) -> int:
+        sizes = (1, 1, 1, size)
+        inputs = [x, m.constant(begin, "int32"), m.constant(sizes, "int32")]
+        return m.op_of("SLICE", inputs, [tensor(sizes)])[0]
+
+    def tensor(shape: tuple[int, ...]) -> int:
+        return m.tensor(shape, dtype, **({"scales": (0.1,), "zero_points": (3,)} if dtype == "int8" else {}))
+
+    given = tensor((2, 5, 7, channels))
+    m.inputs.append(given)
+    options: dict[str, Any] = {"kernel": (3, 3), "stride": (1, 1), "padding": "SAME"}
+    x = m.op_of("MAX_POOL_2D", [given], [tensor((2, 5, 7, channels))], **options)[0]
+    first, second = part(x, (1, 3, 6, 0), channels), part(x, (0, 2, 5, 4), channels - 5)
+    whole = m.op_of("MAXIMUM", [first, part(x, (1, 0, 0, 0), channels)], [tensor((1, 1, 1, channels))])[0]
+    cut = part(whole, (0, 0, 0, 4), channels - 5)
+    found = m.op_of("MINIMUM", [cut, second], [tensor((1, 1, 1, channels - 5))])[0]
+    m.output(found, whole, x)
+
+
+@pytest.mark.parametrize("channels", [13, 37])
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_parts_of_one_pixel(context: Context, dtype: str, channels: int) -> None:
+    m = Sketch(0)
+    pixels(m, dtype, channels)
+    graph = read_model(m.build())
+    drawn = np.random.default_rng(0).uniform(-100, 100, graph.tensors[graph.inputs[0]].shape)
+    inputs = [np.asarray(drawn, dtype)]
+    wanted = on_cpu(m.build(), inputs)
+    for device in (SOFTWARE, HARDWARE):
+        compiled = compile_graph(graph, device)
+        assert max(map(len, (kernel.nodes for kernel in compiled.kernels))) > 4
+        assert worst(on_gpu(context, compiled, inputs), wanted) == 0
+    assert worst(native_networks({0: graph})[0].run(inputs), wanted) == 0

@@ -78,7 +78,7 @@ def test_no_map_is_reduced_twice(family: str) -> None:
 def test_repeated_work_is_counted() -> None:
     """What every work-group computes in front of its kernel, as many times as there are groups."""
     once, repeated = (
-        counted(read_model(random_graph(126, "repeated").build()), SOFTWARE.with_tuning(prologue_loads=loads), True)
+        counted(read_model(random_graph(17, "repeated").build()), SOFTWARE.with_tuning(prologue_loads=loads), True)
         for loads in (SOFTWARE.tuning.prologue_loads, 1 << 40)
     )
     assert len(repeated) <= len(once)

@@ -2,7 +2,7 @@
 
 from ..model.graph import Attributes, Graph, Node
 from ..model.operators import EncodedOperator, Operator, attributes_of
-from .record import ACTIVATED_STRUCT, Example, FileForm, OpRecord, OptionsStruct
+from .record import ACTIVATED_STRUCT, ByteRules, Example, FileForm, OpRecord, OptionsStruct
 from .recurrent import (
     Recurrent,
     check_kept,
@@ -48,5 +48,6 @@ RECORDS = (
         ),
         macs=recurrent_macs,
         weight_bytes=recurrent_bytes,
+        quantized=ByteRules(one_type=False),
     ),
 )  # fmt: skip

@@ -133,7 +133,11 @@ class QuantizedNode:
 
     def digits(self, position: int, base: int, count: int) -> Sequence[int]:
         """An input as so many digits, the highest first, all of which lie around zero."""
-        shape, rest, digits = self.input(position).shape, self.operand(position), list[int]()
+        return self.digits_of(self.operand(position), self.input(position).shape, base, count)
+
+    def digits_of(self, rest: int, shape: Shape, base: int, count: int) -> Sequence[int]:
+        """The same of whole numbers."""
+        digits = list[int]()
         for _ in range(count - 1):
             part = self.add("MUL", rest, self.constant("of digit", 1 / base), shape=shape)
             upper = self.add("FLOOR", self.add("ADD", part, self.constant("half", 0.5), shape=shape), shape=shape)

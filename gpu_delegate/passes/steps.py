@@ -17,6 +17,7 @@ from ..model.rewrite import Outcome, Rewriter
 from .quantized_node import Form, QuantizedNode
 from .shorts_arithmetic import SHORT_ARITHMETIC_FORMS
 from .shorts_contractions import SHORT_CONTRACTION_FORMS
+from .shorts_filters import SHORT_FILTER_FORMS
 from .shorts_functions import SHORT_FUNCTION_FORMS
 from .steps_arithmetic import ARITHMETIC_FORMS
 from .steps_contractions import CONTRACTION_FORMS
@@ -37,7 +38,13 @@ FORMS: Mapping[str, Form] = MappingProxyType(
 )
 
 SHORT_FORMS: Mapping[str, Form] = MappingProxyType(
-    {**SHORT_ARITHMETIC_FORMS, **SHORT_CONTRACTION_FORMS, **SHORT_FUNCTION_FORMS, **SHORT_MOVE_FORMS}
+    {
+        **SHORT_ARITHMETIC_FORMS,
+        **SHORT_CONTRACTION_FORMS,
+        **SHORT_FILTER_FORMS,
+        **SHORT_FUNCTION_FORMS,
+        **SHORT_MOVE_FORMS,
+    }
 )
 
 

@@ -23,6 +23,7 @@ from tests.generators.random_graphs import (
 from tests.model_files.moves import ints
 from texelflow.gpu_delegate.ops.registry import OPS, SUPPORTED_OPS
 from texelflow.gpu_delegate.ops.variables import VARIABLE_OPS
+from texelflow.gpu_delegate.passes.steps_recurrent import RECURRENT_FORMS
 
 MOST_OPS = 30
 MOST_INTEGER = 1 << 20
@@ -32,7 +33,7 @@ EXACT_UNARY = ("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "ABS", "NEG", "SI
 OF_POSITIVE = ("LOG", "SQRT", "RSQRT")
 LIMITS: Mapping[str, float] = MappingProxyType({"EXP": 2.0, "SQUARE": 4.0, "LOGISTIC": 1e9, "TANH": 1e9})
 OUTSIDE = frozenset(
-    {"DENSIFY", "DEQUANTIZE", "QUANTIZE", "Convolution2DTransposeBias", "LSTM", "SHAPE", *VARIABLE_OPS}
+    {"DENSIFY", "DEQUANTIZE", "QUANTIZE", "Convolution2DTransposeBias", "SHAPE", *VARIABLE_OPS, *RECURRENT_FORMS}
 )  # of what grows
 SPECTRAL = frozenset({"RFFT2D", "COMPLEX_ABS", "REAL", "IMAG"})  # of floats alone
 DISPUTED = frozenset({"LOCAL_RESPONSE_NORMALIZATION", "ELU"})  # whose reference kernel is wrong, or missing

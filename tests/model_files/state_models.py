@@ -32,6 +32,28 @@ def svdf(
     return m.op("SVDF", inputs, (batch, units), table="SVDFOptions", rank=rank, activation=activation, **options)
 
 
+def svdf_of_bytes(
+    m: Sketch, batch: int = 2, depth: int = 6, units: int = 4, rank: int = 2, steps: int = 5, bias: bool = True,
+    activation: str = "RELU", zero_points: tuple[int, int] = (-3, -128), most: int = 9000,
+) -> int:  # fmt: skip
+    """SVDF of int8, with weights over time and a state of int16."""
+    filters, (given, found) = units * rank, zero_points
+
+    def drawn(dtype: str, size: int, shape: tuple[int, ...], scale: float) -> int:
+        data = m.rng.integers(-size, size + 1, shape).astype(dtype).tobytes()
+        return m.tensor(shape, dtype, data, scales=(scale,), zero_points=(0,))
+
+    x = m.tensor((batch, depth), "int8", scales=(0.05,), zero_points=(given,))
+    m.inputs.append(x)
+    weights = [drawn("int8", 127, (filters, depth), 0.01), drawn("int16", most, (filters, steps), 1e-4)]
+    biases = [drawn("int32", 1 << 24, (units,), 2e-8)] if bias else [ABSENT]
+    state = m.tensor((batch, filters * steps), "int16", scales=(2e-4,), zero_points=(0,), is_variable=True)
+    out = m.tensor((batch, units), "int8", scales=(0.03,), zero_points=(found,))
+    return m.op_of("SVDF", [x, *weights, *biases, state], [out], table="SVDFOptions", rank=rank, activation=activation)[
+        0
+    ]
+
+
 def _drawn(m: Sketch, weights: Weights, *shape: int) -> int:
     """Weights of floats, of bytes in a scale, or of the floats that these are."""
     if weights == "float":

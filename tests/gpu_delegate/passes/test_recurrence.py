@@ -12,7 +12,7 @@ from tests.helpers.markers import one_in
 from tests.helpers.native import native_networks
 from tests.helpers.streams import as_function, worst_of_stream
 from tests.model_files.sketch import Sketch
-from tests.model_files.state_models import basic_lstm, drawn, lstm, rnn, rnn_over_time, sequence, svdf
+from tests.model_files.state_models import basic_lstm, drawn, lstm, rnn, rnn_over_time, sequence, svdf, svdf_of_bytes
 from texelflow.gpu_delegate.base.errors import UnsupportedError
 from texelflow.gpu_delegate.ops.recurrent import MOST_STEPS
 from texelflow.gpu_delegate.passes.pipeline import run_passes
@@ -89,6 +89,43 @@ def test_bytes_of_weights_are_real_numbers(name: str) -> None:
     assert worst_of_stream(model, network.run, 20) < 0.1
 
 
+BYTES: Mapping[str, Callable[[Sketch], int]] = MappingProxyType(
+    {
+        "of rank 2": svdf_of_bytes,
+        "of rank 1, one row": form(svdf_of_bytes, batch=1, rank=1, units=13, steps=8, zero_points=(-128, -128)),
+        "without a bias": form(svdf_of_bytes, rank=3, depth=13, bias=False, zero_points=(5, 7)),
+        "of one step": form(svdf_of_bytes, steps=1, most=32767),
+        "with sums that overflow": form(svdf_of_bytes, units=13, steps=20, most=32767),
+    }
+)
+
+
+@one_in(2, "name", BYTES)
+def test_filters_of_bytes_are_those_of_tensorflow_lite(context: Context, name: str) -> None:
+    m = Sketch(5)
+    m.output(BYTES[name](m))
+    model = m.build()
+    graph = as_function(model)
+    assert worst_of_stream(model, native_networks({0: graph})[0].run, 100) == 0
+    with Program(context, compile_graph(graph, DEVICES["software"])) as program:
+        assert worst_of_stream(model, partial(run, program), 8) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"activation": "RELU6"}, "RELU6, not RELU, fused into an op of bytes"),
+        ({"depth": 2500}, "which float32 does not hold"),
+        ({"steps": 300}, "sums over time that float32 does not hold"),
+    ],
+)
+def test_filters_of_bytes_that_are_left_to_the_cpu(options: dict[str, Any], reason: str) -> None:
+    m = Sketch(5)
+    m.output(svdf_of_bytes(m, **options))
+    with pytest.raises(UnsupportedError, match=reason):
+        run_passes(as_function(m.build()))
+
+
 @pytest.mark.parametrize("name", FORMS)
 def test_what_is_written_is_what_was_read(name: str) -> None:
     graph = read_model(drawn(FORMS[name]))
@@ -102,6 +139,14 @@ def test_a_step_of_several_rows_is_two_kernels() -> None:
     for steps in (4, 9):
         names = kernel_names(compile_graph(as_function(drawn(form(sequence, steps=steps))), DEVICES["software"]))
         assert len(names) == 3 + 2 * steps
+
+
+@pytest.mark.parametrize("device", ["software", "hardware"])
+def test_a_step_of_one_row_is_less_than_a_kernel(device: str) -> None:
+    """As many nodes as fit, in shared memory; behind many steps are moves of several activations each."""
+    for steps in (4, 16):
+        graph = as_function(drawn(form(sequence, batch=1, steps=steps)))
+        assert len(kernel_names(compile_graph(graph, DEVICES[device]))) <= 3 + steps
 
 
 def test_gates_are_one_product_of_all_steps_and_one_of_each() -> None:

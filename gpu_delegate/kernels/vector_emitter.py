@@ -43,7 +43,7 @@ from ..model.layout import ceil_div
 from ..model.packing import Blob, Float32Array, convolution_blocks, vector_texels
 from ..model.rewrite import float_data
 from ..plan.vector_work import UNROLL, VectorWork
-from .vector_steps import Copied, EachValue, Folded, Part, Product, VectorStep, vector_steps
+from .vector_steps import Copied, EachValue, Folded, PixelPart, Product, VectorStep, vector_steps
 
 SUMS = "partial_sums"  # the array with what each thread has added up
 _SLICE, _AT, _TURN = (Name(name, "int") for name in ("o", "i", "k"))
@@ -128,7 +128,7 @@ class VectorEmitter:
             self._each_value(step)
         elif isinstance(step, Product):
             self._product(step)
-        elif isinstance(step, Part):
+        elif isinstance(step, PixelPart):
             self._part(step)
         elif isinstance(step, Copied):
             stored = StoreShared(self.arrays[step.out], _SLICE, self._value(step.sources[0], _SLICE))
@@ -148,7 +148,7 @@ class VectorEmitter:
             value = Keep(value, channels, at)
         self._by_slices(self.work.slices(step.out), StoreShared(self.arrays[step.out], at, value))
 
-    def _part(self, step: Part) -> None:
+    def _part(self, step: PixelPart) -> None:
         (source,), at = step.sources, self._place(step.out)
         place: Value = at + step.first
         if not self.work.shape(source).is_vector:

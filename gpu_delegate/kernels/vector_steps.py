@@ -77,7 +77,7 @@ class Copied(VectorStep):
 
 
 @dataclass(frozen=True)
-class Part(VectorStep):
+class PixelPart(VectorStep):
     """Whole slices of channels of one pixel of the one source, from a slice on."""
 
     first: int  # slice
@@ -97,9 +97,9 @@ def _step(work: VectorWork, node: Node) -> VectorStep:
         repeated = tuple(each == 1 < channels[0] for each in channels[1:])
         return EachValue(node, out, node.inputs, repeated, constants_of(node), needs_mask(node))
     if isinstance(cut := node.attributes, StridedSlice):
-        shape, channels = work.shape(node.inputs[0]), cut.begin[3] + cut.sizes[3]
+        shape, end = work.shape(node.inputs[0]), cut.begin[3] + cut.sizes[3]
         pixel = (cut.begin[0] * shape.height + cut.begin[1]) * shape.width + cut.begin[2]
-        return Part(node, out, node.inputs, cut.begin[3] // 4, pixel, channels % 4 > 0 and channels < shape.channels)
+        return PixelPart(node, out, node.inputs, cut.begin[3] // 4, pixel, end % 4 > 0 and end < shape.channels)
     if has_role(node, "reduction"):
         over_channels = is_channel_reduction(graph, node)
         if work.shape(node.inputs[0]).is_vector and not over_channels:

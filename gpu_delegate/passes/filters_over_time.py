@@ -4,7 +4,7 @@ The filters are a matrix's factors of low rank: a unit sums what its own have fo
 Compressing Deep Neural Networks using a Rank-Constrained Topology, Interspeech 2015).
 """
 
-from ..model.graph import ABSENT, Concatenation, Graph, Node, Reduce
+from ..model.graph import ABSENT, Concatenation, Graph, Node
 from ..model.operators import attributes_of
 from ..model.rewrite import Outcome, Rewriter
 from ..ops.recurrent import Recurrent
@@ -31,8 +31,7 @@ def _express(chain: NodeChain, node: Node) -> None:
         found = chain.op("CONCATENATION", old, new, shape=(batch, count, steps), attributes=Concatenation(axis=2))
     of_unit = count // units * steps
     products = chain.op("MUL", chain.reshape(found, batch, units, of_unit), chain.reshape(weights, 1, units, of_unit))
-    total = chain.op("SUM", products, shape=(batch, units, 1), attributes=Reduce((2,), True))
-    total = chain.reshape(total, batch, units)
+    total = chain.reshape(chain.reduced("SUM", products, 2), batch, units)
     if bias != ABSENT:
         total = chain.op("ADD", total, bias)
     chain.finish(total if activation == "NONE" else chain.op(activation, total), found)

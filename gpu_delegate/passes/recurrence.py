@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from ..model.graph import ABSENT, Axis, Graph, Node, Reduce, Tensor
+from ..model.graph import ABSENT, Axis, Graph, Node, Tensor
 from ..model.layout import aligned_channels
 from ..model.operators import attributes_of
 from ..model.rewrite import Outcome, Rewriter, float_data
@@ -184,10 +184,8 @@ class _Lstm(_Layer):
     def _normalized(self, x: int, gate: int) -> int:
         """Layer normalization, whose bias is that of the gate."""
         chain = self.chain
-        apart = chain.op("SUB", x, self._mean(x))
-        variance = chain.op("ADD", self._mean(chain.op("MUL", apart, apart)), chain.constant(LEAST_VARIANCE))
+        apart = chain.op("SUB", x, chain.reduced("MEAN", x, 1))
+        square = chain.op("MUL", apart, apart)
+        variance = chain.op("ADD", chain.reduced("MEAN", square, 1), chain.constant(LEAST_VARIANCE))
         scaled = chain.op("MUL", apart, chain.op("RSQRT", variance))
         return chain.op("ADD", chain.op("MUL", scaled, self.vectors[NORMS + gate]), self.vectors[BIASES + gate])
-
-    def _mean(self, x: int) -> int:
-        return self.chain.op("MEAN", x, shape=(self.batch, 1), attributes=Reduce((1,), True))

@@ -14,7 +14,7 @@ import numpy as np
 from ...code.product_forms import PAIR_PRODUCTS, InPairs, OfBytes, ScaledBytes, products_of_bytes, scaled_bytes
 from ...code.vocabulary import Arithmetic
 from ...device.tile import Tile
-from ...kernels.vector_steps import EachValue, Folded, Part, Product, vector_steps
+from ...kernels.vector_steps import EachValue, Folded, PixelPart, Product, vector_steps
 from ...model.graph import Node
 from ...model.layout import Storages, aligned, ceil_div, plane_floats
 from ...model.packing import Float32Array
@@ -142,7 +142,7 @@ class _Writer:
             source = self._pointer(step.sources[0])
             if isinstance(step, Product):
                 self._product(step, source, out)
-            elif isinstance(step, Part):
+            elif isinstance(step, PixelPart):
                 self._part(step, source, out)
             elif isinstance(step, Folded):
                 (self._channels if step.over_channels else self._pixels)(step, source, out)
@@ -234,7 +234,7 @@ class _Writer:
         if rest:
             block(full * self.lanes, rest)
 
-    def _part(self, step: Part, source: Register, out: Register) -> None:
+    def _part(self, step: PixelPart, source: Register, out: Register) -> None:
         """Channels of a vector, or of one pixel of a map, whose planes are far apart."""
         shape, storage = self.work.shape(step.sources[0]), self.storages[step.sources[0]]
         channels = self._channels_of(step.out)

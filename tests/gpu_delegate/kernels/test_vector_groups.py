@@ -182,7 +182,8 @@ def pixels(m: Sketch, dtype: str, channels: int) -> None:
         return m.op_of("SLICE", inputs, [tensor(sizes)])[0]
 
     def tensor(shape: tuple[int, ...]) -> int:
-        return m.tensor(shape, dtype, **({"scales": (0.1,), "zero_points": (3,)} if dtype == "int8" else {}))
+        meaning: dict[str, Any] = {"scales": (0.1,), "zero_points": (3,)} if dtype == "int8" else {}
+        return m.tensor(shape, dtype, **meaning)
 
     given = tensor((2, 5, 7, channels))
     m.inputs.append(given)

@@ -60,7 +60,6 @@ class Reference:
         Raises UnsupportedError for a model that needs too much memory or time, ModelError where TensorFlow Lite refuses
         it or does not survive it, DeviceError where there is no TensorFlow Lite, UsageError for what the cache refuses.
         """
-        graph = with_known_ops(graph)
         check_footprint(graph, keep_all_tensors)
         delegate = None if delegate is None else delegate.computing(graph.hybrid)
         judges = judges or keep_all_tensors

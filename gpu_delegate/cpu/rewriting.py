@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from ..model.graph import Activated, Graph, Node
 from ..model.rewrite import Outcome, Pass, Rewriter
-from ..ops.registry import OPS
 from ..passes.algebra import distribute_mean, hoist_convolution, mean_before_resize
 from ..passes.convolutions import (
     elementwise_before_depth_to_space,
@@ -16,9 +15,7 @@ from ..passes.convolutions import (
     split_activations,
     transpose_convolution_to_depth,
 )
-from ..passes.custom_ops import express_custom_ops
 from ..passes.folding import fold_constants
-from ..passes.landmark_ops import express_landmark_ops
 from ..passes.merging import merge_following_arithmetic, merge_preceding_arithmetic
 from ..passes.pipeline import run_passes
 from ..passes.simplify import drop_unused, join_moves, remove_identities
@@ -58,13 +55,6 @@ FASTER_PASSES: tuple[Pass, ...] = (
     drop_unused,
     join_activations,
 )
-
-
-def with_known_ops(graph: Graph) -> Graph:
-    """The graph with the custom ops that TensorFlow Lite lacks said by others, as the engine says them; all its tensors
-    are there, with their numbers."""
-    is_lacking = any(node.op in OPS and (form := OPS[node.op].file) and form.is_custom for node in graph.nodes)
-    return run_passes(graph, (express_landmark_ops, express_custom_ops))[0] if is_lacking else graph
 
 
 def rewritten(graph: Graph) -> Graph:

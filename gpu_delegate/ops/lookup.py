@@ -37,13 +37,6 @@ class ReverseSequence(Attributes):
     batch: int = 0  # that along which lengths change
 
 
-@dataclass(frozen=True)
-class UpdateSlice(Attributes):
-    """DYNAMIC_UPDATE_SLICE: inputs (x, update); the update takes the place of what it lies on."""
-
-    starts: tuple[int, ...] = ()
-
-
 def _axis_of(operator: Operator, axis: int, rank: int) -> int:
     if not -rank <= axis < rank:
         operator.damaged(f"axis {axis} of {rank} dimensions")
@@ -111,13 +104,15 @@ def read_reverse_sequence(operator: Operator) -> Attributes:
 
 
 def read_update_slice(operator: Operator) -> Attributes:
-    """A start that would let the update lie outside is the nearest that does not."""
-    shape, update, starts = operator.shape(0), operator.shape(1), operator.integers(2)
-    if not len(shape) == len(update) == len(starts) or any(a > b for a, b in zip(update, shape, strict=True)):
-        operator.damaged(f"an update of shape {list(update)} at {list(starts)} of {list(shape)}")
+    """Inputs (x, update, starts); a start that would let the update lie outside is the nearest that does not."""
+    shape, update, starts = operator.shape(0), operator.shape(1), operator.shape(2)
+    if len(shape) != len(update) or starts != (len(shape),) or any(a > b for a, b in zip(update, shape, strict=True)):
+        operator.damaged(f"an update of shape {list(update)} at {list(starts)} starts of {list(shape)}")
+    types = [tensor.dtype for tensor in operator.inputs if tensor]
+    if types[0] != types[1] or types[2] not in INDEX_TYPES:
+        operator.damaged(f"an update of {types[1]} at {types[2]} starts of {types[0]}")
     operator.expect(shape)
-    limits = (whole - size for whole, size in zip(shape, update, strict=True))
-    return UpdateSlice(tuple(min(max(start, 0), most) for start, most in zip(starts, limits, strict=True)))
+    return Attributes()
 
 
 def _check_indices(operator: Operator, position: int, sizes: tuple[int, ...], may_be_negative: bool = False) -> None:
@@ -160,7 +155,7 @@ def write_reverse_sequence(graph: Graph, node: Node) -> EncodedOperator:
 
 
 def write_update_slice(graph: Graph, node: Node) -> EncodedOperator:
-    return EncodedOperator((*node.inputs, integers(*attributes_of(node, UpdateSlice).starts)))
+    return EncodedOperator(node.inputs)
 
 
 def _gathered(graph: Graph, node: Node, at: Coordinates) -> tuple[Origin, ...]:
@@ -291,7 +286,17 @@ RECORDS = (
     OpRecord(
         "DYNAMIC_UPDATE_SLICE",
         "movement",
-        of_any_type(FileForm(read_update_slice, write_update_slice, (0, 1), (3, 3))),
-        Example(shapes=((1, 8, 8, 8), (1, 3, 2, 5)), attributes=UpdateSlice((0, 5, 1, 2))),
+        FileForm(
+            read_update_slice,
+            write_update_slice,
+            (0, 1, 2),
+            (3, 3),
+            dtypes=MOVED_TYPES,
+            first_dtypes=MOVED_TYPES,
+            out_dtypes=MOVED_TYPES,
+            keeps_type=True,
+        ),
+        Example(shapes=((1, 8, 8, 8), (1, 3, 2, 5)), constants=((4,),), constant_dtype="int32"),
+        where=2,
     ),
 )

@@ -1,7 +1,7 @@
 """A pass that replaces look-ups (ONE_HOT, GATHER_ND, SCATTER_ND and others) by GATHER along one dimension."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
@@ -10,7 +10,7 @@ from ..base.errors import UnsupportedError
 from ..model.graph import ABSENT, Attributes, Axis, Graph, Pad, Reduce
 from ..model.operators import attributes_of
 from ..model.rewrite import END_OF_INTEGERS, Outcome, Rewriter
-from ..ops.lookup import BatchGather, ReverseSequence, UpdateSlice
+from ..ops.lookup import BatchGather, ReverseSequence
 from ..ops.matrix_product import MatrixProduct
 from .node_chain import NodeChain
 
@@ -178,13 +178,44 @@ def _fill(chain: NodeChain) -> None:
 
 
 def _update_slice(chain: NodeChain) -> None:
-    """The update with something around it, where it lies; else what was there."""
-    (x, update), starts = chain.node.inputs, attributes_of(chain.node, UpdateSlice).starts
-    pairs = zip(starts, chain.shape(update), chain.shape(x), strict=True)
-    amounts = tuple((start, whole - size - start) for start, size, whole in pairs)
+    """The update where it lies, else what was there."""
+    x, update, starts = chain.node.inputs
+    known = chain.values(starts)
+    found = _moved_update(chain, update, starts) if known is None else _padded_update(chain, update, known.tolist())
+    inside, moved = found
+    chain.finish(chain.op("SELECT_V2", inside, moved, x) if inside != ABSENT else moved)
+
+
+def _padded_update(chain: NodeChain, update: int, starts: Sequence[int]) -> tuple[int, int]:
+    """A mask of where the update lies, and the update with something around it."""
+    amounts = []
+    for start, size, whole in zip(starts, chain.shape(update), chain.out.shape, strict=True):
+        before = min(max(start, 0), whole - size)
+        amounts.append((before, whole - size - before))
     mask = np.pad(np.ones(chain.shape(update), bool), amounts)
-    around = chain.op("PAD", update, shape=chain.shape(x), attributes=Pad(amounts))
-    chain.finish(chain.op("SELECT_V2", chain.constant(mask, "bool"), around, x))
+    around = chain.op("PAD", update, shape=chain.out.shape, attributes=Pad(tuple(amounts)))
+    return chain.constant(mask, "bool"), around
+
+
+def _moved_update(chain: NodeChain, update: int, starts: int) -> tuple[int, int]:
+    """The same where starts are computed: each place of a dimension looks up its own place in the update.
+
+    A dimension in which the update has all places, or one that is repeated, needs no look-up.
+    """
+    inside, moved, rank, dtype = ABSENT, update, len(chain.out.shape), chain.dtype(starts)
+    for axis, (size, whole) in enumerate(zip(chain.shape(update), chain.out.shape, strict=True)):
+        if size == whole:
+            continue
+        start = chain.within(chain.part(starts, 0, axis), whole - size)
+        places = chain.op("SUB", chain.constant(np.arange(whole), dtype), start)
+        if size > 1:
+            moved = chain.gather(moved, places, axis)
+        behind = chain.op("GREATER_EQUAL", places, chain.constant(0, dtype), dtype="bool")
+        before = chain.op("LESS", places, chain.constant(size, dtype), dtype="bool")
+        both = chain.op("LOGICAL_AND", behind, before, dtype="bool")
+        both = chain.reshape(both, *(whole if k == axis else 1 for k in range(rank)))
+        inside = both if inside == ABSENT else chain.op("LOGICAL_AND", inside, both, dtype="bool")
+    return inside, moved
 
 
 _FORMS: Mapping[str, Callable[[NodeChain], None]] = MappingProxyType(

@@ -44,6 +44,10 @@ class NodeChain:
     def dtype(self, tensor: int) -> str:
         return self._tensors[tensor].dtype
 
+    def values(self, tensor: int) -> npt.NDArray[np.generic] | None:
+        """Those of a constant."""
+        return self._tensors[tensor].data
+
     def constant(self, values: npt.ArrayLike, dtype: str = "float32") -> int:
         """The number of a new constant."""
         data = np.array(values, dtype, order="C")

@@ -102,9 +102,11 @@ def _partly_reversed(attributes: Any, operands: Sequence[TrueValues], shape: Sha
 
 
 def _updated(attributes: Any, operands: Sequence[TrueValues], shape: Shape) -> TrueValues:
-    x, update = operands
+    x, update, starts = operands
     out = x.copy()
-    out[tuple(slice(start, start + size) for start, size in zip(attributes.starts, update.shape, strict=True))] = update
+    limits = np.array(x.shape, int) - update.shape
+    first = np.clip(starts, 0, limits).astype(int)
+    out[tuple(slice(start, start + size) for start, size in zip(first, update.shape, strict=True))] = update
     return out
 
 

@@ -1,7 +1,7 @@
 """Builds .tflite files from shapes, constants and ops: the models that the tests are made of."""
 
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -164,10 +164,11 @@ class ModelBuilder:
     def build(self) -> bytes:
         """The .tflite file."""
         builder, parts = flatbuffers.Builder(1024), (self, *self.further)
-        datas = [tensor.data for part in parts for tensor in part.tensors if tensor.data is not None]
+        own = {id(tensor.data): tensor.data for part in parts for tensor in part.tensors if tensor.data is not None}
+        datas = list(own.values())  # the same object is one buffer, of several tensors
         buffers = tables(builder, [_buffer(builder, data) for data in (b"", *datas, *filter(None, [self.metadata]))])
         about = tables(builder, [_metadata(builder, 1 + len(datas))]) if self.metadata else None
-        numbers = iter(range(1, len(datas) + 1))
+        numbers = {key: number for number, key in enumerate(own, 1)}
         names = list(dict.fromkeys(op.name for part in parts for op in part.ops))
         subgraphs = tables(builder, [part.subgraph(builder, numbers, names) for part in parts])
         codes = tables(builder, [_code(builder, name) for name in names])
@@ -186,11 +187,11 @@ class ModelBuilder:
         builder.Finish(tflite.ModelEnd(builder), b"TFL3")
         return bytes(builder.Output())
 
-    def subgraph(self, builder: Any, numbers: Iterator[int], names: list[str]) -> int:
-        """A subgraph's table, for buffers with these numbers and operator codes with these names."""
+    def subgraph(self, builder: Any, numbers: Mapping[int, int], names: list[str]) -> int:
+        """A subgraph's table, for buffers with these numbers, by what is in them, and codes with these names."""
         tensors = tables(
             builder,
-            [_tensor(builder, tensor, 0 if tensor.data is None else next(numbers)) for tensor in self.tensors],
+            [_tensor(builder, tensor, numbers.get(id(tensor.data), 0)) for tensor in self.tensors],
         )
         operators = tables(builder, [_operator(builder, op, names.index(op.name)) for op in self.ops])
         inputs, outputs = _integers(builder, self.inputs), _integers(builder, self.outputs)

@@ -147,12 +147,14 @@ def _reversed(m: Sketch) -> tuple[int, ...]:
 
 
 def _updated(m: Sketch) -> tuple[int, ...]:
+    """Where starts are known, and where they are computed."""
     found = []
     for shape, update, start in (
         ((3, 5, 7, 13), (2, 3, 2, 5), (1, 0, 2, 6)), ((7, 5), (2, 5), (9, -3)),
         ((1, 4, 6, 3), (1, 4, 6, 3), (0, 0, 0, 0)),
     ):  # fmt: skip
-        found.append(m.op("DYNAMIC_UPDATE_SLICE", [m.input(shape), m.input(update), integers(m, start)], shape))
+        starts = integers(m, start), whole(m, m.input((len(shape),)), -1, 4)
+        found += [m.op("DYNAMIC_UPDATE_SLICE", [m.input(shape), m.input(update), each], shape) for each in starts]
     return tuple(found)
 
 

@@ -274,6 +274,12 @@ def _batches(op: str) -> _Rows:
             source, target = (small, many) if op == "SPACE_TO_BATCH_ND" else (many, small)
             attributes = SpaceToBatch(block, padding) if op == "SPACE_TO_BATCH_ND" else BatchToSpace(block, padding)
             yield _moved(op, f"{size_text(source)} to {size_text(target)}", [source], target, attributes)
+    for channels, part, ends in ((5, 4, Padding(0, 0, 3, 1)), (8, 2, Padding(0, 0, 0, 1))):
+        row, parts = (2, 4 * part - ends.left - ends.right, channels), (2 * part, 4, channels)
+        if op == "SPACE_TO_BATCH_ND":
+            yield _moved(op, f"rows by {part}", [row], parts, SpaceToBatch((1, part), ends))
+        else:
+            yield _moved(op, f"rows by {part}", [parts], row, BatchToSpace((1, part), ends))
     few, many = (2, 3, 5, 5), (12, 2, 3, 5)
     if op == "SPACE_TO_BATCH_ND":
         yield _moved(op, "around a map", [few], many, SpaceToBatch((2, 3), Padding(0, 1, 2, 2)))

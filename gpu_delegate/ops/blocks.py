@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..code.indices import Index
-from ..model.graph import Attributes, BatchToSpace, Graph, Node, Padding, Size2, SpaceToBatch
+from ..model.graph import Attributes, BatchToSpace, Graph, Node, Padding, Shape, Size2, SpaceToBatch
 from ..model.operators import MAX_STRIDE, EncodedOperator, Operator, attributes_of, integers
 from .facts import keeps_count
 from .movement import MOVE, of_any_type, shape_in, shape_out, within
@@ -25,17 +25,28 @@ def write_space_to_depth(graph: Graph, node: Node) -> EncodedOperator:
 
 
 def _blocks(operator: Operator, what: str) -> tuple[tuple[int, int, int, int], Size2, Padding]:
-    """The input's shape, (h, w) of a block, and what is added or cut off around."""
+    """The input's shape, (h, w) of a block, and what is added or cut off around; of three dimensions in one row."""
     shape = operator.shape(0)
-    if len(shape) != 4:
+    if len(shape) not in (3, 4):
         operator.unsupported(f"{len(shape)} dimensions")
     block, flat = operator.integers(1), operator.integers(2)
-    if len(block) != 2 or len(flat) != 4:
+    if len(block) != len(shape) - 2 or len(flat) != 2 * len(block):
         operator.damaged(f"blocks {list(block)} with {what} {list(flat)}")
+    if len(shape) == 3:
+        shape, block, flat = in_a_row(shape), (1, *block), (0, 0, *flat)
     if any(not 1 <= size <= MAX_STRIDE for size in block) or any(not 0 <= size <= MAX_STRIDE for size in flat):
         operator.damaged(f"blocks {list(block)} with {what} {list(flat)}")
     batch, height, width, channels = shape
     return (batch, height, width, channels), (block[0], block[1]), Padding(*flat)
+
+
+def in_a_row(shape: Shape) -> Shape:
+    """[batches, w, c] as one row of a map."""
+    return (shape[0], 1, *shape[1:])
+
+
+def _expect(operator: Operator, shape: Shape) -> None:
+    operator.expect(shape if len(operator.shape(0)) == 4 else (shape[0], *shape[2:]))
 
 
 def read_space_to_batch(operator: Operator) -> Attributes:
@@ -43,7 +54,7 @@ def read_space_to_batch(operator: Operator) -> Attributes:
     tall, wide = height + padding.top + padding.bottom, width + padding.left + padding.right
     if tall % block[0] or wide % block[1]:
         operator.damaged(f"blocks of {block[0]}x{block[1]} of a map of {tall}x{wide}")
-    operator.expect((batch * block[0] * block[1], tall // block[0], wide // block[1], channels))
+    _expect(operator, (batch * block[0] * block[1], tall // block[0], wide // block[1], channels))
     return SpaceToBatch(block, padding)
 
 
@@ -55,7 +66,7 @@ def read_batch_to_space(operator: Operator) -> Attributes:
     wide = width * block[1] - crops.left - crops.right
     if tall < 1 or wide < 1:
         operator.damaged(f"crops {crops} leave nothing")
-    operator.expect((batch // (block[0] * block[1]), tall, wide, channels))
+    _expect(operator, (batch // (block[0] * block[1]), tall, wide, channels))
     return BatchToSpace(block, crops)
 
 
@@ -64,7 +75,8 @@ def write_blocks(graph: Graph, node: Node) -> EncodedOperator:
     assert isinstance(found, SpaceToBatch | BatchToSpace)
     around = found.padding
     amounts = np.array([[around.top, around.bottom], [around.left, around.right]], np.int32)
-    return EncodedOperator((*node.inputs, integers(*found.block), amounts))
+    rank = len(graph.tensors[node.inputs[0]].shape) - 2
+    return EncodedOperator((*node.inputs, integers(*found.block[-rank:]), amounts[-rank:]))
 
 
 def _to_depth(graph: Graph, node: Node, at: Coordinates) -> tuple[Origin, ...]:

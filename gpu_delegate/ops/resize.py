@@ -1,6 +1,8 @@
 """RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR: file form, source positions as in TensorFlow Lite, and kernel code."""
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import add
 
 import numpy as np
 
@@ -64,16 +66,15 @@ def _four_products(writer: KernelWriter, node: Node, at: Slice) -> Sequence[Valu
     attributes = attributes_of(node, Resize)
     source, target = writer.shape(node.inputs[0]), writer.shape(node.outputs[0])
     left, right, weight_x = _columns(writer, attributes, source.width, target.width)
-    results = []
+    results = list[Value]()
     for row in writer.rows:
         above, below, weight_y = _rows(writer, attributes, source.height, target.height, row)
-        total: Value | None = None
+        products = list[Value]()
         for column, by_column in ((left, 1.0 - weight_x), (right, weight_x)):
             for line, by_line in ((above, 1.0 - weight_y), (below, weight_y)):
                 value = writer.tap(node.inputs[0], at, (line, None), (column, None))
-                product = writer.once("h", value * by_line * by_column)
-                total = product if total is None else total + product
-        results.append(total)
+                products.append(writer.once("h", value * by_line * by_column))
+        results.append(reduce(add, products))
     return writer.declare(results)
 
 

@@ -1,8 +1,8 @@
 """Passes that replace ops by more basic ones: splits by slices, normalizations by reductions and arithmetic.
 
 SPLIT, SPLIT_V, UNPACK and SLICE become STRIDED_SLICE, PACK becomes CONCATENATION, EXPAND_DIMS and SQUEEZE become
-RESHAPE. A CONCATENATION of many parts becomes several, normalizations become reductions and arithmetic, and TOPK_V2
-becomes an op for each of its outputs.
+RESHAPE; rows that go to batches and back do so as maps. A CONCATENATION of many parts becomes several, normalizations
+become reductions and arithmetic, and TOPK_V2 becomes an op for each of its outputs.
 """
 
 import math
@@ -19,6 +19,7 @@ from ..model.graph import (
     Activated,
     Attributes,
     Axis,
+    BatchToSpace,
     Concatenation,
     Conv2D,
     Graph,
@@ -27,6 +28,7 @@ from ..model.graph import (
     Reduce,
     Shape,
     Softmax,
+    SpaceToBatch,
     Split,
     StridedSlice,
     Tensor,
@@ -34,6 +36,7 @@ from ..model.graph import (
 from ..model.layout import ceil_div
 from ..model.operators import attributes_of
 from ..model.rewrite import Outcome, Rewriter
+from ..ops.blocks import in_a_row
 from ..ops.normalization import LocalResponse, MeanStddev
 from ..ops.reduce import CHANNELS
 from ..ops.top import INDICES, VALUES
@@ -89,7 +92,7 @@ def split_top(graph: Graph) -> tuple[Graph, Outcome]:
 
 
 def unify_moves(graph: Graph) -> tuple[Graph, Outcome]:
-    """EXPAND_DIMS, SQUEEZE -> RESHAPE; SLICE -> STRIDED_SLICE; PACK -> RESHAPE of each, CONCATENATION."""
+    """EXPAND_DIMS, SQUEEZE -> RESHAPE; SLICE -> STRIDED_SLICE; PACK -> CONCATENATION; rows for batches -> maps."""
     edit = Rewriter(graph)
     for node in graph.nodes:
         if node.op in ("EXPAND_DIMS", "SQUEEZE"):
@@ -98,7 +101,17 @@ def unify_moves(graph: Graph) -> tuple[Graph, Outcome]:
             edit.replace(node, replace(node, op="STRIDED_SLICE"))
         elif node.op == "PACK":
             edit.replace(node, *_packed(edit, graph, node))
+        elif isinstance(node.attributes, SpaceToBatch | BatchToSpace) and len(graph.tensors[node.inputs[0]].shape) == 3:
+            edit.replace(node, *_in_maps(edit, graph, node))
     return edit.finish()
+
+
+def _in_maps(edit: Rewriter, graph: Graph, node: Node) -> list[Node]:
+    """Of rows, as maps of one row each."""
+    x, out = (graph.tensors[i] for i in (node.inputs[0], node.outputs[0]))
+    source, target = (edit.new_tensor(f"{each.name}:map", in_a_row(each.shape), each.dtype) for each in (x, out))
+    moved = replace(node, inputs=(source,), outputs=(target,))
+    return [Node("RESHAPE", (x.index,), (source,)), moved, Node("RESHAPE", (target,), (out.index,))]
 
 
 def _packed(edit: Rewriter, graph: Graph, node: Node) -> list[Node]:

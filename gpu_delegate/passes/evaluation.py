@@ -15,7 +15,8 @@ from ..base.errors import UnsupportedError
 from ..code.evaluate import Values, evaluate, evaluate_places
 from ..code.indices import Index
 from ..code.vocabulary import Name
-from ..model.graph import Activated, Attributes, Graph, Node, Reduce, Tensor
+from ..model.graph import Activated, Attributes, BatchToSpace, Graph, Node, Reduce, SpaceToBatch, Tensor
+from ..model.layout import RANK
 from ..model.operators import attributes_of
 from ..ops.facts import COMPUTED_TYPES, expect_types
 from ..ops.nodes import arithmetic_of, fold_of, record_of
@@ -91,6 +92,8 @@ def _folded(node: Node, value: Values) -> Values:
 
 def _moved(node: Node, values: Sequence[Values], output: Tensor) -> Values:
     """By the op's map, in four dimensions."""
+    if isinstance(node.attributes, SpaceToBatch | BatchToSpace) and len(output.shape) != RANK:
+        raise ValueError("its batches would be rows")
     tensors = {k: Tensor(k, "", value.shape, value.dtype.name, value) for k, value in enumerate(values)}
     out = Tensor(len(values), "", output.shape, output.dtype)
     alone = Node(node.op, tuple(tensors), (out.index,), node.attributes)

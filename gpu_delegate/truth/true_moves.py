@@ -52,6 +52,8 @@ def _space_to_depth(attributes: Any, operands: Sequence[TrueValues], shape: Shap
 
 
 def _space_to_batch(attributes: Any, operands: Sequence[TrueValues], shape: Shape) -> TrueValues:
+    if len(shape) == 3:
+        return _space_to_batch(attributes, [operands[0][:, None]], (shape[0], 1, *shape[1:])).reshape(shape)
     given, (tall, wide) = attributes.padding, attributes.block
     x = np.pad(operands[0], ((0, 0), (given.top, given.bottom), (given.left, given.right), (0, 0)))
     x = x.reshape(x.shape[0], shape[1], tall, shape[2], wide, x.shape[3])
@@ -59,6 +61,8 @@ def _space_to_batch(attributes: Any, operands: Sequence[TrueValues], shape: Shap
 
 
 def _batch_to_space(attributes: Any, operands: Sequence[TrueValues], shape: Shape) -> TrueValues:
+    if len(shape) == 3:
+        return _batch_to_space(attributes, [operands[0][:, None]], (shape[0], 1, *shape[1:])).reshape(shape)
     x, cut, (tall, wide) = operands[0], attributes.padding, attributes.block
     x = x.reshape(tall, wide, shape[0], *x.shape[1:]).transpose(2, 3, 0, 4, 1, 5)
     x = x.reshape(shape[0], x.shape[1] * tall, x.shape[3] * wide, shape[3])

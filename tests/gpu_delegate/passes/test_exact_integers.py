@@ -135,3 +135,33 @@ def test_the_delegate_gives_the_same_for_integers_of_any_size() -> None:
     assert {"CAST", "RESHAPE", "GATHER", "ADD"} <= taken
     for ours, theirs in zip(found, wanted, strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.gl
+@pytest.mark.parametrize(
+    ("places", "is_right"),
+    [([0, 6, -1, -7], True), ([0, 7, -1, -7], False), ([0, 6, -8, -7], False), ([0, 6, 1, -(1 << 30)], False)],
+)
+def test_places_from_the_end_are_those_of_tensorflow_lite(places: list[int], is_right: bool) -> None:
+    """An Embedding of Keras: rows of a table of 7, where places below zero count from its end."""
+    m = ModelBuilder()
+    given, seven, shape = m.input((1, 4), "int32"), m.constant(7, "int32"), (1, 4)
+    below, moved = (
+        m.op("LESS", [given, m.constant(0, "int32")], shape, "bool"),
+        m.op("ADD", [given, seven], shape, "int32"),
+    )
+    chosen = m.op("SELECT_V2", [below, moved, given], shape, "int32")
+    table = m.constant(np.random.default_rng(0).uniform(-1, 1, (7, 3)))
+    m.output(m.op("GATHER", [table, chosen], (1, 4, 3), axis=0))
+    model, values = m.build(), [np.array([places], np.int32)]
+    with texelflow.GpuDelegate(min_nodes_per_partition=1, strict=True, quiet=True) as delegate:
+        interpreter = interpreter_of(model, delegate, xnnpack=False)
+        assert [len(each.nodes) for each in delegate.partitions] == [4]
+        if is_right:
+            (found,), (wanted,) = inferred(interpreter, values), inferred(interpreter_of(model, xnnpack=False), values)
+            np.testing.assert_array_equal(found, wanted)
+        else:
+            for each in (interpreter, interpreter_of(model, xnnpack=False)):
+                with pytest.raises(RuntimeError):
+                    inferred(each, values)
+        del interpreter

@@ -1,9 +1,10 @@
 """The league: what a file holds, how outputs are compared, runs that go on, sums, and the document."""
 
 import contextlib
-import json
 import os
 import signal
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from tests.tools.league.standings import apart, best, changes, failures, is_apar
 from tests.tools.league.trials import UNPAID, Bounds, Figures, general, measured, step_in_child
 from texelflow.gpu_delegate.delegate.selection import COSTS_MORE
 
+ROOT = Path(__file__).parents[3]
 QUICK = Bounds(60.0, times_s=0.01)
 
 
@@ -145,7 +147,12 @@ class TestComparison:
 class TestSteps:
     @pytest.mark.gl
     def test_a_model_that_runs_whole(self, tmp_path: Path) -> None:
-        row = json.loads(json.dumps(measured(write_model(tmp_path / "small.tflite"), tmp_path / "work", QUICK)))
+        """By the command: this process may have threads of OpenGL's, which its children would lack."""
+        write_model(tmp_path / "small.tflite")
+        options = ("--no-catalogue", "--folder", tmp_path, "--file", tmp_path / "league.json", "--times", "0.01")
+        command = [sys.executable, "-m", "tests.tools.league", *map(str, options)]
+        subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+        row = League.read(tmp_path / "league.json").rows["small"]
         assert standing(row, "gl") == standing(row, "native") == "whole"
         assert not failures(row)
         assert max(row["compared"][pair]["error"] for pair in ("gl reference", "native xnnpack")) < 1e-5
@@ -272,7 +279,7 @@ class TestDocument:
         assert path.read_text() == "nothing"
 
     def test_the_one_in_the_repository_has_them(self) -> None:
-        text = (Path(__file__).parents[3] / DOCUMENT).read_text(encoding="utf-8")
+        text = (ROOT / DOCUMENT).read_text(encoding="utf-8")
         assert text.index(BEGIN) < text.index(END)
 
     def test_rows_of_failures_have_their_reasons(self) -> None:

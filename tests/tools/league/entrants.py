@@ -43,6 +43,7 @@ class Contents:
     custom: tuple[str, ...]  # names of custom ops that the engine does not know
     flex: tuple[str, ...]
     has_states: bool
+    has_open_sizes: bool  # of inputs
     types: tuple[str, ...]  # of the first subgraph's first input and output, with shapes
     quantized: dict[int, tuple[float, float]]  # what float inputs of it that become bytes at once reach from and to
 
@@ -94,6 +95,7 @@ def contents_of(path: Path) -> Contents:
         tuple(sorted((customs - flex) & used)),
         tuple(sorted(flex & used)),
         bool(_RESOURCES & used) or any(_has_variables(model.Subgraphs(number)) for number in graphs),
+        _has_open_sizes(model.Subgraphs(0)),
         _types(model.Subgraphs(0)),
         _quantized(model.Subgraphs(0), names),
     )
@@ -142,6 +144,11 @@ def _quantized(graph: Any, names: Sequence[str]) -> dict[int, tuple[float, float
             low, high = (float(scale * (limit - zero_point)) for limit in (limits.min, limits.max))
             found[operator.Inputs(0)] = low, high
     return found
+
+
+def _has_open_sizes(graph: Any) -> bool:
+    tensors = [graph.Tensors(graph.Inputs(i)) for i in range(graph.InputsLength())]
+    return any(tensor.ShapeSignature(k) < 0 for tensor in tensors for k in range(tensor.ShapeSignatureLength()))
 
 
 def _types(graph: Any) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -18,10 +19,13 @@ from texelflow.gpu_delegate.reading.writer import write_model
 Way = Literal["reference", "xnnpack", "gl", "native"]
 Arrays = list[npt.NDArray[Any]]
 Range = tuple[float, float]
+Sizes = Mapping[int, tuple[int, ...]]  # of inputs, by their tensors
+NO_SIZES: Sizes = MappingProxyType({})
 WAYS: tuple[Way, ...] = get_args(Way)
 OURS: tuple[Way, ...] = ("gl", "native")
 MOST_INDEX = 3  # whole numbers that are no bytes are drawn from 0 to this: they may be indices of a small table
 MOST_THREADS = 4
+_PART = 0.3  # of a range
 _MOST_INPUT_BYTES = 1 << 28
 
 
@@ -43,8 +47,8 @@ def threads() -> int:
     return min(MOST_THREADS, len(os.sched_getaffinity(0)))
 
 
-def started(way: Way, path: Path) -> tuple[Any, Any]:
-    """An interpreter with its tensors allocated, and the delegate, if the way has one.
+def started(way: Way, path: Path, sizes: Sizes = NO_SIZES) -> tuple[Any, Any]:
+    """An interpreter with its tensors allocated, its inputs of these sizes, and the delegate, if the way has one.
 
     The reference kernels get a model with MediaPipe's ops as the engine writes it, by ops that TensorFlow Lite has.
     """
@@ -57,14 +61,30 @@ def started(way: Way, path: Path) -> tuple[Any, Any]:
         delegate = texelflow.GpuDelegate(quiet=True) if way == "gl" else NativePartsDelegate(threads(), every_part=True)
         given["experimental_delegates"] = [delegate]
     try:
-        interpreter = module.Interpreter(model_path=str(path), **given)
-        interpreter.allocate_tensors()
+        return _allocated(module.Interpreter(model_path=str(path), **given), sizes), delegate
     except RuntimeError as error:
         if way != "reference" or "unresolved custom op" not in str(error):
             raise
-        interpreter = module.Interpreter(model_content=write_model(load_model(path)), **given)
-        interpreter.allocate_tensors()
-    return interpreter, delegate
+        written = write_model(load_model(path))
+        return _allocated(module.Interpreter(model_content=written, **given), sizes), delegate
+
+
+def _allocated(interpreter: Any, sizes: Sizes) -> Any:
+    for index, shape in sizes.items():
+        interpreter.resize_tensor_input(index, shape)
+    interpreter.allocate_tensors()
+    return interpreter
+
+
+def with_open_sizes(path: Path, size: int) -> Sizes:
+    """Inputs whose files leave sizes open, each with `size` there; the first dimension of several is a batch of one."""
+    found = load_interpreter_module(newer=True).Interpreter(model_path=str(path)).get_input_details()
+    signatures = {detail["index"]: tuple(map(int, detail["shape_signature"])) for detail in found}
+    return {
+        index: tuple((1 if not axis and len(shape) > 1 else size) if n < 0 else n for axis, n in enumerate(shape))
+        for index, shape in signatures.items()
+        if min(shape, default=0) < 0
+    }
 
 
 def calls_of(interpreter: Any, signatures: Sequence[str]) -> list[Call]:
@@ -82,7 +102,10 @@ def calls_of(interpreter: Any, signatures: Sequence[str]) -> list[Call]:
 
 @dataclass(frozen=True)
 class Draw:
-    """How inputs are drawn: bytes of all values, floats within bounds, else small numbers; the same for each way."""
+    """How inputs are drawn, the same for each way: bytes of all values, floats within bounds, else small numbers.
+
+    In every other run each input is from a part of its range: of all values at once many networks make one answer.
+    """
 
     bounds: Range
     own: Mapping[int, Range]  # of some inputs, by their tensors
@@ -90,7 +113,8 @@ class Draw:
     def inputs(self, details: Sequence[Any], seed: int) -> Arrays:
         """Those of a run."""
         rng = np.random.default_rng(seed)
-        return [_drawn(rng, detail, self.own.get(detail["index"], self.bounds)) for detail in details]
+        part = _PART if seed % 2 else 1.0
+        return [_drawn(rng, detail, self.own.get(detail["index"], self.bounds), part) for detail in details]
 
     def outputs(self, calls: Sequence[Call], count: int) -> Iterator[Arrays]:
         """The outputs of all calls, run by run."""
@@ -98,17 +122,24 @@ class Draw:
             yield [array for call in calls for array in call.run(self.inputs(call.inputs, number))]
 
 
-def _drawn(rng: np.random.Generator, detail: Any, bounds: Range) -> npt.NDArray[Any]:
+def _drawn(rng: np.random.Generator, detail: Any, bounds: Range, part: float) -> npt.NDArray[Any]:
     dtype, shape = np.dtype(detail["dtype"]), tuple(int(size) for size in detail["shape"])
     if dtype.kind == "f":
-        return np.asarray(rng.uniform(*bounds, shape), dtype)
+        return np.asarray(rng.uniform(*_part_of(rng, bounds, part), shape), dtype)
     if dtype.kind == "b":
         return np.asarray(rng.integers(0, 2, shape), dtype)
     is_quantized = detail["quantization"][0] != 0
     if dtype.itemsize == 1 or (dtype.itemsize == 2 and is_quantized):
         limits = np.iinfo(dtype)
-        return np.asarray(rng.integers(limits.min, limits.max, shape, endpoint=True), dtype)
+        low, high = _part_of(rng, (limits.min, limits.max), part)
+        return np.asarray(rng.integers(int(low), int(high), shape, endpoint=True), dtype)
     return np.asarray(rng.integers(0, MOST_INDEX, shape, endpoint=True), dtype)
+
+
+def _part_of(rng: np.random.Generator, bounds: Range, part: float) -> Range:
+    low, high = bounds
+    first = rng.uniform(low, high - part * (high - low))
+    return first, first + part * (high - low)
 
 
 def _plain_call(interpreter: Any) -> Call:

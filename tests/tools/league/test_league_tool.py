@@ -21,7 +21,7 @@ from tests.tools.league.entrants import Entrant, contents_of, entrants
 from tests.tools.league.judge import compared
 from tests.tools.league.league import League, run_league
 from tests.tools.league.origins import origins
-from tests.tools.league.runs import MOST_INDEX, Draw, SkippedError, calls_of
+from tests.tools.league.runs import MOST_INDEX, Draw, SkippedError, calls_of, started, with_open_sizes
 from tests.tools.league.standings import apart, best, changes, failures, is_apart, standing, summary
 from tests.tools.league.trials import UNPAID, Bounds, Figures, general, measured, step_in_child
 from texelflow.gpu_delegate.delegate.selection import COSTS_MORE
@@ -84,6 +84,20 @@ class TestFiles:
         (path := tmp_path / "steps.tflite").write_bytes(model.build())
         assert contents_of(path).quantized == {given: (0.0, 127.5)}
 
+    def test_sizes_that_are_left_open(self, tmp_path: Path) -> None:
+        small = write_model(tmp_path / "small.tflite")
+        assert not contents_of(small.path).has_open_sizes
+        assert with_open_sizes(small.path, 16) == {}
+        model = ModelBuilder()
+        model.inputs.append(given := model.tensor((1, 1, 4), "float32", signature=(-1, -1, 4)))
+        model.output(model.op("NEG", [given], (1, 1, 4)))
+        (path := tmp_path / "open.tflite").write_bytes(model.build())
+        assert contents_of(path).has_open_sizes
+        assert with_open_sizes(path, 16) == {given: (1, 16, 4)}
+        interpreter, _ = started("xnnpack", path, with_open_sizes(path, 16))
+        (arrays,) = Draw((0.0, 1.0), {}).outputs(calls_of(interpreter, ()), 1)
+        assert arrays[0].shape == (1, 16, 4)
+
     def test_origins_are_of_beginnings_of_checksums(self) -> None:
         known = origins()
         assert len(known) >= 30
@@ -94,12 +108,15 @@ class TestInputs:
     def test_they_are_the_same_for_each_way_and_within_bounds(self) -> None:
         inputs = [detail((2, 3), np.float32), detail((50,), np.int32), detail((50,), np.int16, 0.1), detail((), bool)]
         inputs.append(detail((3,), np.float32, index=1))
-        one, other = (Draw((0.0, 2.0), {1: (5.0, 6.0)}).inputs(inputs, 5) for _ in range(2))
+        one, other = (Draw((0.0, 2.0), {1: (5.0, 6.0)}).inputs(inputs, 4) for _ in range(2))
         assert all(np.array_equal(a, b) and a.dtype == b.dtype for a, b in zip(one, other, strict=True))
         assert 0 <= one[0].min() <= one[0].max() <= 2
         assert 5 <= one[4].min() <= one[4].max() <= 6
         assert set(one[1]) == set(range(MOST_INDEX + 1))
         assert np.abs(one[2]).max() > 1000
+        odd = Draw((0.0, 2.0), {}).inputs([detail((99,), np.float32), detail((99,), np.int8)], 5)
+        assert np.ptp(odd[0]) <= 0.6
+        assert np.ptp(odd[1].astype(int)) <= 77
 
     def test_texts_are_not_run(self) -> None:
         class Texts:

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from time import process_time
@@ -23,8 +23,22 @@ from texelflow.gpu_delegate.delegate.selection import COSTS_MORE
 
 from .entrants import Contents, Entrant, contents_of, input_range_of
 from .judge import compared
-from .runs import OURS, WAYS, Arrays, Draw, SkippedError, Way, calls_of, started, threads
+from .runs import (
+    NO_SIZES,
+    OURS,
+    WAYS,
+    Arrays,
+    Draw,
+    Sizes,
+    SkippedError,
+    Way,
+    calls_of,
+    started,
+    threads,
+    with_open_sizes,
+)
 
+OPEN_SIZES = (0, 16, 256, 4096)  # that are tried, the recorded ones first
 RUNS, STREAM_RUNS = 4, 20  # of a model, and of one with states, from a reset
 UNPAID = "its partition costs more than it saves"
 Figures = dict[str, Any]
@@ -55,6 +69,12 @@ def measured(entrant: Entrant, folder: Path, bounds: Bounds) -> Figures:
     row["file"] = {name: value for name, value in found.items() if name not in numbered} | {"nodes": contents.nodes}
     row["file"]["common"] = dict(Counter(op for ops in contents.ops.values() for op in ops).most_common(5))
     trial = _Trial(entrant, contents, folder)
+    for size in OPEN_SIZES if contents.has_open_sizes else ():
+        found = step_in_child(partial(trial.sized, size), folder, bounds)
+        if "failed" not in found:
+            row["sizes"] = found
+            trial = replace(trial, sizes={int(index): tuple(shape) for index, shape in found.items()})
+            break
     for way in WAYS[:2]:
         row[way] = step_in_child(partial(trial.run, way), folder, bounds)
     for way in OURS:
@@ -77,11 +97,22 @@ class _Trial:
     entrant: Entrant
     contents: Contents
     folder: Path
+    sizes: Sizes = field(default_factory=dict)
+
+    def sized(self, size: int) -> Figures:
+        """Inputs with a size where the file leaves it open, if kernels make something of it; 0: as recorded."""
+        sizes = with_open_sizes(self.entrant.path, size) if size else NO_SIZES
+        interpreter, _ = started("reference", self.entrant.path, sizes)
+        calls = calls_of(interpreter, self.contents.signatures)
+        (arrays,) = self._draw.outputs(calls, 1)
+        if not all(array.size for array in arrays):
+            raise ValueError("an output is empty")
+        return {str(index): shape for index, shape in sizes.items()}
 
     def run(self, way: Way) -> Figures:
         """Start and run it; outputs are kept in the folder."""
         start_s = process_time()
-        interpreter, delegate = started(way, self.entrant.path)
+        interpreter, delegate = started(way, self.entrant.path, self.sizes)
         found: Figures = {"ready_s": _since(start_s), "runs": 0}
         if delegate is not None:
             found |= share_of(delegate, self.contents)
@@ -106,7 +137,7 @@ class _Trial:
     def start(self, way: Way) -> Figures:
         """Again, with what the first start has kept."""
         start_s = process_time()
-        started(way, self.entrant.path)
+        started(way, self.entrant.path, self.sizes)
         return {"ready_s": _since(start_s)}
 
     def compare(self) -> Figures:
@@ -124,7 +155,7 @@ class _Trial:
         invocations: dict[str, Callable[[], object]] = {}
         kept = []
         for way in (way for way in WAYS[1:] if way in ways):
-            kept.append(started(way, self.entrant.path))
+            kept.append(started(way, self.entrant.path, self.sizes))
             (first, *_) = calls_of(kept[-1][0], self.contents.signatures)
             first.run(self._draw.inputs(first.inputs, 0))
             invocations[way] = first.invoke

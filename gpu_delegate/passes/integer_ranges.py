@@ -107,8 +107,9 @@ def _said(graph: Graph, node: Node, inputs: Sequence[WholeRange]) -> WholeRange:
         return _folded(graph, node, record.reducer, inputs[0])
     if record.role == "movement":
         return _moved(graph, node, inputs)
-    multiplies = record.weighted or record.role == "contraction"  # parts of spectra have no second input to multiply by
-    return _contracted(graph, node, inputs) if multiplies and len(node.inputs) > 1 else None
+    is_recurrent = record.file is not None and bool(record.file.variables)
+    multiplies = (record.weighted or record.role == "contraction") and not is_recurrent
+    return _contracted(graph, node, inputs) if multiplies and len(node.inputs) > 1 else None  # spectra have one input
 
 
 def _folded(graph: Graph, node: Node, reducer: Reducer, found: WholeRange) -> WholeRange:

@@ -12,9 +12,21 @@ from tests.helpers.markers import one_in
 from tests.helpers.native import native_networks
 from tests.helpers.streams import as_function, worst_of_stream
 from tests.model_files.sketch import Sketch
-from tests.model_files.state_models import basic_lstm, drawn, lstm, rnn, rnn_over_time, sequence, svdf, svdf_of_bytes
+from tests.model_files.state_models import (
+    basic_lstm,
+    drawn,
+    lstm,
+    lstm_inputs,
+    rnn,
+    rnn_over_time,
+    sequence,
+    svdf,
+    svdf_of_bytes,
+)
 from texelflow.gpu_delegate.base.errors import UnsupportedError
 from texelflow.gpu_delegate.ops.recurrent import MOST_STEPS
+from texelflow.gpu_delegate.passes.integer_ranges import whole_ranges
+from texelflow.gpu_delegate.passes.kept_states import express_states
 from texelflow.gpu_delegate.passes.pipeline import run_passes
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.reading.writer import write_model
@@ -208,3 +220,20 @@ def test_weights_of_half_precision_are_folded() -> None:
 
     model = drawn(draw)
     assert worst_of_stream(model, native_networks({0: as_function(model)})[0].run, 5) < MOST_ERROR
+
+
+def test_nothing_is_known_of_what_whole_inputs_make() -> None:
+    """Its second input is the weights of one gate, or none at all."""
+    for coupled in (False, True):
+        m = Sketch(seed=5)
+        x = m.unary("ROUND", m.unary("TANH", m.input((2, 4, 6))))
+        inputs = lstm_inputs(m, 6, 5, 5, cifg=coupled)
+        options: dict[str, Any] = {
+            "table": "UnidirectionalSequenceLSTMOptions",
+            "activation": "TANH",
+            "time_major": False,
+        }
+        y = m.op("UNIDIRECTIONAL_SEQUENCE_LSTM", [x, *inputs], (2, 4, 5), **options)
+        m.output(y)
+        graph, _ = express_states(read_model(m.build()))
+        assert graph.nodes[-1].outputs[0] not in whole_ranges(graph)

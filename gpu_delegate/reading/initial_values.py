@@ -9,6 +9,7 @@ import tflite
 
 from ..base.errors import ModelError
 from ..model.graph import Graph, Node, Opaque, Tensor
+from ..model.operators import EMPTY_TABLE
 from ..ops.variables import ASSIGN, CALL_ONCE, RESOURCE, VAR_HANDLE, variable_name
 from ..passes.kept_states import handles_of, variable_kinds
 from .file_tensors import FileTensors
@@ -82,9 +83,9 @@ def _called(file: ModelFile) -> list[int]:
     numbers = list[int]()
     for index in range(file.operator_count):
         table = file.subgraph.Operators(index)
-        if _builtin(file, table.OpcodeIndex()) == _CALL_ONCE and (options := table.BuiltinOptions()) is not None:
-            said = tflite.CallOnceOptions()
-            said.Init(options.Bytes, options.Pos)
+        if _builtin(file, table.OpcodeIndex()) == _CALL_ONCE:
+            said, options = tflite.CallOnceOptions(), table.BuiltinOptions()
+            said.Init(*((options.Bytes, options.Pos) if options is not None else EMPTY_TABLE))
             numbers.append(said.InitSubgraphIndex())
     return numbers
 

@@ -42,7 +42,7 @@ def visit_context(model: bytes | Path, visit: Callable[[TfLiteContext], _Found],
     visitor = ContextVisitor(visit)
     given: dict[str, Any] = {"model_content": model} if isinstance(model, bytes) else {"model_path": str(model)}
     (runtime or load_interpreter_module()).Interpreter(**given, experimental_delegates=[visitor])
-    (found,) = visitor.found
+    found, *_ = visitor.found  # of the first graph
     if isinstance(found, Exception):
         raise found
     result: _Found = found

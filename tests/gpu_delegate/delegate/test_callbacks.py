@@ -94,14 +94,14 @@ def test_a_delegate_behind_another_one(runtime: Any) -> None:
     assert "another delegate has replaced operators before; put GpuDelegate in front of it" in str(second.error)
 
 
-def test_branches_stay_on_the_cpu(runtime: Any) -> None:
-    """Prepare is called for each subgraph: those that control flow runs are TensorFlow Lite's."""
+def test_branches_are_delegated_too(runtime: Any) -> None:
+    """Prepare is called for each subgraph, and so for those that control flow runs."""
     delegate = GpuDelegate(model=branches(), min_nodes_per_partition=1, strict=True, quiet=True)
     made, plain = interpreter(runtime, branches(), delegate), interpreter(runtime, branches())
     for wanted in (True, False):
         inputs = np.array([wanted]), np.array([[-2.0, 3.0]], np.float32)
         np.testing.assert_allclose(run(made, *inputs)[0], run(plain, *inputs)[0], atol=1e-5)
-    assert [partition.nodes for partition in delegate.partitions] == [(0,), (2,)]
+    assert [partition.nodes for partition in delegate.partitions] == [(0,), (2,), (0,), (0,)]
 
 
 def test_stale_handles_are_found(runtime: Any) -> None:

@@ -72,9 +72,8 @@ def test_pauses_keep_a_frequency_or_have_one_length(
     assert rule.pause_s(count, elapsed_s) == pytest.approx(pause_s)
 
 
-@pytest.mark.parametrize("rule", [RunRule(3, 0.0, 60.0, delay_s=0.02), RunRule(3, 0.0, 60.0, per_s=50.0)])
-def test_runs_begin_after_their_pause(rule: RunRule) -> None:
-    runs = repeat_runs(lambda: 0.0, rule)
+def test_runs_begin_after_their_pause() -> None:
+    runs = repeat_runs(lambda: 0.0, RunRule(3, 0.0, 60.0, delay_s=0.02))
     assert all(later - earlier >= 0.019 for earlier, later in pairwise(runs.at_s))
 
 

@@ -19,7 +19,7 @@ from ..model.graph import Graph, Node, Opaque, Quantization, Tensor, WeightBlock
 from ..ops.called import CALLED
 from ..ops.variables import CALL_ONCE, VAR_HANDLE, variable_name
 from ..reading.file_tensors import MAX_DENSE_BYTES
-from ..reading.initial_values import InitialValues, joined_values, kept_bytes
+from ..reading.initial_values import ALREADY_READ, InitialValues, joined_values, kept_bytes
 from ..reading.model_file import MAX_TENSORS, printable_name
 from ..reading.reader import BUILTINS, CUSTOM
 from ..reading.sparsity import Integers, SparseLayout, SparseLevel, dense_constant
@@ -274,6 +274,8 @@ def _operator(context: TfLiteContext, index: int, initial: InitialValues) -> Nod
             said = replace(said, table=known.table, options=options)
     if code in (_VAR_HANDLE, _CALL_ONCE) and initial.why_not:
         said = replace(said, code=CUSTOM, custom_code=BUILTINS[code].encode())
+    elif code == _CALL_ONCE:
+        said = replace(said, table=CALLS[CALL_ONCE].table, options=(("InitSubgraphIndex", ALREADY_READ),))
     elif code == _VAR_HANDLE:
         name = variable_name(*(dict(said.options).get(part) for part in ("Container", "SharedName")))
         said = replace(said, custom_options=initial.values.get(name, b""))

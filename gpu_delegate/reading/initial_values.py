@@ -15,6 +15,7 @@ from ..passes.kept_states import handles_of, variable_kinds
 from .file_tensors import FileTensors
 from .model_file import MAX_OPERATORS, ModelFile
 
+ALREADY_READ = -1  # a subgraph of which each VAR_HANDLE says what it gives to its variable
 MOST_INITIAL_BYTES = 1 << 20  # of one variable that does not begin with zeros
 _CALL_ONCE: int = tflite.BuiltinOperator.CALL_ONCE
 _VAR_HANDLE: int = tflite.BuiltinOperator.VAR_HANDLE
@@ -33,6 +34,8 @@ def initial_values(file: ModelFile) -> InitialValues:
     """Of the variables of a file's subgraph. Raises ModelError."""
     found = dict[str, bytes]()
     for number in _called(file):
+        if number == ALREADY_READ:
+            continue
         if not 0 <= number < file.subgraph_count:
             raise ModelError(f"CALL_ONCE runs subgraph {number} of {file.subgraph_count}")
         called = _assigned(ModelFile(file.data, number))

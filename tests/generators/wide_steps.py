@@ -19,9 +19,9 @@ def edge_values(rng: np.random.Generator, shape: Shape, dtype: str) -> Integers:
     near = [0, 1, -1, 7, 255, 65535, 65536, -65536, (1 << 24) + 1, -(1 << 24) - 1, limits.max, limits.min]
     wide = [(1 << 32) - 1, 1 << 40, -(1 << 53) - 1, (1 << 55) + 1] if dtype == "int64" else []
     edges = np.array([*near, *wide, limits.min + 1, limits.max - 1], dtype)
-    drawn = rng.integers(limits.min, limits.max, shape, dtype, endpoint=True) >> rng.integers(0, 31, shape).astype(
-        dtype
-    )
+    drawn = rng.integers(limits.min, limits.max, shape, np.dtype(dtype), endpoint=True) >> rng.integers(
+        0, 31, shape
+    ).astype(dtype)
     return np.where(rng.random(shape) < 0.5, rng.choice(edges, shape), drawn)
 
 

@@ -54,7 +54,7 @@ def test_integers_that_float32_does_not_have(context: Context, dtype: str, large
         g = GraphBuilder()
         x = g.input(*shape, dtype=dtype)
         out = g.node("MAXIMUM", [x, g.constant(np.array(large + 1, dtype), dtype)], shape, dtype=dtype)
-        values = np.random.default_rng(3).integers(limits.min, limits.max, shape, dtype, endpoint=True)
+        values = np.random.default_rng(3).integers(limits.min, limits.max, shape, np.dtype(dtype), endpoint=True)
         values = np.where(values > limits.max // 2, np.array(large, dtype), values)
         with Program(context, compile_graph(g.graph(out), SOFTWARE)) as program:
             program.write(x, values)

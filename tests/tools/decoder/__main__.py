@@ -47,10 +47,10 @@ def decoder_tool(
     bench = DecoderBench(decoder, tokens, rounds, parse_threads(threads))
     check_sizes(bench)
     work, rows = count_work(decoder), bench_decoder(bench, console.say)
-    columns = ("way", "prefill, tokens/s", "decode, tokens/s", "difference to the last")
-    console.table("Tokens a second", columns, [tuple(row.values()) for row in rows])
-    columns = ("signature", "dispatches", "steps", "bytes of cache", "copied, OpenGL", "copied, native code")
-    console.table("Work of one run", columns, [tuple(row.values()) for row in work])
+    by_way = ("way", "prefill, tokens/s", "decode, tokens/s", "difference to the last")
+    console.table("Tokens a second", by_way, [tuple(row.values()) for row in rows])
+    by_signature = ("signature", "dispatches", "steps", "bytes of cache", "copied, OpenGL", "copied, native code")
+    console.table("Work of one run", by_signature, [tuple(row.values()) for row in work])
     if json:
         console.json({"decoder": vars(decoder), "ways": rows, "work": work})
     return 0

@@ -23,6 +23,7 @@ from ..targets.llvm.native_states import NativeStates
 from ..targets.llvm.native_tuning import cpu_device
 from ..targets.llvm.pool import WorkerPool, default_threads
 from .callbacks import NativeDelegate, Replace
+from .callers_file import OrderOf, model_in_frame, order_in, unknown_order
 from .context_model import called_subgraphs
 from .function_kernel import FunctionKernels
 from .model_finder import find_model
@@ -71,6 +72,7 @@ class NativePartsDelegate:
         self._threads, self._cache, self._every_part, self._hybrid = threads, weights_cache, every_part, hybrid
         self._struct = NativeDelegate(self)
         self._custom_ops = by_name(custom_ops)
+        self._order: OrderOf = unknown_order  # of subgraphs' inputs and outputs
         self._by_place: dict[int, NativeSubgraph | None] = {}  # by the context's address, in the file's order
         self._called: frozenset[int] | None = frozenset()  # subgraphs that control flow runs; None: perhaps all
         self._left_variables: frozenset[str] | None = None  # once a graph with variables is there
@@ -81,7 +83,9 @@ class NativePartsDelegate:
     # What an interpreter asks for ---------------------------------------------------------------------------------
 
     def _get_native_delegate_pointer(self) -> int:
-        check_runtimes(sys._getframe(1).f_globals.get("__name__"))
+        caller = sys._getframe(1)
+        check_runtimes(caller.f_globals.get("__name__"))
+        self._order = order_in(model_in_frame(caller.f_locals))
         return self._struct.address
 
     @property
@@ -186,4 +190,4 @@ class NativePartsDelegate:
         return subgraph
 
     def _graph_in(self, context: TfLiteContext) -> Graph:
-        return find_model(context, hybrid=self._hybrid, custom_ops=self._custom_ops).graph
+        return find_model(context, hybrid=self._hybrid, order=self._order, custom_ops=self._custom_ops).graph

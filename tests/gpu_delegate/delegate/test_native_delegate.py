@@ -8,6 +8,7 @@ import pytest
 from tests.generators.profiles import random_graph
 from tests.gpu_delegate.delegate.test_random_partial import QUICK
 from tests.helpers.markers import one_in
+from tests.model_files.called_models import loop
 from tests.model_files.model_builder import ModelBuilder
 from tests.model_files.partial_models import cast_and_back, segments, with_detections
 from tests.model_files.sketch import Sketch
@@ -214,3 +215,16 @@ def test_instances_share_a_weights_cache() -> None:
     np.testing.assert_array_equal(first.run(values_for(graph)), second.run(values_for(graph)))
     for each in (first, second):
         each.close()
+
+
+def test_loops_of_known_length_run_where_the_interpreter_has_a_file() -> None:
+    """Its memory does not tell the order of a body's inputs; the file does."""
+    model, values = loop(), np.random.default_rng(0).uniform(-1, 1, (3, 6)).astype(np.float32)
+    delegate = NativePartsDelegate(1, every_part=True)
+    interpreter, plain = (
+        LocalInterpreter(model, InterpreterOptions(1, 2), delegate=each, sharing=None) for each in (delegate, None)
+    )
+    assert [len(part.nodes) for part in delegate.partitions] == [3]
+    for found, wanted in zip(interpreter.run([values]), plain.run([values]), strict=True):
+        np.testing.assert_allclose(found, wanted, atol=1e-6)
+    interpreter.close()

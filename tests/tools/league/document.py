@@ -123,7 +123,7 @@ def origin_lines(rows: Sequence[Figures], known: Mapping[str, Origin]) -> Iterat
 def _share(row: Figures, way: str) -> str:
     found, how = row.get(way, {}), standing(row, way)
     if how == "whole":
-        return "all"
+        return "all" if not found.get("by_function") else f"all but {found['by_function']} in Python"
     if how == "refused":
         return "refused"
     parts = f" in {found['partitions']}" if found["partitions"] > 1 else ""

@@ -240,6 +240,8 @@ class TestStandings:
         [
             (row_of(taken=4), "whole", "whole"),
             (row_of(taken=2), "part", "part"),
+            (row_of(gl={"taken": 3, "by_function": 1}), "whole", "whole"),
+            (row_of(taken=0, gl={"taken": 0, "by_function": 4, "refused": ""}), "none", "none"),
             (row_of(taken=0), "none", "none"),
             (row_of(gl={"taken": 0, "refused": "damaged"}), "refused", "part"),
             (row_of(gl={"failed": "crashed: SIGSEGV"}), "refused", "part"),

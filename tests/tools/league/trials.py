@@ -18,8 +18,10 @@ from tests.fuzz.children import in_child
 from tests.tools.in_turn import call_in_turn
 from texelflow.gpu_delegate.base.cache_folder import VARIABLE
 from texelflow.gpu_delegate.cpu.interpreter_module import load_interpreter_module
+from texelflow.gpu_delegate.delegate.native_delegate import NativePartsDelegate
 from texelflow.gpu_delegate.delegate.runtime_check import check_runtimes
 from texelflow.gpu_delegate.delegate.selection import COSTS_MORE
+from texelflow.gpu_delegate.model.reasons import BY_FUNCTION
 
 from .entrants import Contents, Entrant, contents_of, input_range_of
 from .judge import compared
@@ -186,9 +188,8 @@ class _Trial:
 def share_of(delegate: Any, contents: Contents) -> Figures:
     """How many operators a delegate has taken, of all graphs that are run by themselves, and why not the rest."""
     taken: dict[int, set[int]] = {number: set() for number in contents.ops}
-    for partition in delegate.partitions:
+    for number, partition in _partitions(delegate):
         own = getattr(partition, "partition", partition)
-        number = getattr(partition, "subgraph", 0)
         taken.setdefault(number, set()).update({*own.nodes, *getattr(own, "constants", ())})
     reasons: Counter[str] = Counter()
     for number, ops in contents.ops.items():
@@ -197,7 +198,13 @@ def share_of(delegate: Any, contents: Contents) -> Figures:
             if place not in taken[number]:
                 reasons[f"{op}: {general(said.get(place) or _error(delegate) or 'left alone')}"] += 1
     count = sum(map(len, taken.values()))
-    found = {"taken": count, "partitions": len(delegate.partitions), "left": dict(reasons.most_common())}
+    by_function = sum(n for why, n in reasons.items() if why.endswith(BY_FUNCTION))
+    found = {
+        "taken": count,
+        "by_function": by_function,
+        "partitions": len(delegate.partitions),
+        "left": dict(reasons.most_common()),
+    }
     return found | {"refused": _error(delegate) if not count else "", "renderer": delegate.renderer}
 
 
@@ -218,11 +225,19 @@ def check_once() -> None:
     check_runtimes(load_interpreter_module(newer=True).__name__)
 
 
+def _partitions(delegate: Any) -> Iterator[tuple[int, Any]]:
+    """Each with the number of its subgraph."""
+    if isinstance(delegate, NativePartsDelegate):
+        yield from ((each.number, part) for each in delegate.subgraphs for part in each.parts)
+    else:
+        yield from ((partition.subgraph, partition) for partition in delegate.partitions)
+
+
 def _reasons(delegate: Any, number: int) -> Mapping[int, str]:
-    if hasattr(delegate, "reasons_of"):
-        found: Mapping[int, str] = delegate.reasons_of(number)
-        return found
-    return dict(delegate.reasons) if not number else {}
+    if isinstance(delegate, NativePartsDelegate):
+        return next((each.found.reasons for each in delegate.subgraphs if each.number == number), {})
+    found: Mapping[int, str] = delegate.reasons_of(number)
+    return found
 
 
 def _error(delegate: Any) -> str:

@@ -12,13 +12,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..code.evaluate import Values
+from ..code.expressions import Slice
+from ..code.indices import Index
+from ..code.kernel_writer import KernelWriter
+from ..code.vocabulary import Lane, StoreTo, clamp, to_int
 from ..code.whole_numbers import WholeRange, joined_range, repeated_sum
 from ..model.graph import Attributes, Axis, Graph, Node, Tensor
+from ..model.layout import shape_of
 from ..model.operators import EncodedOperator, Operator, attributes_of, integers
 from .facts import expect_count, first_range, last_range
 from .movement import MOVE, MOVED_TYPES, of_any_type
-from .record import Coordinates, Example, FileForm, Movement, OpRecord, OptionsStruct, Origin
+from .record import Coordinates, Emission, Example, FileForm, Movement, OpRecord, OptionsStruct, Origin
 
+OVERWRITES = "UPDATE_IN_PLACE"  # inputs (update, start, x); the output lies where x does
 INDEX_TYPES = ("int32", "int64")
 
 
@@ -170,6 +176,29 @@ def _gather_axis(node: Node) -> int | None:
     return attributes_of(node, Axis).axis
 
 
+def store_update(writer: KernelWriter, node: Node) -> None:
+    """Each of the update's pixels into the map where it lies, as far along a dimension as the start says."""
+    update, start, _ = node.inputs
+    whole, axis = writer.shape(node.outputs[0]), attributes_of(node, Axis).axis
+    sizes, zero = (whole.batch, whole.height, whole.width), Index.of(0)
+    last = sizes[axis] - (writer.domain.batch, writer.domain.height, writer.domain.width)[axis]
+    found = clamp(to_int(Lane(writer.texel_at(start, Slice(0), (zero, zero, zero)), 0)), 0, last)
+    first = Index.variable(writer.once("j", found), 0, last)
+    for row in writer.rows:
+        b, y, x = (
+            index.plus(first) if k == axis else index for k, index in enumerate(writer.place(writer.domain, row))
+        )
+        pixel = b.times(whole.height).plus(y).times(whole.width).plus(x).code
+        for k in range(whole.slices):
+            at = Slice(k)
+            value = writer.masked(writer.held(update, row, k), whole.channels, at)
+            writer.add(StoreTo(writer.target(node.outputs[0]), writer.texel(node.outputs[0], at, pixel), value))
+
+
+def _update_text(graph: Graph, node: Node) -> int:
+    return shape_of(graph.tensors[node.inputs[0]]).slices
+
+
 _LOOKED_UP = of_any_type(
     FileForm(
         read_gather,
@@ -298,5 +327,15 @@ RECORDS = (
         ),
         Example(shapes=((1, 8, 8, 8), (1, 3, 2, 5)), constants=((4,),), constant_dtype="int32"),
         where=2,
+    ),
+    OpRecord(
+        OVERWRITES,
+        "scatter",
+        example=Example(shapes=((1, 3, 8, 8), (1, 1, 1, 1), (1, 8, 8, 8)), attributes=Axis(1)),
+        short_name="update",
+        emission=Emission(store=store_update),
+        from_memory=(1,),
+        text_taps=_update_text,
+        where=1,
     ),
 )

@@ -7,10 +7,11 @@ from types import MappingProxyType
 import numpy as np
 
 from ..base.errors import UnsupportedError
-from ..model.graph import ABSENT, Attributes, Axis, Graph, Pad, Reduce
+from ..model.graph import ABSENT, Attributes, Axis, Graph, Node, Pad, Reduce
+from ..model.layout import RANK
 from ..model.operators import attributes_of
 from ..model.rewrite import END_OF_INTEGERS, Outcome, Rewriter
-from ..ops.lookup import BatchGather, ReverseSequence
+from ..ops.lookup import OVERWRITES, BatchGather, ReverseSequence
 from ..ops.matrix_product import MatrixProduct
 from .node_chain import NodeChain
 
@@ -23,6 +24,8 @@ def express_lookups(graph: Graph) -> tuple[Graph, Outcome]:
     for node in graph.nodes:
         if node.op in _FORMS and ABSENT not in node.inputs:
             _FORMS[node.op](NodeChain(edit, graph, node))
+        elif node.op == "DYNAMIC_UPDATE_SLICE":
+            _update_slice(NodeChain(edit, graph, node), _replaces_state(graph, node))
     return edit.finish()
 
 
@@ -177,13 +180,31 @@ def _fill(chain: NodeChain) -> None:
     chain.finish(chain.op("BROADCAST_TO", value, shape=chain.out.shape, attributes=Attributes()))
 
 
-def _update_slice(chain: NodeChain) -> None:
-    """The update where it lies, else what was there."""
+def _update_slice(chain: NodeChain, is_last_of_state: bool) -> None:
+    """The update where it lies, else what was there.
+
+    What nothing else reads of what is kept from run to run is overwritten, if the result takes its place.
+    """
     x, update, starts = chain.node.inputs
     known = chain.values(starts)
+    axes = [k for k, sizes in enumerate(zip(chain.shape(update), chain.out.shape, strict=True)) if len({*sizes}) > 1]
+    rank = len(chain.out.shape)
+    if known is None and is_last_of_state and len(axes) == 1 and axes[0] < rank - 1 < RANK:
+        start = chain.within(chain.part(starts, 0, axes[0]), chain.out.shape[axes[0]] - chain.shape(update)[axes[0]])
+        attributes = Axis(RANK - rank + axes[0])  # of tensors with four dimensions, as the kernel has them
+        chain.finish(chain.op(OVERWRITES, update, start, x, shape=chain.out.shape, attributes=attributes))
+        return
     found = _moved_update(chain, update, starts) if known is None else _padded_update(chain, update, known.tolist())
     inside, moved = found
     chain.finish(chain.op("SELECT_V2", inside, moved, x) if inside != ABSENT else moved)
+
+
+def _replaces_state(graph: Graph, node: Node) -> bool:
+    """Whether it alone reads what is kept from run to run, and makes what is kept then, of floats."""
+    x, (out,) = node.inputs[0], node.outputs
+    is_kept = any((state.read, state.written) == (x, out) for state in graph.states)
+    once = sum(each.inputs.count(x) for each in graph.nodes) == 1 and x not in graph.outputs
+    return is_kept and once and graph.tensors[x].dtype == "float32" and graph.outputs.count(out) == 1
 
 
 def _padded_update(chain: NodeChain, update: int, starts: Sequence[int]) -> tuple[int, int]:
@@ -228,6 +249,5 @@ _FORMS: Mapping[str, Callable[[NodeChain], None]] = MappingProxyType(
         "REVERSE_SEQUENCE": _reverse_sequence,
         "SELECT": _select,
         "FILL": _fill,
-        "DYNAMIC_UPDATE_SLICE": _update_slice,
     }
 )

@@ -255,6 +255,7 @@ class Loops:
         _check_rows(self.graph, self._nodes)
         if is_scatter(node):
             self._hold(node.inputs[0])
+            self._read_places(node)
         elif is_contraction(node):
             self._contractions += (node,)
             self._contract(node)
@@ -266,6 +267,13 @@ class Loops:
                 self._hold(node.outputs[0])
         elif any(i in self._producers for i in memory_inputs(node)):
             raise Decline("a window over a value that the same kernel computes")
+
+    def _read_places(self, node: Node) -> None:
+        """What it reads in memory besides, wherever."""
+        for tensor in computed_weights(node):
+            if tensor in self._producers:
+                raise Decline("what the same kernel computes says where it stores")
+            self._read(tensor, as_map=True)
 
     def _contract(self, node: Node) -> None:
         source, pointwise = node.inputs[0], is_pixelwise_contraction(self.graph, node)

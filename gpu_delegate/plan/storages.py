@@ -14,7 +14,7 @@ from ..model.graph import Graph, Steps, Tensor
 from ..model.layout import BYTE_VALUES, PHWC4, PHWC4_HALVES, Precision, Storage, Storages, shape_of, stores_halves
 from ..ops.nodes import is_scatter
 from ..passes.integer_ranges import whole_ranges
-from .views import NONE, Views, find_views
+from .views import Views, find_views, overwritten
 
 
 def plan_storages(graph: Graph, device: Device, precision: Precision, uses_views: bool) -> tuple[Storages, Views]:
@@ -23,12 +23,12 @@ def plan_storages(graph: Graph, device: Device, precision: Precision, uses_views
     inside = {t: tensor for t, tensor in graph.tensors.items() if not tensor.is_constant and t not in outside}
     storages = dict.fromkeys(graph.tensors, PHWC4) | {t: storage_inside(inside[t], precision) for t in inside}
     find = partial(find_views, graph, device.offset_alignment_bytes, in_planes=device.in_planes)
-    views = find(storages=storages) if uses_views else NONE
+    views = find(storages=storages) if uses_views else overwritten(graph)
     bytes_of = _as_bytes(graph, inside, storages, views, device) if device.tuning.stores_bytes else {}
     if not bytes_of:
         return storages, views
     storages |= bytes_of
-    return storages, find(storages=storages) if uses_views else NONE
+    return storages, find(storages=storages) if uses_views else overwritten(graph)
 
 
 def storage_inside(tensor: Tensor, precision: Precision) -> Storage:

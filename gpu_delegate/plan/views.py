@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from ..model.graph import Concatenation, Graph, Node, Shape, StridedSlice
 from ..model.layout import FLOAT_BYTES, Storages, ceil_div, plane_floats, shape_of
+from ..ops.lookup import OVERWRITES
 from ..ops.nodes import has_role
 from .moves import movement_of
 from .vector_nodes import is_vector_node
@@ -60,6 +61,12 @@ class Views:
 NONE = Views(NO_VIEWS, MappingProxyType({}))
 
 
+def overwritten(graph: Graph) -> Views:
+    """Outputs that are what their nodes overwrite a part of: views whatever was chosen."""
+    nodes = (node for node in graph.nodes if node.op == OVERWRITES)
+    return Views(MappingProxyType({node.outputs[0]: TensorView(node.inputs[2], 0) for node in nodes}), NONE.nodes)
+
+
 class _Finder:
     def __init__(self, graph: Graph, alignment_bytes: int, storages: Storages, in_planes: bool) -> None:
         self.graph = graph
@@ -68,7 +75,7 @@ class _Finder:
         self.producers = graph.producers()
         self.storages = storages
         self.states = {state.read for state in graph.states}  # which what takes their place overwrites
-        self.inside: dict[int, TensorView] = {}
+        self.inside: dict[int, TensorView] = {**overwritten(graph).inside}
         self.nodes: dict[int, Node] = {}
 
     def views(self) -> Views:

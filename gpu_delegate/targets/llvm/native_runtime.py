@@ -169,8 +169,13 @@ class NativeNetwork:
 
     def _keep(self, state: KeptState) -> None:
         """What takes the place of a state before the next run."""
-        if state.written != ABSENT:
+        if state.written != ABSENT and not self._lies_there(state):
             self._states_with(state).memory(state.name)[:] = self.memory(state.written)
+
+    def _lies_there(self, state: KeptState) -> bool:
+        """Whether it is in its memory already."""
+        tensors = self.image.tensors
+        return state.read != ABSENT and tensors[state.read].place == tensors[state.written].place
 
     def _states_with(self, state: KeptState) -> NativeStates:
         return self._shared_states if state.is_shared else self._own_states

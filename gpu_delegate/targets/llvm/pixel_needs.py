@@ -1,6 +1,6 @@
 """Finds which steps of a network need only the same pixels of each other, so that they can run strip by strip."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from ...model.graph import Graph, Node
 from ...model.layout import FLOAT_BYTES, MapShape, shape_of
@@ -18,9 +18,11 @@ _WORK_OF_A_FLOAT = 2  # multiply-adds that take as long as reading or writing on
 def pixels_of_steps(graph: Graph, steps: Sequence[LlvmKernel], views: Views) -> list[StepPixels]:
     """What each step computes and reads, in order."""
     writers: dict[int, list[int]] = {}  # steps, by the tensor whose memory it is
-    found = []
+    found, elsewhere = [], set[int]()
     for number, step in enumerate(steps):
-        found.append(_pixels_of(graph, step, writers, views))
+        found.append(_pixels_of(graph, step, writers, views, elsewhere))
+        if any(map(is_scatter, step.nodes)):
+            elsewhere.add(number)
         for tensor in step.outputs:
             writers.setdefault(views.place(tensor)[0], []).append(number)
     return found
@@ -57,7 +59,10 @@ def _is_of_domains(graph: Graph, step: LlvmKernel, same: Sequence[int]) -> bool:
     return all(domain_sides(shape_of(graph.tensors[t])) == sides for t in step.outputs if t in same)
 
 
-def _pixels_of(graph: Graph, step: LlvmKernel, writers: dict[int, list[int]], views: Views) -> StepPixels:
+def _pixels_of(
+    graph: Graph, step: LlvmKernel, writers: dict[int, list[int]], views: Views, elsewhere: Container[int]
+) -> StepPixels:
+    """`elsewhere` are steps that store at other pixels than those that they compute."""
     domain, outputs = _domain(graph, step), [shape_of(graph.tensors[tensor]) for tensor in step.outputs]
     moved = [shape_of(graph.tensors[tensor]) for tensor in (*step.inputs, *step.outputs)]
     work = step.macs + _WORK_OF_A_FLOAT * sum(4 * shape.texels for shape in moved)
@@ -65,7 +70,11 @@ def _pixels_of(graph: Graph, step: LlvmKernel, writers: dict[int, list[int]], vi
     work += _WORK_OF_A_STEP * sum(4 * shape.texels for shape in rounded)
     sources = [
         PixelSource(
-            writer, not step.patches and _has_its_place(graph, views, tensor) and _needs_its_pixel(graph, step, tensor)
+            writer,
+            not step.patches
+            and _has_its_place(graph, views, tensor)
+            and _needs_its_pixel(graph, step, tensor)
+            and writer not in elsewhere,
         )
         for tensor in step.inputs
         for writer in writers.get(views.place(tensor)[0], ())

@@ -11,7 +11,10 @@ from tests.helpers.delegated import interpreter_of
 from tests.helpers.markers import exhaustive, one_in
 from tests.model_files.decoder_models import Decoder, decoder_model
 from texelflow.gpu_delegate.delegate.native_delegate import NativePartsDelegate
+from texelflow.gpu_delegate.device.device import SOFTWARE
+from texelflow.gpu_delegate.model.feedback import with_feedback
 from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
 
 SMALL = Decoder(layers=2, width=36, heads=3, groups=1, hidden=50, vocabulary=101, positions=29, prompt=7, seed=2)
 FORMS = {
@@ -61,6 +64,16 @@ def test_a_decoder_runs_whole_in_native_code(form: str) -> None:
 @pytest.mark.parametrize("kind", ["gl", "native"])
 def test_a_larger_decoder_runs_whole_over_a_stream(kind: str) -> None:
     check_whole(LARGE, kind, 200)
+
+
+def test_a_cache_that_is_fed_back_is_written_where_it_lies() -> None:
+    decoder = FORMS["fed back, positions first"]
+    graph = read_model(decoder_model(decoder), subgraph=1)
+    fed = with_feedback(graph, dict(zip(graph.inputs[2:], graph.outputs[1:], strict=True)))
+    compiled = compile_graph(fed, SOFTWARE)
+    places = compiled.plan.places
+    assert len(compiled.graph.states) == len(decoder.caches)
+    assert all(places[state.read] == places[state.written] for state in compiled.graph.states)
 
 
 def test_tokens_beyond_the_vocabulary_are_refused() -> None:

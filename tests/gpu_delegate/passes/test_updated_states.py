@@ -57,7 +57,7 @@ def check_network(network: Program | NativeNetwork, graph: Graph, model: bytes, 
     for values in runs_of(update):
         wanted = inferred(plain, values)
         for tensor, given in zip(graph.inputs, values, strict=True):
-            network.write(tensor, given, may_round=True)
+            network.write(tensor, given)
         network.compute() if isinstance(network, NativeNetwork) else network.run()
         for tensor, theirs in zip(graph.outputs, wanted, strict=True):
             np.testing.assert_allclose(network.read(tensor), theirs, atol=1e-6)

@@ -141,9 +141,9 @@ class ModelBuilder:
         """
         return self.split(name, inputs, (shape,), dtype, **options)[0]
 
-    def cpu_op(self, x: int) -> int:
+    def cpu_op(self, x: int, kernel: tuple[int, int] = (129, 129)) -> int:
         """An op that the GPU leaves to TensorFlow Lite, and XNNPACK too: its window is too large for a kernel."""
-        options: dict[str, Any] = {"kernel": (129, 129), "stride": (1, 1), "padding": "SAME", "table": "Pool2DOptions"}
+        options: dict[str, Any] = {"kernel": kernel, "stride": (1, 1), "padding": "SAME", "table": "Pool2DOptions"}
         return self.op(CPU_OP, [x], self.tensors[x].shape, **options)
 
     def split(

@@ -24,7 +24,7 @@ X = np.random.default_rng(0).random((1, SIZE, SIZE, 3), np.float32)
 def graph(request: pytest.FixtureRequest) -> Graph:
     """Models in two partitions: one that the reader knows, and one with operators that it does not."""
     if request.param == "in this process":
-        return read_model(segments(SIZE, five_dimensions=True))
+        return read_model(segments(SIZE, in_parts=True))
     return read_model(cast_and_back(read_model(segments(SIZE)), 0.25))
 
 

@@ -76,7 +76,7 @@ def quantized(net: Net, border: str) -> Graph:
 
 @pytest.mark.parametrize("process", ["in this process", "in a process of its own"])
 def test_an_op_in_the_middle(process: str) -> None:
-    graph = read_model(segments(five_dimensions=True))
+    graph = read_model(segments(in_parts=True))
     if process == "in a process of its own":
         graph = read_model(cast_and_back(read_model(segments()), 0.25))
     found, delegation = in_parts(graph, threads=2)
@@ -142,7 +142,7 @@ def test_several_inputs_and_outputs_and_what_parts_hand_to_each_other() -> None:
 
 def test_what_does_not_pay_is_tensorflow_lites() -> None:
     """A crumb by estimate, and what is slower by measure; what is faster stays."""
-    graph, pool = read_model(segments(five_dimensions=True)), WorkerPool(native_target(), 1)
+    graph, pool = read_model(segments(in_parts=True)), WorkerPool(native_target(), 1)
     whole = native_parts(graph, pool, every_part=True)
     assert [len(each.nodes) for each in whole.partitions] == [2, 3]
 
@@ -162,7 +162,7 @@ def test_what_does_not_pay_is_tensorflow_lites() -> None:
 
 def test_times_are_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(cache_folder.VARIABLE, str(tmp_path))
-    graph, pool = read_model(segments(five_dimensions=True)), WorkerPool(native_target(), 1)
+    graph, pool = read_model(segments(in_parts=True)), WorkerPool(native_target(), 1)
     found = native_parts(graph, pool, every_part=True)
     part, network = subgraph(found.graph, found.partitions[0]), found.compiled[0]
     times = kept_times(part, network, 1)
@@ -180,7 +180,7 @@ def test_what_is_faster_or_could_not_be_measured_stays(times: PartTimes) -> None
 
 
 def test_errors_are_one_line() -> None:
-    graph = read_model(segments(five_dimensions=True))
+    graph = read_model(segments(in_parts=True))
     found, _ = in_parts(graph)
     with pytest.raises(UsageError, match="finite"):
         found.run(np.full((1, 48, 48, 3), np.nan, np.float32))
@@ -207,7 +207,7 @@ def test_random_networks(seed: int) -> None:
 
 
 def test_instances_share_a_weights_cache() -> None:
-    graph, cache = read_model(segments(five_dimensions=True)), WeightsCache()
+    graph, cache = read_model(segments(in_parts=True)), WeightsCache()
     first, second = (Reference(graph, 1, delegate=native_delegate(1, cache, every_part=True)) for _ in range(2))
     with pytest.raises(UsageError, match="finalize_soft"):
         first.run(values_for(graph))

@@ -148,7 +148,7 @@ def test_a_program_is_for_whole_models(small: Path) -> None:
 def test_live_goes_on_while_the_delegate_is_made(theatre: Theatre, small: Path, tmp_path: Path, is_known: bool) -> None:
     path = tmp_path / "known.tflite" if is_known else small
     if is_known:
-        path.write_bytes(segments(five_dimensions=True))
+        path.write_bytes(segments(in_parts=True))
     assert is_apart(load_model(path)) != is_known
 
     def script(stage: Stage) -> Script:

@@ -19,6 +19,7 @@ from ..passes.kept_states import handles_of
 from ..plan.refusals import find_refusals
 from ..programs.weights_cache import WeightsCache
 from ..targets.llvm.compiler import native_target
+from ..targets.llvm.native_runtime import NativeNetwork
 from ..targets.llvm.native_states import NativeStates
 from ..targets.llvm.native_tuning import cpu_device
 from ..targets.llvm.pool import WorkerPool, default_threads
@@ -26,7 +27,7 @@ from .callbacks import NativeDelegate, Replace
 from .callers_file import OrderOf, model_in_frame, order_in, unknown_order
 from .context_model import called_subgraphs
 from .function_kernel import FunctionKernels
-from .model_finder import find_model
+from .model_finder import FoundModel, find_model
 from .native_operators import execution_plan
 from .native_parts import native_parts
 from .native_subgraph import NativePart, NativeSubgraph
@@ -174,20 +175,27 @@ class NativePartsDelegate:
         self._called = None if self._called is None or more is None else self._called | more
         if (number and (self._called is None or number in self._called)) or not execution_plan(context):
             return None
-        graph = self._graph_in(context)
+        model = self._model_in(context)
+        graph = model.graph
         if self._left_variables is None and handles_of(graph):
             device = cpu_device(self._target)
             self._left_variables = left_variables(
-                context, self._graph_in, lambda each: not find_refusals(each, device).reasons
+                context,
+                lambda inner: self._model_in(inner).graph,
+                lambda each: not find_refusals(each, device).reasons,
             )
         left = left_operators(graph, self._left_variables or ())
         functions = FunctionKernels(graph, {**KNOWN_CUSTOM_OPS, **self._custom_ops})
         found = native_parts(
             graph, self._pool, self._threads, self._cache, self._every_part, left=left, states=self._states
         )
-        subgraph = NativeSubgraph(number, found, functions)
+
+        def load(part: Graph) -> NativeNetwork:
+            return NativeNetwork.load(part, pool=self._pool, weights_cache=self._cache, states=self._states)
+
+        subgraph = NativeSubgraph(number, model.data, found, functions, load)
         subgraph.check_groups(context)
         return subgraph
 
-    def _graph_in(self, context: TfLiteContext) -> Graph:
-        return find_model(context, hybrid=self._hybrid, order=self._order, custom_ops=self._custom_ops).graph
+    def _model_in(self, context: TfLiteContext) -> FoundModel:
+        return find_model(context, hybrid=self._hybrid, order=self._order, custom_ops=self._custom_ops)

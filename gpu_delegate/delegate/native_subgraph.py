@@ -1,14 +1,15 @@
 """One graph of an interpreter of which parts run in the CPU's own code: plans them, prepares them and runs them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy.typing as npt
 
 from ..base.errors import UnsupportedError
-from ..model.graph import Graph
-from ..model.partition import Partition
+from ..model.graph import Graph, Shape
+from ..model.partition import Partition, subgraph
+from ..reading.resizing import read_resized
 from ..targets.llvm.native_runtime import NativeNetwork
 from .function_kernel import FunctionKernels
 from .native_operators import groups_of
@@ -27,7 +28,7 @@ class NativePart:
     network: NativeNetwork
     reads: tuple[int, ...]  # inputs whose values are read, from that memory
     writes: tuple[int, ...]  # outputs, likewise
-    gives: Mapping[int, Sequence[NativeNetwork]]  # outputs that other partitions alone read, and theirs
+    gives: Mapping[int, Sequence[int]]  # outputs that other partitions alone read, and the places of those
     dispatches: int = 0  # on the GPU
 
     @property
@@ -41,12 +42,20 @@ class NativePart:
         return self.network.work.macs
 
 
+Load = Callable[[Graph], NativeNetwork]
+MOST_SIZES = 4  # of a part, for which networks are kept
+
+
 class NativeSubgraph:
     """What a delegate has of one graph: that of a signature, or the only one."""
 
-    def __init__(self, number: int, found: NativeParts, functions: FunctionKernels) -> None:
-        """`number` is that of the subgraph in the file; `functions` are of custom ops."""
+    def __init__(self, number: int, file: bytes, found: NativeParts, functions: FunctionKernels, load: Load) -> None:
+        """`number` is that of the subgraph in its model, `file` is what the graph was read from; `functions` are of
+        custom ops; `load` makes the network of a part that gets other sizes."""
         self.number, self.found, self.functions = number, found, functions
+        self._file, self._load = file, load
+        self._sizes: list[dict[tuple[Shape, ...], NativeNetwork]] = []  # by part: networks by the shapes of inputs
+        self._now = [*found.compiled]  # the network of each part for its present shapes
         self._kernels: dict[int, NativePart | None] = {}  # by number; None: constants, whose values readers compute
         self._arrays: dict[int, tuple[int, npt.NDArray[Any]]] = {}  # by tensor: an address, and the array there
         kept = kept_by_partitions(found.graph, found.partitions)
@@ -59,13 +68,16 @@ class NativeSubgraph:
                 tuple(index for index in own if index not in kept),
                 tuple(index for index in partition.outputs if index not in kept),
                 {
-                    index: [other for (_, other), theirs in zip(pairs, uploads, strict=True) if index in theirs]
+                    index: [place for place, theirs in enumerate(uploads) if index in theirs]
                     for index in partition.outputs
                     if index in kept
                 },
             )
             for (partition, network), own in zip(pairs, uploads, strict=True)
         )
+        for partition, network in pairs:
+            shapes = tuple(found.graph.tensors[index].shape for index in partition.inputs)
+            self._sizes.append({shapes: network})
 
     @property
     def nodes(self) -> tuple[int, ...]:
@@ -91,19 +103,17 @@ class NativeSubgraph:
         self._kernels.pop(number, None)
 
     def prepare_kernel(self, context: TfLiteContext, number: int) -> None:
-        """Raises UnsupportedError for other shapes than the file's."""
+        """Raises UnsupportedError for shapes that its operators do not take."""
         if number in self.functions:
             self.functions.kernel(number).prepare(context)
             return
         part = self._kernels[number]
         if part is None:
             return
-        for index in part.partition.inputs:
-            if (found := shape_at(context, index)) != self._graph.tensors[index].shape:
-                said = list(self._graph.tensors[index].shape)
-                raise UnsupportedError(f"tensor {index} has the shape {list(found)} when it runs, not {said}")
+        place = self.parts.index(part)
+        network = self._now[place] = self._sized(place, tuple(shape_at(context, i) for i in part.partition.inputs))
         for index in part.partition.outputs:
-            reshape(context, index, part.network.image.tensors[index].own.shape)
+            reshape(context, index, network.image.tensors[index].own.shape)
 
     def run_kernel(self, context: TfLiteContext, number: int) -> None:
         if number in self.functions:
@@ -112,22 +122,29 @@ class NativeSubgraph:
         part = self._kernels[number]
         if part is None:
             return
-        network = part.network
+        network = self._now[self.parts.index(part)]
         if reset := variables_reset(context, network.image.states):
             network.reset_states(reset)
         for index in part.reads:
-            network.write(index, self._array(context, index))
+            network.write(index, self._array(context, network, index))
         with network.turn():
             network.compute()
             for index in part.writes:
-                network.read_into(index, self._array(context, index))
+                network.read_into(index, self._array(context, network, index))
             for index, readers in part.gives.items():
                 for reader in readers:
-                    reader.take(index, network)
+                    self._now[reader].take(index, network)
 
-    @property
-    def _graph(self) -> Graph:
-        return self.found.graph
+    def _sized(self, place: int, shapes: tuple[Shape, ...]) -> NativeNetwork:
+        """The network of a part for these shapes of its inputs, of which the last few are kept."""
+        known = self._sizes[place]
+        if shapes not in known:
+            partition = self.parts[place].partition
+            part = subgraph(self.found.graph, partition)
+            known[shapes] = self._load(read_resized(self._file, part, dict(zip(partition.inputs, shapes, strict=True))))
+            while len(known) > MOST_SIZES:
+                del known[next(iter(known))]
+        return known[shapes]
 
     def _part_of(self, nodes: tuple[int, ...]) -> NativePart | None:
         """That of a group; None for constants alone. Raises UnsupportedError for one that has not been planned."""
@@ -140,12 +157,13 @@ class NativeSubgraph:
                 return part
         raise UnsupportedError(f"TensorFlow Lite groups operators in another way: {sorted(nodes)[:8]}")
 
-    def _array(self, context: TfLiteContext, index: int) -> npt.NDArray[Any]:
+    def _array(self, context: TfLiteContext, network: NativeNetwork, index: int) -> npt.NDArray[Any]:
         """TensorFlow Lite's memory of a tensor, as an array that shares it, made once for each place."""
-        address, size_bytes = memory_of(tensor_at(context, index), self._graph.tensors[index])
+        own = network.image.tensors[index].own
+        address, size_bytes = memory_of(tensor_at(context, index), own)
         known = self._arrays.get(index)
-        if known is None or known[0] != address:
-            known = self._arrays[index] = address, array_at(address, size_bytes, self._graph.tensors[index])
+        if known is None or known[0] != address or known[1].shape != own.shape:
+            known = self._arrays[index] = address, array_at(address, size_bytes, own)
         return known[1]
 
 

@@ -9,6 +9,7 @@ from tests.model_files.sketch import Sketch
 from texelflow.gpu_delegate.delegate.delegate import GpuDelegate
 from texelflow.gpu_delegate.delegate.engine import DelegateEngine
 from texelflow.gpu_delegate.delegate.kept_partitions import MOST_KEPT
+from texelflow.gpu_delegate.delegate.native_delegate import NativePartsDelegate
 
 pytestmark = pytest.mark.gl
 
@@ -71,3 +72,29 @@ def test_sizes_come_back(runtime: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     pair.check(5, 7)
     assert len(loaded) == len(sizes) + MOST_KEPT + 3
     pair.delegate.release()
+
+
+def test_native_code_takes_other_sizes(runtime: Any) -> None:
+    """Of one part, and of two with TensorFlow Lite between them; the last few sizes are kept."""
+    for cpu_op in (False, True):
+        m = Sketch(3)
+        x = m.input((1, 4, 5, 3))
+        y = m.unary("TANH", x)
+        y = m.cpu_op(y) if cpu_op else y
+        m.output(m.unary("NEG", m.conv(y, 6)))
+        delegate = NativePartsDelegate(threads=1, every_part=True)
+        made = runtime.Interpreter(model_content=m.build(), experimental_delegates=[delegate])
+        plain = runtime.Interpreter(model_content=m.build())
+        for shape in ((1, 4, 5, 3), (1, 7, 2, 3), (2, 1, 1, 3), (1, 4, 5, 3), (3, 3, 9, 3), (1, 2, 2, 3), (1, 7, 2, 3)):
+            values = np.random.default_rng(1).uniform(-1, 1, shape).astype(np.float32)
+            found = []
+            for each in (made, plain):
+                each.resize_tensor_input(each.get_input_details()[0]["index"], shape)
+                each.allocate_tensors()
+                each.set_tensor(each.get_input_details()[0]["index"], values)
+                each.invoke()
+                found.append(each.get_tensor(each.get_output_details()[0]["index"]))
+            np.testing.assert_allclose(found[0], found[1], atol=1e-5)
+        assert delegate.partitions
+        del made
+        delegate.release()

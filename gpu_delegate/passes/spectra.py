@@ -80,10 +80,13 @@ class _Expression:
         """Constants (places, count) for `count` values: cosines, and sines with their sign."""
         key = length, places, count
         if key not in self.matrices:
-            turns = np.outer(np.arange(places), np.arange(count)) % length / length
-            there = np.arange(count) < length
-            values: list[npt.NDArray[np.float64]] = [np.cos(2 * np.pi * turns), -np.sin(2 * np.pi * turns)]
-            cosines, sines = (self.edit.new_constant(f"transform of {length}", each * there) for each in values)
+            turns = 2 * np.pi * (np.arange(length) / length)
+            values: list[npt.NDArray[np.float64]] = [np.cos(turns), -np.sin(turns)]
+            places_of = np.outer(np.arange(places, dtype=np.int32), np.arange(count, dtype=np.int32)) % length
+            tables = [each.astype(np.float32)[places_of] for each in values]
+            for table in tables:
+                table[:, length:] = 0
+            cosines, sines = (self.edit.new_constant(f"transform of {length}", table) for table in tables)
             self.matrices[key] = cosines, sines
         return self.matrices[key]
 

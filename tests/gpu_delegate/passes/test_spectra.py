@@ -1,5 +1,6 @@
 """Transforms to spectra, of one and of two dimensions, cut and filled with zeros, against TensorFlow Lite."""
 
+import tracemalloc
 from collections.abc import Callable
 
 import numpy as np
@@ -13,6 +14,7 @@ from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.delegate.delegate import GpuDelegate
 from texelflow.gpu_delegate.device.device import SOFTWARE
 from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.passes.spectra import express_spectra
 from texelflow.gpu_delegate.plan.refusals import find_refusals
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.targets.gl.context import Context
@@ -124,3 +126,15 @@ def test_the_delegate_takes_a_whole_spectrogram(runtime: object) -> None:
     made.invoke()
     check(graph, {"delegate": [made.get_tensor(made.get_output_details()[0]["index"])]}, [values])
     assert [each.nodes for each in delegate.partitions] == [(0, 1, 2, 3, 4)]
+
+
+def test_matrices_take_no_more_than_twice_their_own_memory() -> None:
+    graph = read_model(model((1, 1, 2048), 1, 2048))
+    tracemalloc.start()
+    try:
+        changed, _ = express_spectra(graph)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    constants = [tensor.data for tensor in changed.tensors.values() if tensor.data is not None]
+    assert most < 2.1 * sum(data.nbytes for data in constants)

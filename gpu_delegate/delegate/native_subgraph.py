@@ -42,14 +42,16 @@ class NativePart:
         return self.network.work.macs
 
 
-Load = Callable[[Graph], NativeNetwork]
+LoadNetwork = Callable[[Graph], NativeNetwork]
 MOST_SIZES = 4  # of a part, for which networks are kept
 
 
 class NativeSubgraph:
     """What a delegate has of one graph: that of a signature, or the only one."""
 
-    def __init__(self, number: int, file: bytes, found: NativeParts, functions: FunctionKernels, load: Load) -> None:
+    def __init__(
+        self, number: int, file: bytes, found: NativeParts, functions: FunctionKernels, load: LoadNetwork
+    ) -> None:
         """`number` is that of the subgraph in its model, `file` is what the graph was read from; `functions` are of
         custom ops; `load` makes the network of a part that gets other sizes."""
         self.number, self.found, self.functions = number, found, functions

@@ -37,10 +37,14 @@ ivec4 divided(ivec4 x, ivec4 bits) {
     return (x >> bits) + ivec4(greaterThan(x & mask, (mask >> 1) - (x >> 31)));
 }
 
+// Times a number of 31 bits in units of 2^-31, rounded up.
+ivec4 high_product(ivec4 x, uvec4 y) {
+    return halved(wide_shifted(wide_product(wide(x), y), ivec4(30)));
+}
+
 // Times a multiplier in two parts, in units of 2^-31, rounded up, then shifted to the right and rounded away from zero.
 ivec4 fixed_product(ivec4 x, ivec4 high, ivec4 low, ivec4 bits) {
-    ivec4 product = halved(wide_shifted(wide_product(wide(x), uvec4((high << 16) + low)), ivec4(30)));
-    return divided(product, bits);
+    return divided(high_product(x, uvec4((high << 16) + low)), bits);
 }
 
 // The same from 2^0 to 2^62.
@@ -87,4 +91,19 @@ vec4 add_short_steps(vec4 a, vec4 b, vec4 other, vec4 sum, vec4 last) {
     ivec4 second = fixed_product(ivec4(b) << 15, ivec4(other.x), ivec4(other.y), ivec4(other.z));
     ivec4 both = ivec4(a) * int(last.x) + second * int(last.y);
     return clamp(vec4(fixed_product(both, ivec4(sum.x), ivec4(sum.y), ivec4(sum.z))), last.z, last.w);
+}
+
+// A power in two parts, in 2^-31, divided by a sum of them in two parts, in 2^-19, to so many bits. The reciprocal of the
+// sum, which is shifted to at least one half and below one, is found in 2^-29 by three steps of Newton.
+vec4 softmax_steps(vec4 high, vec4 low, vec4 upper, vec4 lower, vec4 last) {
+    ivec4 sum = max((ivec4(upper) << 10) + ivec4(lower), 1 << 19);
+    ivec4 zeros = 31 - findMSB(sum);
+    uvec4 part = uvec4(sum << (zeros - 1));
+    ivec4 x = 1515870810 + high_product(ivec4(-1010580540), part);
+    for (int i = 0; i < 3; i++) {
+        x += high_product((1 << 29) - high_product(x, part), uvec4(x)) << 2;
+    }
+    uvec4 reciprocal = min(uvec4(x) << 1, uvec4(2147483647u));
+    ivec4 found = high_product((ivec4(high) << 16) + ivec4(low), reciprocal);
+    return clamp(vec4(divided(found, 43 - zeros - int(last.z))), last.x, last.y);
 }

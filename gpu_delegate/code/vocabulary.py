@@ -36,7 +36,7 @@ FunctionWord = Literal[  # of vec4s, lane by lane; each target knows each of the
     # of 8-bit ops (gpu_delegate/ops/requantize.py):
     "requantize", "requantize narrow", "requantize once", "round to steps", "add steps", "hard swish steps",
     # of ops of 16-bit integers (gpu_delegate/ops/short_steps.py):
-    "requantize wide", "requantize wide once", "requantize product", "add short steps",
+    "requantize wide", "requantize wide once", "requantize product", "add short steps", "softmax steps",
 ]  # fmt: skip
 
 

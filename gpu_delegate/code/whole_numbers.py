@@ -229,5 +229,6 @@ _LIMITS: Mapping[str, tuple[int, int]] = MappingProxyType(  # where they are in 
         "requantize wide once": (0, 1),
         "requantize product": (0, 1),
         "add short steps": (2, 3),
+        "softmax steps": (0, 1),
     }
 )

@@ -39,6 +39,16 @@ def read_plain(operator: Operator) -> Attributes:
     return Attributes()
 
 
+def read_quantize(operator: Operator) -> Attributes:
+    """int32 is made of int16 alone."""
+    operator.expect(operator.shape(0))
+    (x,), (out,) = operator.inputs, operator.outputs
+    assert x is not None, "the reader counts inputs"
+    if out.dtype == "int32" and (x.dtype != "int16" or out.quantization is None):
+        operator.unsupported(f"from {x.dtype} to int32")
+    return Attributes()
+
+
 def read_densify(operator: Operator) -> Attributes:
     """The reader makes sparse constants dense, so the op changes nothing; the writer leaves it out."""
     operator.expect(operator.shape(0))
@@ -296,7 +306,7 @@ RECORDS = (
     OpRecord(  # of bytes, which a pass makes a product
         "QUANTIZE",
         "elementwise",
-        FileForm(read_plain, write_plain),
+        FileForm(read_quantize, write_plain, out_dtypes=("float32", "int32")),
         Example(out_dtype="int8"),
         arithmetic=unchanged,
         quantized=ByteRules(one_type=False),

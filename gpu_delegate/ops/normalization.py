@@ -77,7 +77,7 @@ RECORDS = (
         "reduction",
         FileForm(read_softmax, write_softmax, struct=OptionsStruct("SoftmaxOptions", "Beta:f")),
         Example(attributes=Softmax()),
-        quantized=ByteRules(output=(1 / 256, -128)),
+        quantized=ByteRules(output=(1 / 256, -128), may_widen=True),
         bounds=(0.0, 1.0),
         agrees=broadcasts,
     ),

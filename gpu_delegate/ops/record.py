@@ -76,6 +76,7 @@ class ByteRules:
 
     one_type: bool = True  # of all inputs and outputs that have a scale
     may_be_narrow: bool = False  # input 1 may be int8 beside int16
+    may_widen: bool = False  # int16 may be made of bytes, from its least integer on
     one_scale: bool = False  # the same: the op keeps integers, and no kernel looks at what they mean
     output: tuple[float, int] | None = None  # the scale that all kernels assume, and the zero point of int8
     most_scale: float = math.inf  # scales of the inputs are below

@@ -21,6 +21,7 @@ from .requantize import HALF, LOW_BITS, MULTIPLIER_BITS, FixedPoint, FixedPoints
 SHORT_SUM_BITS = 15  # of a step, to which ADD brings its inputs
 WIDE_BITS = 15  # of a multiplier of sums of 64 bits
 LOWER_BITS = 24  # of a bias, in the lower of its two parts
+LEAST_SUM, SUM_LOW_BITS = 1 << 19, 10  # of powers: one, in 2^-19; bits of the lower of its two parts
 SHORTS = Steps(-(1 << 15), (1 << 15) - 1)
 _Floats = npt.NDArray[np.float32]
 
@@ -54,6 +55,18 @@ class AddShortSteps(Attributes):
     limits: Steps = SHORTS
 
 
+@dataclass(frozen=True)
+class SoftmaxSteps(Attributes):
+    """SOFTMAX_STEPS: inputs (high, low, upper, lower), a power in parts of 16 bits and a sum in parts of 10."""
+
+    bits: int = 16  # of the result
+
+    @property
+    def limits(self) -> Steps:
+        """Of the result."""
+        return Steps(0, (1 << self.bits) - 1)
+
+
 def wide_factors(points: FixedPoints, is_once: bool = False) -> tuple[_Floats, ...]:
     """(multiplier, shift) of each, as REQUANTIZE_WIDE takes them: the last bit of the shift is the rounding's own."""
     if is_once:
@@ -84,6 +97,11 @@ def _of_wide(node: Node) -> ConstantTexels:
 def _of_product(node: Node) -> ConstantTexels:
     limits = attributes_of(node, RequantizeProduct).limits
     return ((float(limits.low), float(limits.high), 0.0, 0.0),)
+
+
+def _of_softmax(node: Node) -> ConstantTexels:
+    softmax = attributes_of(node, SoftmaxSteps)
+    return ((float(softmax.limits.low), float(softmax.limits.high), float(softmax.bits), 0.0),)
 
 
 def _added(attributes: AddShortSteps, a: Value, b: Value, *factors: Value) -> Value:
@@ -131,5 +149,12 @@ RECORDS = (
         None,
         Example(shapes=((1, 8, 8, 8), (1, 8, 8, 8)), attributes=AddShortSteps()),
         constants=_of_sum,
+    ),
+    elementwise(
+        "SOFTMAX_STEPS",
+        calls("softmax steps"),
+        None,
+        Example(shapes=((1, 8, 8, 8),) * 4, attributes=SoftmaxSteps()),
+        constants=_of_softmax,
     ),
 )

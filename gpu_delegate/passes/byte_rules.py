@@ -10,12 +10,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..model.graph import ABSENT, Graph, Node, Tensor
-from ..model.quantization import is_quantized, quantization_of
+from ..model.quantization import BYTE_DTYPES, is_quantized, quantization_of
 from ..ops.record import ByteRules
 from ..ops.registry import OPS
 
 LEAST_SCALE, MOST_SCALE = 2.0**-40, 2.0**40  # kernels multiply and divide three of them in float32
 LEAST_SHORT_SCALE = 2.0**-15  # of values from -1 to 1 as int16
+WIDENED_SCALE, WIDENED_ZERO, WIDENED_ACCURACY = 2.0**-16, -(1 << 15), 1e-3  # of values from 0 to 1, made of bytes
 UINT8_OFFSET = 128  # of zero points, which the specification gives for int8
 
 
@@ -34,7 +35,8 @@ def _broken(graph: Graph, node: Node, rules: ByteRules) -> Iterator[str]:
     others = [t for t in (*inputs, *outputs) if is_quantized(t) and t is not weights]
     dtypes = {tensor.dtype for tensor in others}
     is_narrow = rules.may_be_narrow and [tensor.dtype for tensor in (*inputs, *outputs)] == ["int16", "int8", "int16"]
-    if rules.one_type and len(dtypes) > 1 and not is_narrow:
+    is_wider = rules.may_widen and outputs[0].dtype == "int16" and inputs[0].dtype in BYTE_DTYPES
+    if rules.one_type and len(dtypes) > 1 and not is_narrow and not is_wider:
         yield "its tensors have different types"
     if rules.one_scale and others and any(tensor.dtype == "float32" for tensor in (*inputs, *outputs)):
         yield "it makes floats of integers, or integers of floats"
@@ -44,7 +46,7 @@ def _broken(graph: Graph, node: Node, rules: ByteRules) -> Iterator[str]:
         if is_quantized(tensor) and max(quantization_of(tensor).scales) >= rules.most_scale:
             yield f"{tensor.name} has a scale from {rules.most_scale:g} on"
     if rules.output and is_quantized(outputs[0]):
-        yield from _other_output(outputs[0], *rules.output)
+        yield from _other_output(outputs[0], *rules.output, is_wider)
     if weights and others and rules.weights is not None:
         yield from _other_weights(weights, others[0].dtype, rules.weights)
 
@@ -64,13 +66,16 @@ def _impossible(tensor: Tensor) -> Iterator[str]:
             yield f"{tensor.name} is {tensor.dtype} with a zero point of {zero_point}"
 
 
-def _other_output(tensor: Tensor, scale: float, zero_point: int) -> Iterator[str]:
+def _other_output(tensor: Tensor, scale: float, zero_point: int, is_wider: bool) -> Iterator[str]:
     """Its kernels know the output's scale before they see it."""
-    if tensor.dtype == "int16":
+    accuracy = WIDENED_ACCURACY if is_wider else 1e-6
+    if is_wider:
+        scale, zero_point = WIDENED_SCALE, WIDENED_ZERO
+    elif tensor.dtype == "int16":
         scale, zero_point = LEAST_SHORT_SCALE, 0
     zero_point += UINT8_OFFSET if tensor.dtype == "uint8" else 0
     found = quantization_of(tensor)
-    if not math.isclose(found.scales[0], scale, rel_tol=1e-6) or found.zero_points != (zero_point,):
+    if not math.isclose(found.scales[0], scale, rel_tol=accuracy) or found.zero_points != (zero_point,):
         said = f"{found.scales[0]:g} from {found.zero_points[0]}"
         yield f"{tensor.name} has a scale of {said}, not {scale:g} from {zero_point}"
 

@@ -19,6 +19,7 @@ from .shorts_arithmetic import SHORT_ARITHMETIC_FORMS
 from .shorts_contractions import SHORT_CONTRACTION_FORMS
 from .shorts_filters import SHORT_FILTER_FORMS
 from .shorts_functions import SHORT_FUNCTION_FORMS
+from .shorts_softmax import SHORT_SOFTMAX_FORMS
 from .steps_arithmetic import ARITHMETIC_FORMS
 from .steps_contractions import CONTRACTION_FORMS
 from .steps_functions import FUNCTION_FORMS
@@ -44,6 +45,7 @@ SHORT_FORMS: Mapping[str, Form] = MappingProxyType(
         **SHORT_FILTER_FORMS,
         **SHORT_FUNCTION_FORMS,
         **SHORT_MOVE_FORMS,
+        **SHORT_SOFTMAX_FORMS,
     }
 )
 

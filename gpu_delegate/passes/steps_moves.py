@@ -1,14 +1,16 @@
 """Quantized ops that move or convert data, in steps, and rescaled where a file changes the scale."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
 
-from ..model.graph import Activated, Node, Pad, Resize, Tensor
+from ..model.graph import Activated, Node, Pad, Resize, Steps, Tensor
 from ..model.operators import attributes_of
-from ..model.quantization import is_quantized, quantization_of
+from ..model.quantization import is_quantized, quantization_of, steps_of
+from ..model.rewrite import END_OF_INTEGERS
 from ..ops.cast import Cast
 from .quantized_node import Form, QuantizedNode, activation_of
 from .steps_reductions import rounded_with_zero_point
@@ -86,6 +88,8 @@ def _cast(node: QuantizedNode) -> Sequence[Node]:
 def _quantized(node: QuantizedNode) -> Sequence[Node]:
     """QUANTIZE: of floats, or from one scale to another."""
     x = node.input(0)
+    if node.out.dtype == "int32":
+        return _widened(node)
     if is_quantized(x):
         return node.requantize(node.operand(0), node.scale(x) / node.scale(node.out), node.most(0))
     if x.dtype != "float32":
@@ -94,6 +98,19 @@ def _quantized(node: QuantizedNode) -> Sequence[Node]:
     divided = node.add("DIV", x.index, node.constant("scale", node.scale(node.out)))
     least, most = (node.constant("limit", 2.0 * end) for end in (limits.low - 1, limits.high + 1))
     return node.round(node.add("MINIMUM", node.add("MAXIMUM", divided, least), most))  # infinity would become NaN
+
+
+def _widened(node: QuantizedNode) -> Sequence[Node]:
+    """QUANTIZE from int16 to int32, which has all that the multiplier makes of steps."""
+    x, quantization = node.input(0), quantization_of(node.out)
+    if x.dtype != "int16" or len(quantization.scales) > 1 or any(quantization.zero_points):
+        node.refuse(f"from {x.dtype} to int32 from {quantization.zero_points[0]}")
+    multiplier, steps = node.scale(x) / quantization.scales[0], steps_of(x)
+    if not node.most(0) * multiplier < END_OF_INTEGERS - 1:
+        node.refuse("integers that float32 does not hold")
+    limits = Steps(math.floor(steps.low * multiplier), math.ceil(steps.high * multiplier))
+    node.edit.set_tensor(replace(node.out, steps=limits))
+    return node.requantize(node.operand(0), multiplier, node.most(0), limits)
 
 
 def _dequantized(node: QuantizedNode) -> Sequence[Node]:

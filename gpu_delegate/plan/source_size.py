@@ -85,6 +85,7 @@ _COSTS: Mapping[str, int] = MappingProxyType(  # of words that are more than an 
         "requantize wide once": 80,
         "requantize product": 40,
         "add short steps": 60,
+        "softmax steps": 250,
     }
 )
 _WORDS = 2  # of others for each operation: most are half of a product and sum
@@ -107,7 +108,7 @@ _LIBRARIES: tuple[tuple[str, ...], ...] = (  # functions of which a kernel has a
         "carry of halves",
     ),
     ("requantize", "requantize narrow", "requantize once", "round to steps", "add steps", "hard swish steps"),
-    ("requantize wide", "requantize wide once", "requantize product", "add short steps"),
+    ("requantize wide", "requantize wide once", "requantize product", "add short steps", "softmax steps"),
 )
 
 

@@ -125,6 +125,13 @@ def _quantized(given: tuple[str, float, int], made: tuple[str, float, int]) -> S
     return model.gives("DEQUANTIZE" if made[0] == "float32" else "QUANTIZE", [x], out)
 
 
+def _softmax(dtype: str, scale: float, shape: Shape, beta: float = 1.0, zero_point: int = 0) -> ShortSketch:
+    model = ShortSketch()
+    made = (2**-15, 0) if dtype == "int16" else (1 / 65535, -(1 << 15))
+    out = model.short(shape, made[0], zero_point=made[1])
+    return model.gives("SOFTMAX", [model.given(shape, scale, dtype, zero_point)], out, beta=beta)
+
+
 FLOATS, BYTES, FINE, COARSE = ("float32", 0.0, 0), ("int8", 0.013, -7), ("int16", 1e-4, 0), ("int16", 7e-4, 0)
 POOL: Mapping[str, Any] = MappingProxyType({"kernel": (3, 2), "stride": (1, 1), "padding": "SAME"})
 SHORT_MODELS: Mapping[str, Callable[[], ModelBuilder]] = MappingProxyType(
@@ -170,7 +177,19 @@ SHORT_MODELS: Mapping[str, Callable[[], ModelBuilder]] = MappingProxyType(
         "quantize shorts": lambda: _quantized(FINE, COARSE),
         "quantize to bytes": lambda: _quantized(FINE, BYTES),
         "quantize bytes": lambda: _quantized(BYTES, FINE),
+        "quantize to 32 bits": lambda: _quantized(("int16", 1 / 65535, -(1 << 15)), ("int32", 2 / 65535, 0)),
+        "quantize to more": lambda: _quantized(("int16", 1e-3, 0), ("int32", 3.3e-5, 0)),
         "dequantize": lambda: _quantized(FINE, FLOATS),
+        "softmax": lambda: _softmax("int16", 1e-4, SHAPE),
+        "softmax, coarse": lambda: _softmax("int16", 1e-3, (2, 64, 7), 0.7),
+        "softmax, fine": lambda: _softmax("int16", 1e-5, (3, 512)),
+        "softmax of one": lambda: _softmax("int16", 1e-4, (5, 1)),
+        "softmax of one byte": lambda: _softmax("int8", 0.07, (5, 1)),
+        "softmax of a vector": lambda: _softmax("int8", 1e-4, (13,)),
+        "softmax of bytes": lambda: _softmax("int8", 0.07, (500, 2), zero_point=2),
+        "softmax of unsigned bytes": lambda: _softmax("uint8", 0.03, SHAPE, 0.7, 100),
+        "softmax of coarse bytes": lambda: _softmax("int8", 2.0, (1, 64, 7)),
+        "softmax of many bytes": lambda: _softmax("int8", 0.01, (2, 1301)),
         "reshape": _moved("RESHAPE", [np.array((1, 35, 6))], (1, 35, 6)),
         "transpose": _moved("TRANSPOSE", [np.array((0, 3, 1, 2))], (1, 6, 5, 7)),
         "pad": _moved("PAD", [np.array(((0, 0), (1, 2), (0, 1), (2, 0)))], (1, 8, 8, 8)),

@@ -139,6 +139,7 @@ _LIBRARIES: Mapping[str, Mapping[str, str]] = MappingProxyType(  # files of shad
             "requantize wide once": "requantize_wide_once",
             "requantize product": "requantize_product",
             "add short steps": "add_short_steps",
+            "softmax steps": "softmax_steps",
         },
     }
 )

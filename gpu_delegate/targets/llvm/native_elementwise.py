@@ -12,7 +12,7 @@ from .digits_code import DIGIT_WORDS
 from .ir import Function, Register
 from .steps_code import add_steps, hard_swish_steps, requantize, requantize_once, round_to_steps
 from .vector_math import FloatMath, Number, OwnNumbers, math_of
-from .wide_code import add_short_steps, requantize_product, requantize_wide, requantize_wide_once
+from .wide_code import add_short_steps, requantize_product, requantize_wide, requantize_wide_once, softmax_steps
 
 Printed = Number | tuple[float, ...]  # a vector, a number in all its lanes, or four numbers of the op's attributes
 FLOAT_CONDITIONS: Mapping[str, str] = MappingProxyType(
@@ -132,6 +132,7 @@ WORDS: Mapping[str, Callable[..., Register]] = MappingProxyType(
         "requantize wide once": requantize_wide_once,
         "requantize product": requantize_product,
         "add short steps": add_short_steps,
+        "softmax steps": softmax_steps,
         **DIGIT_WORDS,
     }
 )

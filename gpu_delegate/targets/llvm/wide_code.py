@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...ops.requantize import LOW_BITS, MULTIPLIER_BITS
-from ...ops.short_steps import LOWER_BITS, SHORT_SUM_BITS
-from .ir import Register
+from ...ops.short_steps import LEAST_SUM, LOWER_BITS, SHORT_SUM_BITS, SUM_LOW_BITS
+from .ir import Register, suffix
 from .steps_code import AttributeNumbers
 from .vector_math import FloatMath, Number
 
@@ -74,6 +74,26 @@ def add_short_steps(
     return _limited(m, _fixed_product(m, m.f.binary("add", *parts), *_own_factor(m, total)), last[2], last[3])
 
 
+def softmax_steps(
+    m: FloatMath, high: Register, low: Register, upper: Register, lower: Register, last: AttributeNumbers
+) -> Register:
+    """As shaders/wide.glsl says it."""
+    parts = m.f.binary("shl", m.whole(m.of(upper)), m.int_of(SUM_LOW_BITS)), m.whole(m.of(lower))
+    total = m.f.binary("add", *parts)
+    total = m.f.choose(m.f.compare("icmp slt", total, m.int_of(LEAST_SUM)), m.int_of(LEAST_SUM), total)
+    zeros = m.f.call(f"llvm.ctlz.{suffix(m.integers)}", m.integers, total, Register("false", "i1"))
+    part = m.f.binary("shl", total, m.f.binary("sub", zeros, m.int_of(1)))
+    x = m.f.binary("add", _high_product(m, part, m.int_of(-1010580540)), m.int_of(1515870810))
+    for _ in range(3):
+        rest = m.f.binary("sub", m.int_of(1 << 29), _high_product(m, part, x))
+        x = m.f.binary("add", x, m.f.binary("shl", _high_product(m, x, rest), m.int_of(2)))
+    is_one = m.f.compare("icmp sge", x, m.int_of(1 << 30))
+    reciprocal = m.f.choose(is_one, m.int_of((1 << 31) - 1), m.f.binary("shl", x, m.int_of(1)))
+    found = _high_product(m, _joined(m, high, low), reciprocal)
+    bits = m.f.binary("sub", m.own_int(43 - int(last[2])), zeros)
+    return _limited(m, _divided(m, found, bits), last[0], last[1])
+
+
 def _own_factor(m: FloatMath, numbers: AttributeNumbers) -> tuple[Register, Register]:
     high, low, shift, _ = map(int, numbers)
     return m.own_int((high << LOW_BITS) + low), m.own_int(shift)
@@ -96,9 +116,18 @@ def _halved(m: FloatMath, value: Register) -> Register:
 
 def _fixed_product(m: FloatMath, x: Register, multiplier: Register, bits: Register) -> Register:
     """Rounded up behind the product, and away from zero behind the shift."""
-    product = m.f.binary("mul", m.long(x), m.long(multiplier))
+    return _divided(m, _high_product(m, x, multiplier), bits)
+
+
+def _high_product(m: FloatMath, x: Register, y: Register) -> Register:
+    """Of integers in 2^-31, rounded up."""
+    product = m.f.binary("mul", m.long(x), m.long(y))
     found = _halved(m, m.f.binary("ashr", product, m.long_of(MULTIPLIER_BITS - 1)))
-    found = m.f.convert("trunc", found, m.integers)
+    return m.f.convert("trunc", found, m.integers)
+
+
+def _divided(m: FloatMath, found: Register, bits: Register) -> Register:
+    """By a power of two, rounded away from zero."""
     one = m.int_of(1)
     mask = m.f.binary("sub", m.f.binary("shl", one, bits), one)
     negative = m.f.binary("ashr", found, m.int_of(31))  # -1 below zero

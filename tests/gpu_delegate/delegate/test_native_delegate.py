@@ -11,9 +11,11 @@ from tests.helpers.markers import one_in
 from tests.model_files.called_models import loop
 from tests.model_files.model_builder import ModelBuilder
 from tests.model_files.partial_models import cast_and_back, segments, with_detections
+from tests.model_files.short_models import ShortSketch, short_inputs
 from tests.model_files.sketch import Sketch
 from tests.quantized.networks import Net
 from tests.quantized.quantizer import Scheme, quantized_twin
+from tests.quantized.runs import TfliteRun
 from texelflow.gpu_delegate.base import cache_folder
 from texelflow.gpu_delegate.base.disk_cache import DiskCache
 from texelflow.gpu_delegate.base.errors import ModelError, UnsupportedError, UsageError
@@ -115,6 +117,22 @@ def test_bytes_are_those_of_the_reference_kernels() -> None:
             for one, other in zip(found.run(inputs), judge.run(inputs), strict=True):
                 np.testing.assert_array_equal(one, other)
         found.close()
+
+
+def test_a_model_whose_operators_all_have_native_code_is_taken_whole() -> None:
+    model = ShortSketch()
+    x, scores = model.given((3, 7), 1e-3, zero_point=5), model.short((3, 7), 0.05, "int8", 3)
+    shares, whole = model.short((3, 7), 2**-16, zero_point=-(1 << 15)), model.short((3, 7), 2**-15, "int32")
+    for op, given, made in (("QUANTIZE", x, scores), ("SOFTMAX", scores, shares), ("QUANTIZE", shares, whole)):
+        model.op_of(op, [given], [made], **({"beta": 1.0} if op == "SOFTMAX" else {}))
+    model.output(whole)
+    delegate = NativePartsDelegate(1, every_part=True)
+    values, data = short_inputs(model, 0), model.build()
+    (found,) = TfliteRun(data, delegates=[delegate])(values)
+    assert [set(partition.computed) for partition in delegate.subgraphs[0].found.partitions] == [{0, 1, 2}]
+    assert delegate.error is None
+    assert found.dtype == np.int32
+    np.testing.assert_array_equal(found, TfliteRun(data)(values)[0])
 
 
 def test_several_inputs_and_outputs_and_what_parts_hand_to_each_other() -> None:

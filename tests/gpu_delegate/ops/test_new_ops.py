@@ -428,7 +428,7 @@ def test_advice_knows_moves_that_bring_all_values_back(register: Callable[[OpRec
 
 
 STEPS = {"requantize", "requantize narrow", "requantize once", "round to steps", "add steps", "hard swish steps"}
-STEPS |= {"requantize wide", "requantize wide once", "requantize product", "add short steps"}
+STEPS |= {"requantize wide", "requantize wide once", "requantize product", "add short steps", "softmax steps"}
 
 
 def test_each_target_knows_each_word() -> None:

@@ -165,6 +165,8 @@ class Application:
     def _with_states(self) -> DelegateEngine:
         if self._is_released or self._engine is None:
             raise UsageError(RELEASED if self._is_released else "this GpuDelegate keeps no states; nothing runs there")
+        for place, subgraph in self._by_place.items():
+            subgraph.notice_resets(TfLiteContext.from_address(place))
         return self._engine
 
     def release(self) -> None:

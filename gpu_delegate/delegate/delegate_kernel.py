@@ -32,6 +32,7 @@ class DelegateKernel:
         plan: KernelPlan,
         loaded: LoadedPartition | None,
         read_on_cpu: frozenset[int],
+        subgraph: int = 0,
     ) -> None:
         """`file` is the model that the partition is part of; `loaded` is it in OpenGL, if that is done already.
 
@@ -40,7 +41,7 @@ class DelegateKernel:
         self.plan = plan
         self.bindings: dict[tuple[int, bool], TensorBinding] = {}  # by tensor, and whether as an output
         self._engine, self._loaded, self._read_on_cpu = engine, loaded, read_on_cpu
-        self._kept = KeptPartitions(engine)
+        self._kept, self._subgraph = KeptPartitions(engine), subgraph
         self._file = self._planned_file = file  # with the constants that it is loaded with; as it was at first
         self._is_nan: set[int] = set()  # outputs that are bound, and whose tensors in RAM have been marked
         self._has_values = False  # of its last run, for its present shapes
@@ -89,6 +90,13 @@ class DelegateKernel:
         self._engine.call(work)
         self._has_values = True
         self._mark(context)
+
+    def notice_resets(self, context: TfLiteContext) -> None:
+        """Reset what TensorFlow Lite has set to zero since the last run."""
+        if self._loaded is not None:
+            program = self._loaded.program
+            if reset := variables_reset(context, program.compiled.graph.states):
+                self._engine.call(lambda _: program.reset_states(reset))
 
     def io_with(self, index: int) -> IoBinding:
         """Where an output is after a run. Raises UsageError if there has been none."""
@@ -144,7 +152,7 @@ class DelegateKernel:
         if file is not self._planned_file or shapes != _shapes(self.plan.part, shapes):
             part = read_resized(file, self.plan.part, shapes)
             compiled = self._engine.compile(part, self.plan.share)
-        return self._engine.load(compiled)
+        return self._engine.load(compiled, self._subgraph)
 
     def _bind_loaded(self, binding: TensorBinding) -> None:
         io, shape = self._ready().io, self._tensor(binding.index).shape

@@ -39,7 +39,7 @@ class DelegatedSubgraph:
             model.kernel_of(group)
         engine = self._opened()
         for plan in model.kernels:
-            self._loaded[plan.computed] = engine.load(plan.compiled)
+            self._loaded[plan.computed] = engine.load(plan.compiled, self.number)
         self.model = model
 
     def clear(self) -> None:
@@ -108,6 +108,12 @@ class DelegatedSubgraph:
 
     # What the caller asks for -------------------------------------------------------------------------------------
 
+    def notice_resets(self, context: TfLiteContext) -> None:
+        """Reset what TensorFlow Lite has set to zero since the last run."""
+        for kernel in self._kernels.values():
+            if kernel is not None:
+                kernel.notice_resets(context)
+
     def bind(self, binding: TensorBinding) -> None:
         """Have a tensor's values come from an object of OpenGL, or go there. Raises UsageError."""
         assert self.model is not None
@@ -127,7 +133,7 @@ class DelegatedSubgraph:
     def _kernel_for(self, plan: KernelPlan) -> DelegateKernel:
         assert self.model is not None
         loaded, on_cpu = self._loaded.pop(plan.computed, None), self.model.read_on_cpu
-        kernel = DelegateKernel(self._opened(), self.model.file, plan, loaded, on_cpu)
+        kernel = DelegateKernel(self._opened(), self.model.file, plan, loaded, on_cpu, self.number)
         kernel.bindings.update({key: binding for key, binding in self._bindings.items() if kernel.has(binding)})
         return kernel
 

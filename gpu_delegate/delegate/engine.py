@@ -28,6 +28,7 @@ from .serialization import Serialization, SerializedFile
 from .synchronization import WaitType
 from .worker import RELEASED, GlWorker
 
+_VARIABLES = -1  # in the place of a subgraph: those of all subgraphs
 _Result = TypeVar("_Result")
 
 
@@ -42,9 +43,13 @@ class LoadedPartition:
         wait_type: WaitType,
         weights_cache: WeightsCache | None = None,
         states: GlStates | None = None,
+        own_states: GlStates | None = None,
     ) -> None:
-        """Variables are in `states`. Raises DeviceError, UsageError for what the cache does not take."""
-        self.program = Program(context, compiled, weights_cache=weights_cache, states=states)
+        """Variables are in `states`, what operators keep in `own_states`.
+
+        Raises DeviceError, UsageError for what the cache does not take.
+        """
+        self.program = Program(context, compiled, weights_cache=weights_cache, states=states, own_states=own_states)
         try:
             self.io = IoBinding(self.program, shaders, wait_type)
         except BaseException:
@@ -90,7 +95,7 @@ class DelegateEngine:
         self._wait_type, self._cache = wait_type, weights_cache
         self._loaded: set[LoadedPartition] = set()
         self._is_released = False
-        self._states: GlStates | None = None  # of variables, which all partitions share
+        self._states = dict[int, GlStates]()  # what operators keep, by their subgraph, and variables
         opened = worker.call(lambda gl: _opened(gl, options.precision, serialization, weights_cache))
         self.device, self._shaders, self.renderer = opened.device, opened.shaders, opened.renderer
         self.is_software, self._serialized = opened.is_software, opened.serialized
@@ -104,7 +109,8 @@ class DelegateEngine:
     @property
     def buffer_bytes(self) -> int:
         """Of the GL buffers of all partitions."""
-        return sum(loaded.program.buffer_bytes + loaded.io.buffer_bytes for loaded in self._loaded)
+        kept = sum(states.buffer_bytes for states in self._states.values())
+        return kept + sum(loaded.program.buffer_bytes + loaded.io.buffer_bytes for loaded in self._loaded)
 
     @property
     def count(self) -> int:
@@ -136,42 +142,46 @@ class DelegateEngine:
         budget_s = self._options.compile_budget_s * share
         return compile_(part, self.device, replace(self._options, compile_budget_s=budget_s))
 
-    def load(self, compiled: CompiledGraph) -> LoadedPartition:
-        """Have it compiled by the driver. Raises DeviceError."""
+    def load(self, compiled: CompiledGraph, subgraph: int = 0) -> LoadedPartition:
+        """Have a partition of a subgraph of the file compiled by the driver. Raises DeviceError.
+
+        What its operators keep is what they kept in the program for other shapes that it takes the place of.
+        """
 
         def loaded_in(context: Context) -> LoadedPartition:
             context.programs = self._programs  # those with the same WeightsCache have other ones
-            self._states = self._states or GlStates(context)
-            return LoadedPartition(context, compiled, self._shaders, self._wait_type, self._cache, self._states)
+            states = [self._states.setdefault(number, GlStates(context)) for number in (_VARIABLES, subgraph)]
+            return LoadedPartition(context, compiled, self._shaders, self._wait_type, self._cache, *states)
 
         loaded = self.call(loaded_in)
         self._loaded.add(loaded)
         return loaded
 
     def states(self) -> StateValues:
-        """What all partitions keep from run to run, by name; waits for the GPU."""
-        programs = [loaded.program for loaded in self._loaded]
-        found = self.call(lambda _: [program.states() for program in programs])
-        return {name: values for states in found for name, values in states.items()}
+        """What all partitions keep from run to run, by name; waits for the GPU.
+
+        Names of what operators of further subgraphs keep begin with these.
+        """
+        found = self.call(lambda _: {number: states.read() for number, states in self._states.items()})
+        return {_prefix(number) + name: values for number, states in found.items() for name, values in states.items()}
 
     def restore_states(self, values: Mapping[str, npt.NDArray[np.generic]]) -> None:
         """Have them keep what states() gave; what is not named stays. Raises UsageError for others than they have."""
         check_names(values, self.states())
-        programs = [loaded.program for loaded in self._loaded]
 
         def restore(_: Context) -> None:
-            for program in programs:
-                program.restore_states({name: values[name] for name in program.states() if name in values})
+            for number, states in self._states.items():
+                own = _prefix(number)
+                states.write({name.removeprefix(own): each for name, each in values.items() if name.startswith(own)})
 
         self.call(restore)
 
     def reset_states(self) -> None:
         """Have them keep what they did before the first run."""
-        programs = [loaded.program for loaded in self._loaded]
 
         def reset(_: Context) -> None:
-            for program in programs:
-                program.reset_states()
+            for states in self._states.values():
+                states.reset()
 
         self.call(reset)
 
@@ -192,9 +202,14 @@ class DelegateEngine:
         self._is_released = True
         while self._loaded:
             self._loaded.pop().release()
-        if self._states:
-            self._states.release()
+        for states in self._states.values():
+            states.release()
         self._shaders.release()
+
+
+def _prefix(subgraph: int) -> str:
+    """Of names of what operators of a subgraph keep: further ones may have the same tensors."""
+    return f"subgraph {subgraph}: " if subgraph > 0 else ""
 
 
 def _opened(

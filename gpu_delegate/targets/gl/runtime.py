@@ -125,16 +125,18 @@ class Program:
         input_pass: InputPass | None = None,
         weights_cache: LeasesWeights | None = None,
         states: GlStates | None = None,
+        own_states: GlStates | None = None,
     ) -> None:
         """Allocate, upload the weights, compile, and run once, since drivers finish compilation at the first run.
 
         `input_pass` is the pass that writes the input before each run, if there is one. It runs first here, too:
         drivers specialize code for the current state (Mesa for the samplers that earlier passes have bound) and compile
         again for another state. Weights and GL programs are those of the cache, if one is given, or its own. Variables
-        are in `states`, where other programs of the model have them, too, or in memory of its own.
+        are in `states`, where other programs of the model have them, too, and what operators keep in `own_states`,
+        where a program for other shapes goes on with it; or they are in memory of its own.
         Raises DeviceError, UsageError where the cache takes no such instance.
         """
-        for done in self._made(context, compiled, input_pass, weights_cache, states):
+        for done in self._made(context, compiled, input_pass, weights_cache, states, own_states):
             if progress:
                 progress(*done)
 
@@ -145,14 +147,13 @@ class Program:
         compiled: CompiledGraph,
         input_pass: InputPass | None = None,
         weights_cache: LeasesWeights | None = None,
-        states: GlStates | None = None,
     ) -> "Generator[tuple[int, int], None, Program]":
         """The same kernel by kernel, for callers with other work in between: yields the arguments of CompileProgress.
 
         The generator returns the program; if it is closed early, it frees what it created. Raises DeviceError.
         """
         program = cls.__new__(cls)
-        yield from program._made(context, compiled, input_pass, weights_cache, states)
+        yield from program._made(context, compiled, input_pass, weights_cache)
         return program
 
     # Running ------------------------------------------------------------------------------------------------------
@@ -320,7 +321,7 @@ class Program:
     @property
     def buffer_bytes(self) -> int:
         """Of all GL buffers: its tensors, weights, constants and memory that it may share, what it reads through."""
-        return self.tensor_bytes + self._own_states.buffer_bytes + self._lease.buffer_bytes + self._way_out.size_bytes
+        return self.tensor_bytes + self._states_here.buffer_bytes + self._lease.buffer_bytes + self._way_out.size_bytes
 
     # Building -----------------------------------------------------------------------------------------------------
 
@@ -330,7 +331,8 @@ class Program:
         compiled: CompiledGraph,
         input_pass: InputPass | None,
         weights_cache: LeasesWeights | None,
-        states: GlStates | None,
+        states: GlStates | None = None,
+        own_states: GlStates | None = None,
     ) -> Iterator[tuple[int, int]]:
         """Everything that the constructor does; yields after each kernel."""
         context.check_thread()
@@ -345,8 +347,8 @@ class Program:
         self._beside: list[int] = []  # the buffer for what repeated steps would overwrite
         self._calls = CallCache(context.calls)
         self._way_out = WayOut(context)
-        self._own_states = GlStates(context)
-        self._shared_states = states or self._own_states
+        self._states_here = GlStates(context)  # which go with it
+        self._shared_states, self._own_states = states or self._states_here, own_states or self._states_here
         self._watch = ProgramLog(debug.level(), context, compiled) if debug.level() else None
         try:
             self._tensors = self._reserve()
@@ -523,7 +525,7 @@ class Program:
         """Free all GL objects; a second call does nothing."""
         self._lease.release()
         self._way_out.release()
-        self._own_states.release()
+        self._states_here.release()
         for names, delete in ((self._buffers, self._gl.glDeleteBuffers), (self._textures, self._gl.glDeleteTextures)):
             if names:
                 delete(len(names), (ctypes.c_uint * len(names))(*names))

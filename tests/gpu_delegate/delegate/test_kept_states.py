@@ -10,6 +10,7 @@ from tests.helpers.checked_graphs import CheckedGraph
 from tests.helpers.delegated import AnyValues, inferred, interpreter_of
 from tests.model_files.model_builder import ModelBuilder
 from tests.model_files.sketch import Sketch
+from tests.model_files.state_models import sequence
 from texelflow.gpu_delegate.delegate.native_delegate import NativePartsDelegate
 from texelflow.gpu_delegate.model.feedback import with_feedback
 from texelflow.gpu_delegate.ops.variables import variable_name
@@ -227,6 +228,70 @@ def test_signatures_share_a_variable(kind: str, odd: bool) -> None:
     taken = sum(len(each.nodes) for each in delegate.partitions)
     assert taken == (4 if odd else 12)
     delegate.release()
+
+
+def recurrent(*seeds: int) -> bytes:
+    """An LSTM over time, which keeps states itself, as each of so many signatures: tensors have the same names."""
+    first, *further = (Sketch(seed=seed) for seed in seeds)
+    for m in (first, *further):
+        m.output(m.unary("TANH", sequence(m)))
+    first.further += further
+    first.signatures = {f"s{number}": number for number in range(len(seeds))}
+    return first.build()
+
+
+def after_steps(interpreter: Any, steps: int, rng: np.random.Generator) -> AnyValues:
+    """The output of a run on so many steps."""
+    (given,) = interpreter.get_input_details()
+    if given["shape"][1] != steps:
+        interpreter.resize_tensor_input(given["index"], (2, steps, 6))
+        interpreter.allocate_tensors()
+    return inferred(interpreter, [rng.uniform(-1, 1, (2, steps, 6)).astype(np.float32)])[0]
+
+
+@pytest.mark.gl
+def test_states_are_those_of_the_program_for_the_present_shapes() -> None:
+    model, drawn = recurrent(5), [np.random.default_rng(1) for _ in range(2)]
+    with texelflow.GpuDelegate(strict=True, quiet=True) as delegate:
+        ours, theirs = interpreter_of(model, delegate, xnnpack=False), interpreter_of(model, xnnpack=False)
+        for steps in (4, 4, 7, 7, 4, 3, 3, 7):
+            found, wanted = (after_steps(each, steps, rng) for each, rng in zip((ours, theirs), drawn, strict=True))
+            np.testing.assert_allclose(found, wanted, atol=1e-5)
+            for name, values in delegate.states().items():
+                np.testing.assert_allclose(values, theirs.get_tensor(int(name.split(":")[1])), atol=1e-5)
+
+
+@pytest.mark.gl
+def test_states_of_operators_are_restored_before_the_first_run() -> None:
+    """What TensorFlow Lite has set to zero before that is no reason to reset them in the run."""
+    model, rows = recurrent(5), np.random.default_rng(2).uniform(-1, 1, (4, 2, 4, 6)).astype(np.float32)
+    with texelflow.GpuDelegate(quiet=True) as one, texelflow.GpuDelegate(quiet=True) as other:
+        first, second = interpreter_of(model, one, xnnpack=False), interpreter_of(model, other, xnnpack=False)
+        for row in rows[:3]:
+            inferred(first, [row])
+        other.restore_states(one.states())
+        np.testing.assert_array_equal(inferred(second, [rows[3]]), inferred(first, [rows[3]]))
+        second.reset_all_variables()
+        assert not any(values.any() for values in other.states().values())
+        del first, second
+
+
+@pytest.mark.gl
+def test_signatures_keep_states_apart_that_have_one_name() -> None:
+    model, rng = recurrent(5, 6), np.random.default_rng(3)
+    with texelflow.GpuDelegate(quiet=True) as delegate:
+        interpreter = interpreter_of(model, delegate, xnnpack=False)
+        runners = [interpreter.get_signature_runner(name) for name in ("s0", "s1")]
+        row = rng.uniform(-1, 1, (2, 4, 6)).astype(np.float32)
+        for runner in (runners[0], *runners):
+            runner(in0=row)
+        saved = delegate.states()
+        assert len(saved) == 4
+        wanted = [runner(in0=-row) for runner in runners]
+        delegate.restore_states(saved)
+        for runner, before in zip(runners, wanted, strict=True):
+            np.testing.assert_array_equal(list(runner(in0=-row).values()), list(before.values()))
+        del interpreter, runners, runner
 
 
 def fed_back() -> bytes:

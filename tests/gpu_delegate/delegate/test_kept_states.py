@@ -230,6 +230,51 @@ def test_signatures_share_a_variable(kind: str, odd: bool) -> None:
     delegate.release()
 
 
+def unlike(how: str) -> bytes:
+    """Two signatures with one variable, of which not all is the same in both."""
+    graphs, scales = (Sketch(seed=3), Sketch(seed=4)), (0.05, 0.1 if how == "scale" else 0.05)
+    dtype = "int8" if how == "scale" else "float32"
+    for number, m in enumerate(graphs):
+        if how != "set by one" or number:
+            m.op_of("CALL_ONCE", [], [], init_subgraph_index=2 + number * (how == "set by each"))
+        said: dict[str, Any] = {"scales": (scales[number],), "zero_points": (3,)} if how == "scale" else {}
+        handle = m.op("VAR_HANDLE", [], (), "resource", **named("count"))
+        x, before, after = (m.tensor(COUNTED, dtype, **said) for _ in range(3))
+        m.inputs.append(x)
+        m.op_of("READ_VARIABLE", [handle], [before])
+        m.op_of("ADD", [before, x], [after])
+        m.op_of("ASSIGN_VARIABLE", [handle, after], [])
+        m.output(after)
+    for value in (2, 7):
+        before_all = ModelBuilder()
+        handle = before_all.op("VAR_HANDLE", [], (), "resource", **named("count"))
+        given = before_all.tensor(COUNTED, dtype, np.full(COUNTED, value, dtype).tobytes())
+        before_all.op_of("ASSIGN_VARIABLE", [handle, given], [])
+        graphs[0].further.append(before_all)
+    graphs[0].further.insert(0, graphs[1])
+    graphs[0].signatures = {"one": 0, "other": 1}
+    return graphs[0].build()
+
+
+@pytest.mark.gl
+@pytest.mark.parametrize("how", ["scale", "set by one", "set by each"])
+@pytest.mark.parametrize("kind", ["gl", "native"])
+def test_signatures_do_not_share_what_is_not_the_same_in_both(kind: str, how: str) -> None:
+    model = unlike(how)
+    delegate = (
+        texelflow.GpuDelegate(strict=True, quiet=True, min_nodes_per_partition=1)
+        if kind == "gl"
+        else NativePartsDelegate(threads=1, every_part=True)
+    )
+    interpreters = interpreter_of(model, xnnpack=False), interpreter_of(model, delegate, xnnpack=False)
+    rng = np.random.default_rng(6)
+    for name in ("other", "one", "other", "one"):
+        values = rng.integers(-9, 9, COUNTED).astype("int8" if how == "scale" else "float32")
+        wanted, found = (list(each.get_signature_runner(name)(in0=values).values()) for each in interpreters)
+        np.testing.assert_array_equal(found, wanted)
+    delegate.release()
+
+
 def recurrent(*seeds: int) -> bytes:
     """An LSTM over time, which keeps states itself, as each of so many signatures: tensors have the same names."""
     first, *further = (Sketch(seed=seed) for seed in seeds)

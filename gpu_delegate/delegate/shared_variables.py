@@ -1,8 +1,8 @@
 """Which variables of a graph a delegate may keep where other graphs of the interpreter have them, too.
 
 TensorFlow Lite hands one graph after the other over, and has a value of its own for a variable that it still runs the
-operators of. So a variable of several graphs is the delegate's where it can take all operators of each of these, and where
-it is alike in them: of one kind, and set once by the same subgraphs, which TensorFlow Lite runs once in each.
+operators of. So a variable of several graphs is the delegate's where it can take all operators of each of these, and
+where it is alike in them: of one kind, and set once by the same subgraphs, which TensorFlow Lite runs once in each.
 """
 
 from collections import Counter

@@ -1,5 +1,6 @@
 """What is kept from run to run is TensorFlow Lite's, run by run; it can be reset, saved and restored."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -302,7 +303,8 @@ def test_states_are_those_of_the_program_for_the_present_shapes() -> None:
         for steps in (4, 4, 7, 7, 4, 3, 3, 7):
             found, wanted = (after_steps(each, steps, rng) for each, rng in zip((ours, theirs), drawn, strict=True))
             np.testing.assert_allclose(found, wanted, atol=1e-5)
-            for name, values in delegate.states().items():
+            kept: Mapping[str, AnyValues] = delegate.states()
+            for name, values in kept.items():
                 np.testing.assert_allclose(values, theirs.get_tensor(int(name.split(":")[1])), atol=1e-5)
 
 

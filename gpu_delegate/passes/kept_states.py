@@ -50,6 +50,9 @@ def variable_kinds(graph: Graph) -> Mapping[str, Tensor]:
 def state_faults(graph: Graph) -> Mapping[str, str]:
     """Why variables cannot be values here, by their names: kinds of values differ, or sizes are not known."""
     handles, found, seen = _names(graph), dict[str, str](), dict[str, tuple[object, ...]]()
+    kept = {state_name(tensor) for tensor in graph.tensors.values() if tensor.is_variable}
+    for name in kept.intersection(handles.values()):
+        found[name] = f"{name} is a variable, and what an operator keeps"
     for node in graph.nodes:
         if node.op not in (READ, ASSIGN):
             continue
@@ -136,6 +139,8 @@ class _States:
         """The graph with states, behind those that it had."""
         graph, taken = self._graph, {*self._graph.inputs, *self._graph.outputs, *self._first.values()}
         states = list[KeptState]()
+        for name in self._now.keys() & {state.name for state in graph.states}:
+            raise UnsupportedError(f"{graph.name}: {name} is an input that is fed back, and what is kept by itself")
         for name, now in self._now.items():
             read = self._first.get(name, ABSENT)
             written = ABSENT

@@ -11,7 +11,7 @@ from tests.helpers.checked_graphs import CheckedGraph
 from tests.helpers.delegated import AnyValues, inferred, interpreter_of
 from tests.model_files.model_builder import ModelBuilder
 from tests.model_files.sketch import Sketch
-from tests.model_files.state_models import sequence
+from tests.model_files.state_models import lstm_inputs, rnn, sequence
 from texelflow.gpu_delegate.delegate.native_delegate import NativePartsDelegate
 from texelflow.gpu_delegate.model.feedback import with_feedback
 from texelflow.gpu_delegate.ops.variables import variable_name
@@ -309,6 +309,25 @@ def test_states_are_those_of_the_program_for_the_present_shapes() -> None:
 
 
 @pytest.mark.gl
+def test_states_stay_where_shapes_change_during_runs() -> None:
+    """TensorFlow Lite resets nothing there: the program for other shapes goes on with what there is."""
+    m, rng = Sketch(seed=5), np.random.default_rng(4)
+    x, end = m.input((2, 9, 6)), m.tensor((3,), "int32")
+    m.inputs.append(end)
+    begin, strides = (m.constant((value,) * 3, "int32") for value in (0, 1))
+    cut = m.unary("RELU", m.op("STRIDED_SLICE", [x, begin, end, strides], (2, 4, 6)))
+    options: dict[str, Any] = {"table": "UnidirectionalSequenceLSTMOptions", "activation": "TANH"}
+    m.output(m.op("UNIDIRECTIONAL_SEQUENCE_LSTM", [cut, *lstm_inputs(m, 6, 5, 5)], (2, 4, 5), **options))
+    with texelflow.GpuDelegate(strict=True, quiet=True, min_nodes_per_partition=1) as delegate:
+        ours, theirs = (interpreter_of(m.build(), *each, xnnpack=False) for each in ([delegate], []))
+        for steps in (4, 7, 7, 4, 3, 4):
+            given = [rng.uniform(-1, 1, (2, 9, 6)).astype(np.float32), np.array((2, steps, 6), np.int32)]
+            np.testing.assert_allclose(inferred(ours, given)[0], inferred(theirs, given)[0], atol=1e-5)
+        assert delegate.partitions
+        del ours
+
+
+@pytest.mark.gl
 def test_states_of_operators_are_restored_before_the_first_run() -> None:
     """What TensorFlow Lite has set to zero before that is no reason to reset them in the run."""
     model, rows = recurrent(5), np.random.default_rng(2).uniform(-1, 1, (4, 2, 4, 6)).astype(np.float32)
@@ -389,6 +408,49 @@ def test_only_like_is_fed_back() -> None:
         with_feedback(graph, {graph.inputs[1]: graph.outputs[2]})
     with pytest.raises(texelflow.UsageError, match="is no output"):
         with_feedback(graph, {graph.inputs[1]: graph.inputs[1]})
+    fed = with_feedback(graph, {graph.inputs[1]: graph.outputs[1]})
+    with pytest.raises(texelflow.UsageError, match="is fed back already"):
+        with_feedback(fed, {graph.inputs[1]: graph.outputs[1]})
+    m = Sketch(seed=6)
+    x, before = m.input((2, 3)), m.input((2, 3))
+    m.output(m.binary("ADD", x, before), before)
+    graph = read_model(m.build())
+    with pytest.raises(texelflow.UsageError, match="is an output, too"):
+        with_feedback(graph, {graph.inputs[1]: graph.outputs[0]})
+
+
+def summed(m: Sketch, name: str, x: int, initial: float = 2.0) -> int:
+    """What a variable is with x added, which it is from then on."""
+    shape, before = m.shape(x), ModelBuilder()
+    handle = before.op("VAR_HANDLE", [], (), "resource", **named(name))
+    before.op_of("ASSIGN_VARIABLE", [handle, before.constant(np.full(shape, initial).tolist())], [])
+    m.further.append(before)
+    m.op_of("CALL_ONCE", [], [], init_subgraph_index=len(m.further))
+    handle = m.op("VAR_HANDLE", [], (), "resource", **named(name))
+    total = m.binary("ADD", m.op("READ_VARIABLE", [handle], shape), x)
+    m.op_of("ASSIGN_VARIABLE", [handle, total], [])
+    return total
+
+
+@pytest.mark.gl
+def test_names_of_states_may_be_one() -> None:
+    """Of a variable and what an operator keeps: TensorFlow Lite runs both; a variable and an input are refused."""
+    m = Sketch(seed=5)
+    y = rnn(m)
+    (own,) = (number for number, tensor in enumerate(m.tensors) if tensor.is_variable)
+    m.output(m.unary("TANH", summed(m, f"tensor{own}:{own}", y)))
+    model, rows = m.build(), np.random.default_rng(8).uniform(-1, 1, (3, 2, 7)).astype(np.float32)
+    with texelflow.GpuDelegate(strict=True, quiet=True, min_nodes_per_partition=1) as delegate:
+        ours, theirs = interpreter_of(model, delegate, xnnpack=False), interpreter_of(model, xnnpack=False)
+        for row in rows:
+            np.testing.assert_allclose(inferred(ours, [row]), inferred(theirs, [row]), atol=1e-5)
+        del ours
+    m = Sketch(seed=5)
+    x, fed = m.input((2, 5)), m.input((2, 5))
+    m.output(m.binary("SUB", summed(m, "tensor1", x), fed))
+    graph = read_model(m.build())
+    with pytest.raises(texelflow.UnsupportedError, match="tensor1 is an input that is fed back, and"):
+        NativeNetwork.load(with_feedback(graph, {graph.inputs[1]: graph.outputs[0]}), threads=1)
 
 
 @pytest.mark.gl

@@ -53,9 +53,9 @@ def test_sizes_come_back(runtime: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = list[Any]()
     load = DelegateEngine.load
 
-    def counted(engine: DelegateEngine, compiled: Any) -> Any:
+    def counted(engine: DelegateEngine, compiled: Any, *states: Any) -> Any:
         loaded.append(1)
-        return load(engine, compiled)
+        return load(engine, compiled, *states)
 
     monkeypatch.setattr(DelegateEngine, "load", counted)
     pair = Pair(runtime, GpuDelegate(strict=True))

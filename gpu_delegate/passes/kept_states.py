@@ -51,8 +51,8 @@ def state_faults(graph: Graph) -> Mapping[str, str]:
     """Why variables cannot be values here, by their names: kinds of values differ, or sizes are not known."""
     handles, found, seen = _names(graph), dict[str, str](), dict[str, tuple[object, ...]]()
     kept = {state_name(tensor) for tensor in graph.tensors.values() if tensor.is_variable}
-    for name in kept.intersection(handles.values()):
-        found[name] = f"{name} is a variable, and what an operator keeps"
+    for both in kept.intersection(handles.values()):
+        found[both] = f"{both} is a variable, and what an operator keeps"
     for node in graph.nodes:
         if node.op not in (READ, ASSIGN):
             continue

@@ -6,7 +6,7 @@ with, wherever they came from. The file has them all, and the reader refuses in 
 
 import ctypes
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -17,7 +17,7 @@ import tflite
 from ..base.errors import ModelError
 from ..model.graph import Graph, Node, Opaque, Quantization, Tensor, WeightBlocks
 from ..ops.called import CALLED
-from ..ops.variables import CALL_ONCE, VAR_HANDLE, variable_name
+from ..ops.variables import CALL_ONCE, RESOURCE, VAR_HANDLE, variable_name
 from ..reading.file_tensors import MAX_DENSE_BYTES
 from ..reading.initial_values import ALREADY_READ, InitialValues, joined_values, kept_bytes
 from ..reading.model_file import MAX_TENSORS, printable_name
@@ -74,10 +74,21 @@ def _graph_of(context: TfLiteContext, order: Order | None = None) -> Graph:
     tensors = {index: _tensor(context.tensors[index], index) for index in range(context.tensors_size)}
     initial = initial_in(context)
     nodes = tuple(_operator(context, index, initial) for index in plan)
+    if any(tensor.dtype == RESOURCE for tensor in tensors.values()):
+        _check_order(nodes)
     inputs, outputs = order or (_inputs(tensors, nodes), outputs_of(context))
     if not tensors.keys() >= {*inputs, *outputs}:
         raise ModelError("a subgraph's inputs and outputs are other ones than in its file")
     return Graph("model", MappingProxyType(tensors), nodes, inputs, outputs)
+
+
+def _check_order(nodes: Sequence[Node]) -> None:
+    """Raise ModelError for one in which TensorFlow Lite cannot group what also keeps the order of variables."""
+    written = {index: place for place, node in enumerate(nodes) for index in node.outputs}
+    for place, node in enumerate(nodes):
+        for index in node.inputs:
+            if written.get(index, -1) >= place:
+                raise ModelError(f"operator {place} reads tensor {index} before anything has written it")
 
 
 def _add_called(context: TfLiteContext, graph: Graph, order: OrderOf, called: dict[int, Graph]) -> None:
@@ -113,8 +124,7 @@ def _assigned(context: TfLiteContext) -> InitialValues:
         node, registration = operator_at(context, index)
         inputs, outputs = integers_at(node.inputs), integers_at(node.outputs)
         if registration.builtin_code == _VAR_HANDLE and node.builtin_data and outputs:
-            said = dict(STRUCTS[VAR_HANDLE].options_at(node.builtin_data) or ())
-            names[outputs[0]] = variable_name(said.get("Container"), said.get("SharedName"))
+            names[outputs[0]] = _variable_at(node.builtin_data)
         elif registration.builtin_code == _ASSIGN and len(inputs) == 2 and inputs[0] in names:
             data = constant_of(context.tensors[inputs[1]])
             if data is None:
@@ -123,6 +133,18 @@ def _assigned(context: TfLiteContext) -> InitialValues:
         else:
             return InitialValues(why_not="what is run once does more than to assign constants to variables")
     return joined_values(found)
+
+
+def variables_in(context: TfLiteContext) -> frozenset[str]:
+    """The names of all variables that its operators have handles of, whatever else there is to say of these."""
+    operators = (operator_at(context, index) for index in execution_plan(context))
+    found = (node.builtin_data for node, registration in operators if registration.builtin_code == _VAR_HANDLE)
+    return frozenset(_variable_at(data) for data in found if data)
+
+
+def _variable_at(builtin_data: int) -> str:
+    said = dict(STRUCTS[VAR_HANDLE].options_at(builtin_data) or ())
+    return variable_name(said.get("Container"), said.get("SharedName"))
 
 
 def constant_of(tensor: TfLiteTensor) -> npt.NDArray[np.generic] | None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Mapping
 from ..base.errors import DeviceError, ModelError
 from ..model.graph import Graph
 from ..passes.kept_states import handles_of, state_groups, variable_kinds
-from .context_model import called_once, called_subgraphs
+from .context_model import called_once, called_subgraphs, variables_in
 from .native_operators import subgraph_context
 from .structs import TfLiteContext
 
@@ -24,24 +24,25 @@ TakesAll = Callable[[Graph], bool]  # whether a delegate takes all operators of 
 def left_variables(context: TfLiteContext, graph_in: GraphIn, takes_all: TakesAll) -> frozenset[str]:
     """The variables of an interpreter that stay in TensorFlow Lite, told in the context of its first graph."""
     graphs, called, set_by = dict[int, Graph](), set[int](), dict[int, frozenset[int]]()
+    users = dict[int, frozenset[str]]()
     for number in range(_MOST_SUBGRAPHS):
         try:
             with subgraph_context(context, number) as inner:
-                once, others = called_once(inner), called_subgraphs(inner)
+                users[number], set_by[number] = variables_in(inner), called_once(inner)
+                others = called_subgraphs(inner)
                 graphs[number] = graph_in(inner)
         except DeviceError:  # there is none
             break
         except ModelError:
             others = None
-        set_by[number] = frozenset(once)
-        called |= others - once if others is not None else {*range(_MOST_SUBGRAPHS)} - {number}
-    set_before = frozenset().union(*set_by.values())
-    users = {number: frozenset(handles_of(graph)) for number, graph in graphs.items() if number not in set_before}
+        called |= others - set_by[number] if others is not None else {*range(_MOST_SUBGRAPHS)} - {number}
+    for number in frozenset().union(*set_by.values()):
+        users.pop(number, None)
     count = Counter(name for names in users.values() for name in names)
     shared = {name for name, users_of in count.items() if users_of > 1}
-    left = _unlike({number: graphs[number] for number in users}, set_by) & shared
+    left = _unlike({number: graphs[number] for number in users if number in graphs}, set_by) & shared
     for number, names in users.items():
-        if shared & names and (number in called or not takes_all(graphs[number])):
+        if shared & names and (number in called or number not in graphs or not takes_all(graphs[number])):
             left |= shared & names
     return frozenset(left)
 

@@ -41,6 +41,8 @@ def read_access(operator: Operator) -> Attributes:
     """READ_VARIABLE and ASSIGN_VARIABLE: input 0 is the resource."""
     if (given := operator.inputs[0]) is None or given.dtype != RESOURCE:
         operator.damaged("input 0 is no variable")
+    if any(given and given.dtype == RESOURCE for given in operator.inputs[1:]):
+        operator.damaged("assigns a variable itself")
     return Attributes()
 
 

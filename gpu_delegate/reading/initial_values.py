@@ -19,6 +19,7 @@ ALREADY_READ = -1  # a subgraph of which each VAR_HANDLE says what it gives to i
 MOST_INITIAL_BYTES = 1 << 20  # of one variable that does not begin with zeros
 _CALL_ONCE: int = tflite.BuiltinOperator.CALL_ONCE
 _VAR_HANDLE: int = tflite.BuiltinOperator.VAR_HANDLE
+_READ: int = tflite.BuiltinOperator.READ_VARIABLE
 _ASSIGN: int = tflite.BuiltinOperator.ASSIGN_VARIABLE
 
 
@@ -32,8 +33,10 @@ class InitialValues:
 
 def initial_values(file: ModelFile) -> InitialValues:
     """Of the variables of a file's subgraph. Raises ModelError."""
-    found = dict[str, bytes]()
-    for number in _called(file):
+    found, (called_numbers, is_first) = dict[str, bytes](), _called(file)
+    if called_numbers and not is_first:
+        return InitialValues(why_not="variables are set once behind operators that use them")
+    for number in called_numbers:
         if number == ALREADY_READ:
             continue
         if not 0 <= number < file.subgraph_count:
@@ -81,16 +84,19 @@ def with_initial_subgraph(graph: Graph, number: int) -> tuple[Graph, Graph]:
     return replace(graph, nodes=tuple(found)), Graph("", MappingProxyType(tensors), tuple(nodes), (), ())
 
 
-def _called(file: ModelFile) -> list[int]:
-    """The subgraphs that it runs once."""
-    numbers = list[int]()
+def _called(file: ModelFile) -> tuple[list[int], bool]:
+    """The subgraphs that it runs once, and whether it does so before it uses variables."""
+    numbers, is_used, is_first = list[int](), False, True
     for index in range(file.operator_count):
         table = file.subgraph.Operators(index)
-        if _builtin(file, table.OpcodeIndex()) == _CALL_ONCE:
+        builtin = _builtin(file, table.OpcodeIndex())
+        is_used |= builtin in (_READ, _ASSIGN)
+        if builtin == _CALL_ONCE:
+            is_first &= not is_used
             said, options = tflite.CallOnceOptions(), table.BuiltinOptions()
             said.Init(*((options.Bytes, options.Pos) if options is not None else EMPTY_TABLE))
             numbers.append(said.InitSubgraphIndex())
-    return numbers
+    return numbers, is_first
 
 
 def _assigned(file: ModelFile) -> InitialValues:

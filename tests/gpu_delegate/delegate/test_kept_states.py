@@ -236,7 +236,7 @@ def unlike(how: str) -> bytes:
     graphs, scales = (Sketch(seed=3), Sketch(seed=4)), (0.05, 0.1 if how == "scale" else 0.05)
     dtype = "int8" if how == "scale" else "float32"
     for number, m in enumerate(graphs):
-        if how != "set by one" or number:
+        if how not in ("set by one", "computed in one") or number:
             m.op_of("CALL_ONCE", [], [], init_subgraph_index=2 + number * (how == "set by each"))
         said: dict[str, Any] = {"scales": (scales[number],), "zero_points": (3,)} if how == "scale" else {}
         handle = m.op("VAR_HANDLE", [], (), "resource", **named("count"))
@@ -250,6 +250,7 @@ def unlike(how: str) -> bytes:
         before_all = ModelBuilder()
         handle = before_all.op("VAR_HANDLE", [], (), "resource", **named("count"))
         given = before_all.tensor(COUNTED, dtype, np.full(COUNTED, value, dtype).tobytes())
+        given = before_all.op("NEG", [given], COUNTED) if how == "computed in one" else given
         before_all.op_of("ASSIGN_VARIABLE", [handle, given], [])
         graphs[0].further.append(before_all)
     graphs[0].further.insert(0, graphs[1])
@@ -258,7 +259,7 @@ def unlike(how: str) -> bytes:
 
 
 @pytest.mark.gl
-@pytest.mark.parametrize("how", ["scale", "set by one", "set by each"])
+@pytest.mark.parametrize("how", ["scale", "set by one", "set by each", "computed in one"])
 @pytest.mark.parametrize("kind", ["gl", "native"])
 def test_signatures_do_not_share_what_is_not_the_same_in_both(kind: str, how: str) -> None:
     model = unlike(how)
@@ -430,6 +431,29 @@ def summed(m: Sketch, name: str, x: int, initial: float = 2.0) -> int:
     total = m.binary("ADD", m.op("READ_VARIABLE", [handle], shape), x)
     m.op_of("ASSIGN_VARIABLE", [handle, total], [])
     return total
+
+
+@pytest.mark.gl
+def test_operators_of_variables_in_an_odd_order_are_left_to_tensorflow_lite() -> None:
+    """A handle is used before there is one, or a variable before it is set once; a handle is no value either."""
+    m = Sketch(seed=1)
+    x, handle, now = m.input(COUNTED), m.tensor((), "resource"), m.tensor(COUNTED)
+    m.op_of("READ_VARIABLE", [handle], [now])
+    m.op_of("VAR_HANDLE", [], [handle], **named("count"))
+    m.op_of("ASSIGN_VARIABLE", [handle, m.binary("ADD", now, x)], [])
+    m.output(m.unary("NEG", x))
+    with texelflow.GpuDelegate(quiet=True, min_nodes_per_partition=1) as delegate:
+        interpreter_of(m.build(), delegate, xnnpack=False)
+        assert "reads tensor 1 before anything has written it" in str(delegate.error)
+    m = Sketch(seed=1)
+    x = m.input(COUNTED)
+    handle = m.op("VAR_HANDLE", [], (), "resource", **named("count"))
+    m.op_of("ASSIGN_VARIABLE", [handle, x], [])
+    m.output(summed(m, "count", x))
+    m.op_of("ASSIGN_VARIABLE", [handle, handle], [])
+    reasons = [getattr(node.attributes, "reason", "") for node in read_model(m.build()).nodes]
+    assert "variables are set once behind operators that use them" in reasons
+    assert any("assigns a variable itself" in reason for reason in reasons)
 
 
 @pytest.mark.gl

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..base.errors import UnsupportedError
-from ..model.graph import ABSENT, Graph, KeptState, Node, Tensor, VarHandle
+from ..model.graph import ABSENT, Graph, KeptState, Node, Opaque, Tensor, VarHandle
 from ..model.operators import attributes_of
 from ..model.rewrite import Outcome
 from ..ops.variables import ASSIGN, CALL_ONCE, READ, VARIABLE_OPS
@@ -40,10 +40,8 @@ def handles_of(graph: Graph) -> Mapping[str, VarHandle]:
 def variable_kinds(graph: Graph) -> Mapping[str, Tensor]:
     """A tensor of the kind that each variable is, by its name."""
     handles, found = _names(graph), dict[str, Tensor]()
-    for node in graph.nodes:
-        if node.op in (READ, ASSIGN) and node.inputs[0] in handles:
-            tensor = graph.tensors[(*node.outputs, *node.inputs[1:])[0]]
-            found.setdefault(handles[node.inputs[0]], replace(tensor, data=None))
+    for name, tensor in _accesses(graph, handles):
+        found.setdefault(name, replace(tensor, data=None))
     return found
 
 
@@ -51,14 +49,8 @@ def state_faults(graph: Graph) -> Mapping[str, str]:
     """Why variables cannot be values here, by their names: kinds of values differ, or sizes are not known."""
     handles, found, seen = _names(graph), dict[str, str](), dict[str, tuple[object, ...]]()
     kept = {state_name(tensor) for tensor in graph.tensors.values() if tensor.is_variable}
-    for both in kept.intersection(handles.values()):
-        found[both] = f"{both} is a variable, and what an operator keeps"
-    for node in graph.nodes:
-        if node.op not in (READ, ASSIGN):
-            continue
-        name, tensor = handles.get(node.inputs[0]), graph.tensors[(*node.outputs, *node.inputs[1:])[0]]
-        if name is None:
-            continue
+    found |= {each: f"{each} is a variable, and what an operator keeps" for each in kept.intersection(handles.values())}
+    for name, tensor in _accesses(graph, handles):
         if tensor.unusable:
             found[name] = tensor.unusable
         said = (tensor.shape, tensor.dtype, tensor.quantization)
@@ -71,6 +63,13 @@ def state_faults(graph: Graph) -> Mapping[str, str]:
             if initial and not kind.unusable and len(initial) != math.prod(kind.shape) * np.dtype(kind.dtype).itemsize:
                 found[own] = f"{own}, a variable, begins with {len(initial)} bytes for {kind.dtype} {list(kind.shape)}"
     return found
+
+
+def _accesses(graph: Graph, handles: Mapping[int, str]) -> Iterator[tuple[str, Tensor]]:
+    """The name of each variable that is read or assigned, and what it is then; by operators that a rule has read."""
+    for node in graph.nodes:
+        if node.op in (READ, ASSIGN) and not isinstance(node.attributes, Opaque) and node.inputs[0] in handles:
+            yield handles[node.inputs[0]], graph.tensors[(*node.outputs, *node.inputs[1:])[0]]
 
 
 def express_states(graph: Graph) -> tuple[Graph, Outcome]:

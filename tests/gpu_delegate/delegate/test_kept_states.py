@@ -13,8 +13,10 @@ from tests.model_files.model_builder import ModelBuilder
 from tests.model_files.sketch import Sketch
 from tests.model_files.state_models import lstm_inputs, rnn, sequence
 from texelflow.gpu_delegate.delegate.native_delegate import NativePartsDelegate
+from texelflow.gpu_delegate.device.device import SOFTWARE
 from texelflow.gpu_delegate.model.feedback import with_feedback
 from texelflow.gpu_delegate.ops.variables import variable_name
+from texelflow.gpu_delegate.plan.refusals import find_refusals
 from texelflow.gpu_delegate.reading.initial_values import MOST_INITIAL_BYTES
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.targets.gl.context import Context
@@ -179,6 +181,20 @@ def test_what_a_variable_begins_with_is_bounded() -> None:
         m.output(total)
         reasons = [getattr(node.attributes, "reason", "") for node in read_model(m.build()).nodes]
         assert any(each.startswith(reason) for each in reasons if each) == bool(reason)
+
+
+@pytest.mark.parametrize("lacking", ["READ_VARIABLE", "ASSIGN_VARIABLE"])
+def test_operators_without_their_inputs_are_refused(lacking: str) -> None:
+    """The one that reads has none, or the one that assigns the variable alone."""
+    m = Sketch(seed=3)
+    handle = m.op("VAR_HANDLE", [], (), "resource", **named("sum"))
+    total = m.binary("ADD", m.op("READ_VARIABLE", [handle][lacking == "READ_VARIABLE" :], COUNTED), m.input(COUNTED))
+    m.op_of("ASSIGN_VARIABLE", [handle, total][: 2 - (lacking == "ASSIGN_VARIABLE")], [])
+    m.output(total)
+    graph = read_model(m.build())
+    reasons = find_refusals(graph, SOFTWARE).reasons
+    wrong = next(number for number, node in enumerate(graph.nodes) if node.op == lacking)
+    assert "inputs, from" in reasons[wrong]
 
 
 def test_a_variable_has_the_name_of_its_container_as_well() -> None:

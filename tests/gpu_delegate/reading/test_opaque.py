@@ -77,7 +77,7 @@ def unknown_sizes() -> ModelBuilder:
 
 
 def integers() -> ModelBuilder:
-    """A convolution of 16-bit integers, with a scale for each channel, that are made 32-bit ones."""
+    """A convolution of 16-bit integers, with a scale for each channel, that are enlarged."""
     m, rng = ModelBuilder(), np.random.default_rng(0)
     x = m.op_of("QUANTIZE", [m.input(X)], [m.tensor(X, "int16", scales=(1 / 64,), zero_points=(0,))])[0]
     scales = tuple(rng.uniform(0.004, 0.01, 6).tolist())
@@ -90,8 +90,11 @@ def integers() -> ModelBuilder:
     ]
     out = m.tensor((1, 7, 9, 6), "int16", scales=(0.03,), zero_points=(0,))
     m.op_of("CONV_2D", inputs, [out], stride=(1, 1), dilation=(1, 1), padding="SAME", activation="RELU")
-    whole = m.tensor((1, 7, 9, 6), "int32", scales=(0.01,), zero_points=(0,))
-    m.output(m.op("DEQUANTIZE", [out], (1, 7, 9, 6)), out, *m.op_of("QUANTIZE", [out], [whole]))
+    larger, size = m.tensor((1, 14, 18, 6), "int16", scales=(0.03,), zero_points=(0,)), m.constant((14, 18), "int32")
+    options: dict[str, Any] = {"align_corners": False, "half_pixel_centers": False}
+    m.output(
+        m.op("DEQUANTIZE", [out], (1, 7, 9, 6)), out, *m.op_of("RESIZE_BILINEAR", [out, size], [larger], **options)
+    )
     return m
 
 
@@ -250,7 +253,7 @@ def test_keeps_what_the_file_says() -> None:
             "operator 0 (SPARSE_TO_DENSE) is not supported; `texelflow inspect --ops` lists the ops that are",
         ),
         (largest, "operator 1 (CAST): tensor 4 is int16, only float32"),
-        (integers, "operator 3 (QUANTIZE): tensor 5 is int32, only float32 is supported"),
+        (integers, "operator 3 (RESIZE_BILINEAR): tensor 4 is int16, only float32 is supported"),
         (branches, "operator 2 (IF): runs other subgraphs"),
     ],
 )

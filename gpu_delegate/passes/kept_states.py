@@ -23,6 +23,11 @@ def keeps_state(graph: Graph, node: Node) -> bool:
     return node.op in VARIABLE_OPS or any(index != ABSENT and graph.tensors[index].is_variable for index in node.inputs)
 
 
+def keeps_states(graph: Graph) -> bool:
+    """Whether any of its nodes does, or outputs are fed back."""
+    return bool(graph.states) or any(keeps_state(graph, node) for node in graph.nodes)
+
+
 def state_groups(graph: Graph) -> Mapping[str, frozenset[int]]:
     """The nodes that have to be in one program, by the name of what they keep; by their positions in the graph."""
     handles, found = _names(graph), dict[str, set[int]]()

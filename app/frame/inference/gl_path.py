@@ -151,6 +151,7 @@ class GlPath:
 
     def begin_anew(self) -> None:
         """The next frame has nothing to do with those before."""
+        self.program.reset_states()
         self._to_tensor.begin_anew()
 
     def upload(self, picture: Picture) -> None:

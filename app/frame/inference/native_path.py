@@ -117,6 +117,7 @@ class NativePath:
 
     def begin_anew(self) -> None:
         """The next picture has nothing to do with those before."""
+        self._network.reset_states()
         if self._exposure:
             self._exposure.begin_anew()
         if self._numpy:
@@ -163,6 +164,7 @@ class NativePath:
         with self._network.turn():
             self._mask.take(self._mask_plane(), frame_mask)
             self._network.pool.run(self._table)
+            self._network.finish_run()
             self._scores = self._read_scores() if self._reads_scores else None
         return frame_mask
 

@@ -162,10 +162,17 @@ class NativeNetwork:
         self.check_run()
         with self.turn():
             self.pool.run(self._table)
-            for state in self.image.states:
-                self._keep(state)
-            if faults := self.image.faults:
-                faults.check(self.read(faults.tensor))
+            self.finish_run()
+
+    def finish_run(self) -> None:
+        """What follows all steps in each run, in the network's turn: states get their next values.
+
+        Raises InferenceError as compute.
+        """
+        for state in self.image.states:
+            self._keep(state)
+        if faults := self.image.faults:
+            faults.check(self.read(faults.tensor))
 
     def _keep(self, state: KeptState) -> None:
         """What takes the place of a state before the next run."""

@@ -1,6 +1,7 @@
 """The frame job in machine code against the one in TensorFlow Lite, and what of it NumPy does."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,6 +31,40 @@ def segmenting(activation: str, classes: int) -> SegmentationModel:
     m.output(m.op("CONV_2D", inputs, (1, 9, 13, classes), padding="SAME", stride=(2, 2)))
     spec = ModelSpec((-1.0, 1.0), activation, classes - 1)
     return SegmentationModel(activation, read_model(m.build()), spec, (26, 18), (13, 9))
+
+
+def remembering() -> SegmentationModel:
+    """A score that is a variable as well: a mean of what there was and what is seen, as another frame finds it."""
+    m, before = ModelBuilder(), ModelBuilder()
+    names: dict[str, Any] = {"container": "", "shared_name": "mean"}
+    handle = before.op("VAR_HANDLE", [], (), "resource", **names)
+    before.op_of("ASSIGN_VARIABLE", [handle, before.constant(np.full((1, 18, 26, 1), 0.25))], [])
+    m.further.append(before)
+    m.op_of("CALL_ONCE", [], [], init_subgraph_index=1)
+    weights = m.constant(np.full((1, 1, 1, 3), 0.2))
+    seen = m.op("CONV_2D", [m.input((1, 18, 26, 3)), weights], (1, 18, 26, 1), padding="SAME", stride=(1, 1))
+    handle = m.op("VAR_HANDLE", [], (), "resource", **names)
+    mean = m.op("READ_VARIABLE", [handle], (1, 18, 26, 1))
+    m.op_of(
+        "ASSIGN_VARIABLE",
+        [handle, m.op("MINIMUM", [m.op("ADD", [mean, seen], (1, 18, 26, 1)), mean], (1, 18, 26, 1))],
+        [],
+    )
+    m.output(m.op("ADD", [mean, seen], (1, 18, 26, 1)))
+    return SegmentationModel("mean", read_model(m.build()), ModelSpec((-1.0, 1.0), "none", 0), (26, 18), (26, 18))
+
+
+def test_what_a_model_remembers_is_that_of_tensorflow_lite() -> None:
+    """Frame by frame; another video knows nothing of it."""
+    model, form = remembering(), rgba_format((64, 48))
+    found, rng = NativePath(model, form, threads=2), np.random.default_rng(3)
+    pictures = [rgba_picture(rng.integers(0, 120, (48, 64, 4), np.uint8)) for _ in range(4)]
+    for _ in range(2):
+        wanted = CpuPath(model, form)
+        for picture in pictures:
+            np.testing.assert_allclose(found.run(picture), wanted.run(picture), rtol=0, atol=1e-4)
+        found.begin_anew()
+    found.close()
 
 
 def assert_alike(found: AnyCpuPath, wanted: AnyCpuPath, picture: Picture) -> None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from ..base.errors import UnsupportedError
-from ..model.graph import Graph, Tensor
+from ..model.graph import ABSENT, Graph, KeptState, Tensor
 from ..model.layout import PHWC4, TEXEL_BYTES, shape_of
 from ..plan.memory.memory_plan import BufferPlace
 from ..plan.placement import MAX_ARENA_BYTES
@@ -54,6 +54,7 @@ def _is_sound(compiled: CompiledGraph) -> bool:
         and plan.total_bytes <= MAX_ARENA_BYTES
         and all(_fits(compiled, tensor, place) for tensor, place in plan.places.items())
         and all(_is_whole(compiled, tensor) for tensor in compiled.constants)
+        and all(_is_kept(compiled, state) for state in graph.states)
         and stored.issuperset((*graph.inputs, *graph.outputs))
         and all(_is_complete(kernel, stored, plan.places) for kernel in compiled.kernels)
     )
@@ -78,6 +79,19 @@ def _is_whole(compiled: CompiledGraph, tensor: int) -> bool:
     texels, size_bytes = compiled.constants[tensor], PHWC4.size_bytes(shape_of(compiled.graph.tensors[tensor]))
     is_alike = tensor not in compiled.plan.places or compiled.storages[tensor] == PHWC4
     return is_alike and texels.dtype == "float32" and math.prod(texels.shape) * texels.itemsize == size_bytes
+
+
+def _is_kept(compiled: CompiledGraph, state: KeptState) -> bool:
+    """Whether a state has all of a buffer, which is as large as it, and what takes its place is stored alike."""
+    graph, plan, own = compiled.graph, compiled.plan, state.own
+    sides = [each for each in (state.read, state.written) if each != ABSENT]
+    stored = {(compiled.storages[each], shape_of(graph.tensors[each])) for each in sides}
+    if len(stored) != 1 or (own.data is not None and (own.data.shape, own.data.dtype) != (own.shape, own.dtype)):
+        return False
+    ((storage, shape),) = stored
+    place = plan.places.get(state.read)
+    size_bytes = plan.buffer_bytes[place.buffer] if place else 0
+    return place is None or (place.offset_bytes, size_bytes) == (0, storage.size_bytes(shape))
 
 
 def _is_complete(kernel: Kernel, stored: set[int], written: Mapping[int, BufferPlace]) -> bool:

@@ -12,13 +12,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.saved_starts import small_network
+from tests.model_files.state_models import STATE_MODELS
 from texelflow.gpu_delegate.base.errors import UnsupportedError
 from texelflow.gpu_delegate.device.device import HARDWARE, SOFTWARE
-from texelflow.gpu_delegate.model.graph import Activated, Attributes, Graph, Node, OptionVector
+from texelflow.gpu_delegate.model.graph import ABSENT, Activated, Attributes, Graph, Node, OptionVector
 from texelflow.gpu_delegate.ops.registry import OPS
 from texelflow.gpu_delegate.plan.compile_options import CompileOptions
 from texelflow.gpu_delegate.plan.memory.memory_plan import in_one_arena
 from texelflow.gpu_delegate.programs.support import example_graph
+from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.saving.saved_graph import restore_graph, save_graph
 from texelflow.gpu_delegate.saving.typed_values import from_bytes, to_bytes
 from texelflow.gpu_delegate.targets.glsl.compiled_graph import CompiledGraph, compile_graph
@@ -104,6 +106,25 @@ def without_a_place(compiled: CompiledGraph) -> CompiledGraph:
 def test_a_plan_beyond_what_there_is_is_none(wrong: object) -> None:
     assert callable(wrong)
     assert restore_graph(save_graph(wrong(COMPILED)), NETWORK) is None
+
+
+def test_states_have_their_own_buffers_and_values_or_are_refused() -> None:
+    source = read_model(STATE_MODELS["variables"]())
+    compiled = compile_graph(source, SOFTWARE)
+    graph, plan = compiled.graph, compiled.plan
+    (state,) = graph.states
+    assert restore_graph(save_graph(compiled), source) is not None
+    assert state.own.data is not None
+    shorter = replace(state, own=replace(state.own, data=state.own.data[:1]))
+    larger = tuple(size + 256 for size in plan.buffer_bytes)
+    moved = {**plan.places, state.read: replace(plan.places[state.read], offset_bytes=16)}
+    for wrong in (
+        replace(compiled, plan=replace(plan, buffer_bytes=larger)),
+        replace(compiled, plan=replace(plan, buffer_bytes=larger, places=moved)),
+        replace(compiled, graph=replace(graph, states=(replace(state, read=ABSENT, written=ABSENT),))),
+        replace(compiled, graph=replace(graph, states=(shorter,))),
+    ):
+        assert restore_graph(save_graph(wrong), source) is None
 
 
 def test_a_class_that_is_none_of_an_annotations_is_refused() -> None:

@@ -6,8 +6,9 @@ with, wherever they came from. The file has them all, and the reader refuses in 
 
 import ctypes
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
@@ -19,7 +20,7 @@ from ..model.graph import Graph, Node, Opaque, Quantization, Tensor, WeightBlock
 from ..ops.called import CALLED
 from ..ops.variables import CALL_ONCE, RESOURCE, VAR_HANDLE, variable_name
 from ..reading.file_tensors import MAX_DENSE_BYTES
-from ..reading.initial_values import ALREADY_READ, InitialValues, joined_values, kept_bytes
+from ..reading.initial_values import ALREADY_READ, InitialValues, SettingOperator, assigned_values, joined_values
 from ..reading.model_file import MAX_TENSORS, printable_name
 from ..reading.reader import BUILTINS, CUSTOM
 from ..reading.sparsity import Integers, SparseLayout, SparseLevel, dense_constant
@@ -47,7 +48,6 @@ from .structs import (
 _DELEGATE: int = tflite.BuiltinOperator.DELEGATE
 _CALL_ONCE: int = tflite.BuiltinOperator.CALL_ONCE
 _VAR_HANDLE: int = tflite.BuiltinOperator.VAR_HANDLE
-_ASSIGN: int = tflite.BuiltinOperator.ASSIGN_VARIABLE
 _NEWER = "STABLEHLO_"  # ops of which some run subgraphs, and have structs that differ from version to version
 _UNKNOWN = "variant"  # what a type is called that the schema here does not have
 
@@ -113,26 +113,21 @@ def initial_in(context: TfLiteContext) -> InitialValues:
     found = list[InitialValues]()
     for number in sorted(called_once(context)):
         with subgraph_context(context, number) as called:
-            found.append(_assigned(called))
+            found.append(assigned_values(_setting_operators(called), partial(_constant_in, called)))
     return joined_values(found)
 
 
-def _assigned(context: TfLiteContext) -> InitialValues:
-    """What a subgraph gives to variables, if it does nothing else."""
-    names, found = dict[int, str](), list[InitialValues]()
+def _setting_operators(context: TfLiteContext) -> Iterator[SettingOperator]:
+    """Those of a subgraph, in order."""
     for index in execution_plan(context):
         node, registration = operator_at(context, index)
-        inputs, outputs = integers_at(node.inputs), integers_at(node.outputs)
-        if registration.builtin_code == _VAR_HANDLE and node.builtin_data and outputs:
-            names[outputs[0]] = _variable_at(node.builtin_data)
-        elif registration.builtin_code == _ASSIGN and len(inputs) == 2 and inputs[0] in names:
-            data = constant_of(context.tensors[inputs[1]])
-            if data is None:
-                return InitialValues(why_not="what a variable holds at first is computed")
-            found.append(kept_bytes(names[inputs[0]], data.tobytes()))
-        else:
-            return InitialValues(why_not="what is run once does more than to assign constants to variables")
-    return joined_values(found)
+        is_handle = registration.builtin_code == _VAR_HANDLE and node.builtin_data
+        yield SettingOperator(
+            registration.builtin_code,
+            integers_at(node.inputs),
+            integers_at(node.outputs),
+            _variable_at(node.builtin_data) if is_handle else None,
+        )
 
 
 def variables_in(context: TfLiteContext) -> frozenset[str]:
@@ -156,6 +151,10 @@ def constant_of(tensor: TfLiteTensor) -> npt.NDArray[np.generic] | None:
         return None
     values = np.frombuffer((ctypes.c_uint8 * tensor.bytes).from_address(tensor.data), np.uint8)
     return _dense(tensor, values) if tensor.sparsity and tensor.type in TYPES else values
+
+
+def _constant_in(context: TfLiteContext, index: int) -> npt.NDArray[np.generic] | None:
+    return constant_of(context.tensors[index])
 
 
 def _dense(tensor: TfLiteTensor, values: npt.NDArray[np.uint8]) -> npt.NDArray[np.generic]:

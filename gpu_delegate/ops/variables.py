@@ -17,11 +17,11 @@ def variable_name(container: object, shared_name: object) -> str:
     return "/".join(part.decode("utf-8", "replace") for part in parts)
 
 
-def with_initial(attributes: Attributes, values: Mapping[str, bytes]) -> Attributes:
-    """Those of a VAR_HANDLE with what is said of its variable; others as they are."""
+def with_initial(attributes: Attributes, values: Mapping[str, bytes], is_told: bool) -> Attributes:
+    """Those of a VAR_HANDLE with what is said of its variable, by itself where `is_told`; others as they are."""
     if not isinstance(attributes, VarHandle):
         return attributes
-    return replace(attributes, initial=values.get(attributes.name, attributes.initial))
+    return replace(attributes, initial=values.get(attributes.name, attributes.initial if is_told else b""))
 
 
 def read_handle(operator: Operator) -> Attributes:
@@ -32,9 +32,8 @@ def read_handle(operator: Operator) -> Attributes:
 
 
 def write_handle(graph: Graph, node: Node) -> EncodedOperator:
-    """What the variable holds at first is in its custom options, where the engine's own reader alone looks for it."""
-    handle = attributes_of(node, VarHandle)
-    return EncodedOperator((), "VarHandleOptions", {"SharedName": handle.name.encode()}, handle.initial)
+    """What the variable holds at first is in a subgraph of the file (reading/initial_values.py)."""
+    return EncodedOperator((), "VarHandleOptions", {"SharedName": attributes_of(node, VarHandle).name.encode()})
 
 
 def read_access(operator: Operator) -> Attributes:

@@ -1,10 +1,12 @@
 """What variables hold before the first run: the constants that the subgraph of a CALL_ONCE assigns to them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
+import numpy.typing as npt
 import tflite
 
 from ..base.errors import ModelError
@@ -29,6 +31,20 @@ class InitialValues:
 
     values: Mapping[str, bytes] = field(default_factory=dict)
     why_not: str = ""
+    is_told: bool = False  # whether each VAR_HANDLE says them itself
+
+
+@dataclass(frozen=True)
+class SettingOperator:
+    """An operator of a subgraph that sets variables, of a file or in memory; the variable is that of a VAR_HANDLE."""
+
+    builtin: int
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    variable: str | None
+
+
+ConstantOf = Callable[[int], npt.NDArray[np.generic] | None]  # by a tensor's number
 
 
 def initial_values(file: ModelFile) -> InitialValues:
@@ -41,14 +57,31 @@ def initial_values(file: ModelFile) -> InitialValues:
             continue
         if not 0 <= number < file.subgraph_count:
             raise ModelError(f"CALL_ONCE runs subgraph {number} of {file.subgraph_count}")
-        called = _assigned(ModelFile(file.data, number))
+        inner = ModelFile(file.data, number)
+        called = assigned_values(_operators(inner), partial(_constant, FileTensors(inner)))
         if called.why_not:
             return called
         found |= called.values
-    return InitialValues(MappingProxyType(found))
+    return InitialValues(MappingProxyType(found), is_told=ALREADY_READ in called_numbers)
 
 
-def kept_bytes(name: str, values: bytes) -> InitialValues:
+def assigned_values(operators: Iterable[SettingOperator], constant: ConstantOf) -> InitialValues:
+    """What the operators of a subgraph give to variables, if they do nothing else."""
+    names, found = dict[int, str](), list[InitialValues]()
+    for each in operators:
+        if each.builtin == _VAR_HANDLE and each.variable is not None and len(each.outputs) == 1:
+            names[each.outputs[0]] = each.variable
+        elif each.builtin == _ASSIGN and len(each.inputs) == 2 and each.inputs[0] in names:
+            data = constant(each.inputs[1])
+            if data is None:
+                return InitialValues(why_not="what a variable holds at first is computed")
+            found.append(_kept_bytes(names[each.inputs[0]], data.tobytes()))
+        else:
+            return InitialValues(why_not="what is run once does more than to assign constants to variables")
+    return joined_values(found)
+
+
+def _kept_bytes(name: str, values: bytes) -> InitialValues:
     """What one variable holds, as far as it is to be kept."""
     if not values.strip(b"\0"):
         return InitialValues({name: b""})
@@ -99,28 +132,24 @@ def _called(file: ModelFile) -> tuple[list[int], bool]:
     return numbers, is_first
 
 
-def _assigned(file: ModelFile) -> InitialValues:
-    """What a subgraph gives to variables, if it does nothing else."""
-    tensors, names, found = FileTensors(file), dict[int, str](), list[InitialValues]()
+def _operators(file: ModelFile) -> Iterator[SettingOperator]:
+    """Those of a subgraph, in order."""
     for index in range(file.operator_count):
         table = file.subgraph.Operators(index)
-        builtin = _builtin(file, table.OpcodeIndex())
         inputs = file.values("inputs", table.InputsAsNumpy(), MAX_OPERATORS)
         outputs = file.values("outputs", table.OutputsAsNumpy(), MAX_OPERATORS)
         if not all(0 <= each < file.tensor_count for each in (*inputs, *outputs)):
             raise ModelError(f"tensors {[*inputs, *outputs]} of {file.tensor_count}")
-        if builtin == _VAR_HANDLE and len(outputs) == 1 and (options := table.BuiltinOptions()) is not None:
+        builtin, variable, options = _builtin(file, table.OpcodeIndex()), None, table.BuiltinOptions()
+        if builtin == _VAR_HANDLE and options is not None:
             said = tflite.VarHandleOptions()
             said.Init(options.Bytes, options.Pos)
-            names[outputs[0]] = variable_name(said.Container(), said.SharedName())
-        elif builtin == _ASSIGN and len(inputs) == 2 and inputs[0] in names:
-            data = tensors[inputs[1]].data
-            if data is None:
-                return InitialValues(why_not="what a variable holds at first is computed")
-            found.append(kept_bytes(names[inputs[0]], data.tobytes()))
-        else:
-            return InitialValues(why_not="what is run once does more than to assign constants to variables")
-    return joined_values(found)
+            variable = variable_name(said.Container(), said.SharedName())
+        yield SettingOperator(builtin, inputs, outputs, variable)
+
+
+def _constant(tensors: FileTensors, index: int) -> npt.NDArray[np.generic] | None:
+    return tensors[index].data
 
 
 def _builtin(file: ModelFile, code_index: int) -> int:

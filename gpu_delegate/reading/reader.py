@@ -285,7 +285,7 @@ class GraphReader:
             self.initial = initial_values(self.file)
         if self.initial.why_not:
             operator.unsupported(self.initial.why_not)
-        return with_initial(attributes, self.initial.values)
+        return with_initial(attributes, self.initial.values, self.initial.is_told)
 
     def attributes(self, operator: Operator, rule: FileForm) -> Attributes:
         """What a rule makes of an operator, whose outputs get the shapes that its inputs give them."""

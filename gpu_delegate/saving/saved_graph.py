@@ -86,7 +86,7 @@ def _is_kept(compiled: CompiledGraph, state: KeptState) -> bool:
     graph, plan, own = compiled.graph, compiled.plan, state.own
     sides = [each for each in (state.read, state.written) if each != ABSENT]
     stored = {(compiled.storages[each], shape_of(graph.tensors[each])) for each in sides}
-    if len(stored) != 1 or (own.data is not None and (own.data.shape, own.data.dtype) != (own.shape, own.dtype)):
+    if len(stored) != 1 or (own.data is not None and (own.data.shape, own.data.dtype.name) != (own.shape, own.dtype)):
         return False
     ((storage, shape),) = stored
     place = plan.places.get(state.read)

@@ -1,10 +1,12 @@
 """What is kept from run to run is TensorFlow Lite's, run by run; it can be reset, saved and restored."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+import tflite
 
 import texelflow
 from tests.helpers.checked_graphs import CheckedGraph
@@ -15,10 +17,13 @@ from tests.model_files.state_models import lstm_inputs, rnn, sequence
 from texelflow.gpu_delegate.delegate.native_delegate import NativePartsDelegate
 from texelflow.gpu_delegate.device.device import SOFTWARE
 from texelflow.gpu_delegate.model.feedback import with_feedback
-from texelflow.gpu_delegate.ops.variables import variable_name
+from texelflow.gpu_delegate.model.graph import Opaque
+from texelflow.gpu_delegate.ops.variables import VAR_HANDLE, variable_name
+from texelflow.gpu_delegate.passes.kept_states import handles_of
 from texelflow.gpu_delegate.plan.refusals import find_refusals
 from texelflow.gpu_delegate.reading.initial_values import MOST_INITIAL_BYTES
 from texelflow.gpu_delegate.reading.reader import read_model
+from texelflow.gpu_delegate.reading.writer import write_model
 from texelflow.gpu_delegate.targets.gl.context import Context
 from texelflow.gpu_delegate.targets.gl.gl_states import GlStates
 from texelflow.gpu_delegate.targets.gl.runtime import Program, device_of
@@ -510,3 +515,23 @@ def test_what_a_variable_was_is_an_output(context: Context, channels: int) -> No
     rows = np.random.default_rng(9).uniform(-2, 2, (4, 2, channels)).astype(np.float32)
     checked = CheckedGraph(m.build(), [[row] for row in rows])
     assert [checked.difference(way, context) for way in ("native", "software", "hardware", "delegate")] == [""] * 4
+
+
+def test_custom_options_of_a_file_set_no_variable() -> None:
+    """TensorFlow Lite does not look at them; the engine's own are of models that it has read from memory."""
+    m = Sketch(seed=3)
+    handle = m.op("VAR_HANDLE", [], (), "resource", **named("sum"))
+    total = m.binary("ADD", m.op("READ_VARIABLE", [handle], (1, CHANNELS)), m.input((1, CHANNELS)))
+    m.op_of("ASSIGN_VARIABLE", [handle, total], [])
+    m.output(total)
+    graph = read_model(m.build())
+    ones = np.ones(CHANNELS, np.float32).tobytes()
+    options = (("SharedName", b"sum"),)
+    said = Opaque(
+        code=tflite.BuiltinOperator.VAR_HANDLE, table="VarHandleOptions", options=options, custom_options=ones
+    )
+    nodes = tuple(replace(node, attributes=said) if node.op == VAR_HANDLE else node for node in graph.nodes)
+    file = write_model(replace(graph, nodes=nodes))
+    assert ones in file
+    (found,) = handles_of(read_model(file)).values()
+    assert not found.initial

@@ -104,7 +104,7 @@ def _kept_by(graph: Graph, node: Node, handles: Mapping[int, str]) -> Iterator[s
 
 
 def state_name(tensor: Tensor) -> str:
-    """What a tensor is called that an operator keeps: such names may be those of several."""
+    """What a tensor is called that an operator keeps: a file may give one name to several."""
     return f"{tensor.name}:{tensor.index}" if tensor.name else f"tensor {tensor.index}"
 
 
@@ -116,10 +116,8 @@ class _States:
         self._next = max(graph.dropped_below, 1 + max(graph.tensors, default=-1))
         self._names, self._initial = _names(graph), dict[str, bytes]()
         self._renamed = dict[int, int]()
-        self._now, self._first = (
-            dict[str, int](),
-            dict[str, int](),
-        )  # the value of a variable, and the one it began with
+        self._now = dict[str, int]()  # the value of each variable
+        self._first = dict[str, int]()  # the one that it began with, where that is read
         self._own = dict[str, Tensor]()
         self._applied = 0
 
@@ -134,8 +132,8 @@ class _States:
             self._own.setdefault(name, self._graph.tensors[node.inputs[1]])
             self._now[name] = inputs[1]
         elif node.op != CALL_ONCE:
-            kept = [self._graph.tensors[i] for i in inputs if i != ABSENT and i in self._graph.tensors]
-            self._nodes.append(self._with_outputs(node, inputs, [each for each in kept if each.is_variable]))
+            given = (self._graph.tensors[index] for index in node.inputs if index != ABSENT)
+            self._nodes.append(self._with_outputs(node, inputs, [each for each in given if each.is_variable]))
             return
         self._applied += 1
 
@@ -149,7 +147,7 @@ class _States:
             read = self._first.get(name, ABSENT)
             written = ABSENT
             if now != read:
-                written = self._copied(name, now) if now in taken or self._is_constant(now) else now
+                written = self._copied(name, now) if now in taken or self._tensor(now).is_constant else now
                 taken.add(written)
             states.append(KeptState(self._with_initial(name), read, written, not self._own[name].is_variable))
         self._tensors |= {
@@ -205,9 +203,6 @@ class _States:
 
     def _tensor(self, number: int) -> Tensor:
         return self._tensors.get(number) or self._graph.tensors[number]
-
-    def _is_constant(self, number: int) -> bool:
-        return self._tensor(number).is_constant
 
     def _with_initial(self, name: str) -> Tensor:
         """As in the file, with what it holds at first."""

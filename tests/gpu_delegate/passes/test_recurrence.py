@@ -237,3 +237,13 @@ def test_nothing_is_known_of_what_whole_inputs_make() -> None:
         m.output(y)
         graph, _ = express_states(read_model(m.build()))
         assert graph.nodes[-1].outputs[0] not in whole_ranges(graph)
+
+
+def test_layers_that_keep_one_tensor_go_on_with_each_others_state() -> None:
+    m = Sketch(seed=9)
+    x, state = m.input((2, 6)), m.tensor((2, 8 * 5), is_variable=True)
+    for _ in range(2):
+        inputs = [x, m.random(8, 6), m.random(8, 5), m.random(4), state]
+        m.output(m.op("SVDF", inputs, (2, 4), table="SVDFOptions", rank=2, activation="RELU"))
+    model = m.build()
+    assert worst_of_stream(model, native_networks({0: as_function(model)})[0].run, 20) < MOST_ERROR

@@ -26,7 +26,7 @@ from ..frame.inference.backends import ComputeBackend, CpuChoice
 from ..frame.inference.frame_segmenter import make_segmenter
 from ..frame.inference.network_options import NetworkOptions
 from ..frame.looks.effects import Effect
-from ..frame.stages.frame_pipeline import DECODE, FrameRecord, Pipeline, Stage
+from ..frame.stages.frame_pipeline import DECODE, FramePipeline, FrameRecord, Stage
 from ..frame.stages.stats import summarize
 from ..frame.textures.native_pictures import NativePictures
 from ..frame.textures.yuv import i420
@@ -154,7 +154,7 @@ def _measured(
         whole = WholeFrame(compute, segmenter, network.fit, effect)
         stack.callback(whole.release)
         stages, uploads = _counted([*whole.stages, _reading(compute, whole, stack)], lambda: whole.uploaded_bytes)
-        pipeline = Pipeline(stages, compute.context, lambda: whole.uploaded_bytes, timing="wall")
+        pipeline = FramePipeline(stages, compute.context, lambda: whole.uploaded_bytes, timing="wall")
         stack.callback(pipeline.release)
         pipeline.submit(frames[0])
         init_ms = (perf_counter() - start) * 1e3
@@ -206,7 +206,7 @@ def _counted(stages: Sequence[Stage], uploaded: Callable[[], int]) -> tuple[list
     return [counting(stage) for stage in stages], uploads
 
 
-def _records(pipeline: Pipeline, frames: Sequence[VideoFrame], runs: int) -> list[FrameRecord]:
+def _records(pipeline: FramePipeline, frames: Sequence[VideoFrame], runs: int) -> list[FrameRecord]:
     """Run the frames in turn."""
     gc.collect()
     gc.disable()

@@ -23,7 +23,7 @@ from texelflow.gpu_delegate.targets.gl.calls import Calls
 from texelflow.gpu_delegate.targets.gl.context import Context
 from texelflow.gpu_delegate.targets.gl.opengl import Uint, entry_point
 
-from ..frame.stages.frame_pipeline import Pipeline, Stage
+from ..frame.stages.frame_pipeline import FramePipeline, Stage
 from ..overlay.gui import load_imgui
 from ..picture.video_frame import VideoFrame
 
@@ -128,7 +128,7 @@ class PythonCostMeter:
             yield
 
     @contextlib.contextmanager
-    def watching_stages(self, pipeline: Pipeline, calls: Calls) -> Iterator[dict[str, list[PythonCost]]]:
+    def watching_stages(self, pipeline: FramePipeline, calls: Calls) -> Iterator[dict[str, list[PythonCost]]]:
         """What each stage takes, by name; what native code does for several together belongs to none."""
         found: dict[str, list[PythonCost]] = {}
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..frame.stages.frame_figures import Figures
-from ..frame.stages.frame_pipeline import Pipeline
 from ..outputs.frame_outputs import Outputs
 from ..outputs.screenshots import Screenshots
 from ..overlay.captions import captions
@@ -16,27 +15,22 @@ from ..overlay.performance import Facts
 from ..settings.settings import Verb
 from ..window.screen import Part
 from .clock import FrameClock
+from .frame_parts import FrameParts
 from .grid_clock import GridClock
-from .model_stages import SharedParts, SwitchableStages
 from .playback import Playback
 from .view import View
-from .workload import Workload
 
 
-@dataclass
-class SessionParts:
+@dataclass(kw_only=True)
+class SessionParts(FrameParts):
     """What a session is made of; whoever opened it frees it, and replaces what belongs to a context that is lost."""
 
     verb: Verb
     view: View
     clock: FrameClock
-    shared: SharedParts
-    stages: SwitchableStages
     outputs: Outputs
-    pipeline: Pipeline
-    screenshots: Screenshots | None  # None without a window
-    workload: Workload
     figures: Figures
+    screenshots: Screenshots | None = None  # None without a window
     overlay: Overlay | None = None  # in recordings, where there is no window
     gallery: Gallery | None = None  # None without a window
 

@@ -4,7 +4,6 @@ Everything happens in the thread of the context but capturing, decoding, encodin
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from time import perf_counter_ns
 
@@ -16,20 +15,19 @@ from ..frame.stages.frame_pipeline import FrameRecord
 from ..frame.stages.run_stats import RunStats
 from ..models.model_loading import FrameModel, load_frame_model
 from ..overlay.controls import controls
-from ..picture.exposure import RENEWED
 from ..picture.video_frame import VideoFrame
 from ..settings.settings import with_background
 from .abilities import lacks_effect
 from .clock import LIVE, Due, NewestWins
 from .controller import Controller
-from .derived import chosen_look_of, figure_look_of, lead_of, refinement_of, spec_of
+from .derived import chosen_look_of, figure_look_of, refinement_of, spec_of
 from .drop import DroppedFiles
+from .frame_runner import FrameRunner, Takers
 from .grid_clock import GridClock
 from .grid_stages import all_stages_in_steps
 from .hud import Hud
 from .model_stages import StageSteps
 from .model_switch import ModelSwitch
-from .motion import MotionCheck
 from .parts import SessionParts, captions_of, facts_of
 from .recovery import Rebuild, Recovery
 from .seek_bar import SeekBar
@@ -62,12 +60,10 @@ class Session:
         self._recovery = Recovery(rebuild)
         self._switch = self._new_switch()
         self._asked_models: tuple[object, ...] = ()  # what decides on models, as it was last
+        self._runner = FrameRunner(parts, parts.clock.keeps_all, self._takers)
         self._drawn: VideoFrame | None = None  # what the view shows
         self._recorded = -1  # the number of the frame whose record was taken last
-        self._seen: int | None = None  # the number of the frame that the network saw last
         self._laid_out_ns = 0  # when the view was drawn last
-        self._masked = True  # whether the last frame needed a mask
-        self._motion = MotionCheck()
         self._dropped = DroppedFiles()
         self._state: CaptureState = LIVE
         self._of_background = ""  # what was said of it last
@@ -220,74 +216,20 @@ class Session:
             self._begin_anew()
         if parts.clock.keeps_all:
             self._recovery.keep(due)
-        self._follow_need_of_mask()
-        ahead = self._prepare(due)
-        if due.lead:
+        frame = self._runner.prepare(due, self.controller.settings)
+        if frame is None:
             return
-        stages, frame = parts.stages, due.frame
-        newest = ahead or frame
-        stages.age, stages.catches_up = int(ahead is not None), ahead is None and self._seen == frame.index
-        stages.fresh = self._runs_network(newest)
-        if self._seen != newest.index:
-            self._expose(newest)
         self.controller.stale = False  # the panel may set it again while it is drawn
         self._lay_out()
-        uploaded = replace(frame, picture=ahead.picture, convert=ahead.convert) if ahead else frame
-        parts.pipeline.submit(uploaded, due.dropped, due.repeated)
-        self._drawn, self._seen = frame, newest.index
+        self._runner.submit(frame, due)
+        self._drawn = due.frame
         for record in parts.pipeline.completed():
             self._take_record(record)
 
-    def _prepare(self, due: Due) -> VideoFrame | None:
-        """Make the mask of a frame that needs one before the frame ahead of it, which comes out: None without one.
-
-        A machine that is too slow for every frame is spared that.
-        """
-        frame, ahead, stages = due.frame, due.ahead, self.parts.stages
-        if ahead and self._seen != frame.index:
-            if due.dropped:
-                return None
-            self._expose(frame)
-            stages.prepare(frame, age=0, fresh=self._masked)
-            self._seen = frame.index
-        if due.lead and (ahead or self._seen != frame.index):
-            newest = ahead or frame
-            self._expose(newest)
-            stages.prepare(newest, age=int(ahead is not None), fresh=self._masked)
-            self._seen = newest.index
-        return ahead
-
-    def _expose(self, frame: VideoFrame) -> None:
-        """Of a recording some frames are exposed without those before: those with which the leads of pieces begin."""
-        if self.parts.clock.keeps_all and (frame.index + lead_of(self.controller.settings)) % RENEWED == 0:
-            self.parts.stages.expose_anew()
-
-    def _follow_need_of_mask(self) -> bool:
-        """Notice whether masks are needed, and refined; True if they are again: then those before are forgotten."""
-        parts, stages = self.parts, self.parts.stages
-        canvas, before = stages.current.canvas, (self._masked, stages.refines)
-        self._masked = canvas is None or canvas.look.needs_mask or parts.outputs.need_mask
-        stages.refines = canvas is None or canvas.look.effect != "classes" or parts.outputs.need_mask
-        stages.shows = parts.screenshots is not None or parts.outputs.show_picture
-        if before >= (self._masked, stages.refines):  # of both the network comes first
-            return False
-        self._seen = None
-        parts.stages.begin_anew()
-        parts.workload.reset()
-        return True
-
-    def _runs_network(self, frame: VideoFrame) -> bool:
-        """Whether the network sees the frame."""
-        parts, settings = self.parts, self.controller.settings
-        if not self._masked:
-            parts.workload.reset()
-            return False
-        similarity = self._motion.similarity_db(*frame.pictures) if parts.workload.compares else None
-        small = parts.stages.name != settings.model
-        fresh = parts.workload.decide(frame.index, frame.time_ms, similarity, small) == "fresh"
-        if fresh and parts.workload.compares:
-            self._motion.keep(*frame.pictures)
-        return fresh
+    def _takers(self) -> Takers:
+        """Who takes what is made of frames: the view, which has screenshots, and the outputs."""
+        parts = self.parts
+        return Takers(parts.outputs.need_mask, parts.screenshots is not None or parts.outputs.show_picture)
 
     def _redraw(self) -> None:
         """The current frame again, which is not counted; or one that came while nobody saw it."""
@@ -299,15 +241,8 @@ class Session:
         self._lay_out()
         stale, self.controller.stale = self.controller.stale, False  # the panel may set it again while it is drawn
         if stale:
-            self._draw_again(self._drawn)
+            self._runner.draw_again(self._drawn)
         parts.view.redraw()
-
-    def _draw_again(self, frame: VideoFrame) -> None:
-        """Draw the current frame by the settings as they are now; its mask is made if none was needed before."""
-        if self._follow_need_of_mask():
-            self.parts.stages.prepare(frame, age=0)
-            self._seen = frame.index
-        self.parts.stages.redraw(frame)
 
     def _lay_out(self) -> None:
         settings, parts = self.controller.settings, self.parts
@@ -332,7 +267,7 @@ class Session:
         """Take one of what is on the screen."""
         if self._drawn is not None and self.parts.screenshots:
             alpha = self.controller.settings.effect == "cutout"
-            self._draw_again(self._drawn)
+            self._runner.draw_again(self._drawn)
             self.parts.screenshots.take(self._drawn.index, alpha)
 
     def _recover(self, lost: ContextLostError) -> None:
@@ -376,7 +311,7 @@ class Session:
     def _begin_model(self) -> None:
         """Show the current frame by a new model; it may have to be drawn again before the next one comes."""
         self.controller.set_look()
-        self._motion.forget()
+        self._runner.begin_model()
         self._end_masks()
         self.controller.end_what_shows_room()
         if self._drawn is not None:
@@ -437,9 +372,7 @@ class Session:
         parts = self.parts
         if isinstance(parts.clock, NewestWins | GridClock):
             parts.clock.begin_anew()
-        self._seen = None
-        parts.stages.begin_anew()
-        parts.workload.reset()
+        self._runner.begin_anew()
 
     def _take_record(self, record: FrameRecord) -> None:
         parts = self.parts

@@ -16,17 +16,15 @@ from texelflow.gpu_delegate.targets.gl.native_context import chosen_device
 
 from ..console import Console
 from ..frame.backend_choice.compute import compute_in, open_compute
-from ..frame.drawing.backdrop import Backdrop
 from ..frame.inference.backends import ComputeBackend
 from ..frame.inference.frame_segmenter import CpuSegmenter
 from ..frame.inference.kept_segmenter import KeptSegmenter
 from ..frame.inference.mask_sampler import MaskSampler
 from ..frame.looks.looks import Look
 from ..frame.stages.frame_figures import Figures
-from ..frame.stages.frame_pipeline import FrameRecord, Pipeline, Stage
+from ..frame.stages.frame_pipeline import FramePipeline, FrameRecord, Stage
 from ..frame.stages.run_stats import RunStats
 from ..frame.textures.native_pictures import NativePictures
-from ..frame.textures.picture_device import PictureDevice, Target
 from ..models.model_loading import FrameModel, load_frame_model
 from ..outputs.file_sinks import SoundSource, Timing
 from ..outputs.frame_outputs import Outputs
@@ -59,8 +57,9 @@ from .derived import (
     work_of,
     writing_of,
 )
+from .frame_parts import compiled_at_once, drawn_on, target_on
 from .grid_stages import all_stages_in_steps
-from .model_stages import Drawn, ModelStages, SharedParts, StageSteps, SwitchableStages
+from .model_stages import Drawn, ModelStages, SharedParts, SwitchableStages
 from .parts import SessionParts, captions_of, facts_of
 from .session import Session
 from .view import NoView, View, WindowView
@@ -260,7 +259,10 @@ def _shared_parts(
     host: SessionHost, source: SessionSource, settings: Settings, stack: contextlib.ExitStack
 ) -> SharedParts:
     """What stays when the model changes; cameras whose pictures have the same size are drawn in the same place."""
-    drawn = partial(_drawn, host.compute.pictures, source, settings, stack)
+
+    def drawn(size: ImageSize) -> Drawn | None:
+        return drawn_on(host.compute.pictures, size, settings, source.clock.keeps_all, stack)
+
     options = network_options_of(settings)
     parts = partial(SharedParts, host.compute, options=options, kept=host.kept, sampler=host.sampler)
     if not source.grid:
@@ -268,30 +270,8 @@ def _shared_parts(
     places = {size: drawn(size) for size in dict.fromkeys(format.upright_size for format in source.cameras)}
     cameras = tuple(parts(format=format, drawn=places[format.upright_size]) for format in source.cameras)
     first, pictures = cameras[0].drawn, host.compute.pictures
-    whole = replace(first, target=_target(pictures, source.grid.size, stack)) if first and pictures else None
+    whole = replace(first, target=target_on(pictures, source.grid.size, stack)) if first and pictures else None
     return parts(format=source.format, drawn=whole, cameras=cameras, grid=source.grid)
-
-
-def _drawn(
-    pictures: PictureDevice | None,
-    source: SessionSource,
-    settings: Settings,
-    stack: contextlib.ExitStack,
-    size: ImageSize,
-) -> Drawn | None:
-    """Where pictures of that size are drawn, if they are."""
-    if pictures is None:
-        return None
-    target = _target(pictures, size, stack)
-    backdrop = Backdrop(pictures, size, chosen_look_of(settings).background, waits=source.clock.keeps_all)
-    stack.callback(backdrop.release)
-    return Drawn(target, backdrop)
-
-
-def _target(pictures: PictureDevice, size: ImageSize, stack: contextlib.ExitStack) -> Target:
-    target = pictures.target(size)
-    stack.callback(target.release)
-    return target
 
 
 def _compiled_stages(
@@ -303,20 +283,10 @@ def _compiled_stages(
         with LoadingScreen(host.window, host.gui, source.peek, source.aspect) as screen:
             stages = screen.run(steps, f"compiling shaders for {model.name}")
     else:
-        stages = _compiled(steps, host.console)
+        stages = compiled_at_once(steps, host.console)
     if stages.segmenter.note:
         host.console.note_once(stages.segmenter.note)
     return stages
-
-
-def _compiled(steps: StageSteps, console: Console) -> ModelStages:
-    with console.compilation() as progress:
-        while True:
-            try:
-                progress(*next(steps))
-            except StopIteration as finished:
-                stages: ModelStages = finished.value
-                return stages
 
 
 def _parts(
@@ -340,10 +310,11 @@ def _parts(
     view: View = host.no_view
     if host.window and host.gui:
         view = WindowView(host.window, Screen(host.window, host.gui, stages, source.aspect))
-    pipeline = Pipeline(())  # until all are there that it runs
+    pipeline = FramePipeline(())  # until all are there that it runs
     return SessionParts(
-        host.verb, view, clock, shared, stages, outputs, pipeline, None, workload, figures, None, host.gallery
-    )
+        shared=shared, stages=stages, pipeline=pipeline, workload=workload, verb=host.verb, view=view, clock=clock,
+        outputs=outputs, figures=figures, gallery=host.gallery,
+    )  # fmt: skip
 
 
 def _readable(host: SessionHost, settings: Settings) -> Context | NativePictures | None:
@@ -366,7 +337,7 @@ def _open_device_parts(
         device.callback(parts.overlay.release)
         drawing = (parts.overlay.stage,)
     run = [*stages.stages, *drawing, parts.outputs.stage, *parts.view.stages]
-    parts.pipeline = Pipeline(run, context, lambda: stages.uploaded_bytes)
+    parts.pipeline = FramePipeline(run, context, lambda: stages.uploaded_bytes)
     device.callback(parts.pipeline.release)
     if host.window and drawn:
         shots = Screenshots(host.window.context, drawn.target, source.stem, Path())

@@ -96,7 +96,7 @@ class FrameRecord:
         return sum(stage.readback_bytes for stage in self.stages)
 
 
-class Pipeline:
+class FramePipeline:
     """The stages in their order. Belongs to the thread of the context, if there is one.
 
     `names` are those of the stages, in their order, without decode. `timer_note` says why there are no GPU times; None

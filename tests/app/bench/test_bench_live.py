@@ -10,7 +10,7 @@ from tests.helpers.markers import exhaustive
 from texelflow.app.bench.live_cost import LiveBench, bench_live, show_bench_live
 from texelflow.app.bench.python_cost import PythonCost, PythonCostMeter, another_thread
 from texelflow.app.console import Console
-from texelflow.app.frame.stages.frame_pipeline import Pipeline, Stage
+from texelflow.app.frame.stages.frame_pipeline import FramePipeline, Stage
 from texelflow.app.picture.picture import Picture, PictureFormat
 from texelflow.app.picture.video_frame import VideoFrame
 from texelflow.gpu_delegate.base.errors import DeviceError, UsageError
@@ -96,7 +96,7 @@ def test_stages_are_told_apart(context: Context) -> None:
     spending = PythonCostMeter(clock)
     sleep = spending.wrap(clock.pass_ms)
     stages = [Stage("first", lambda _: clock.pass_ms(1)), Stage("second", lambda _: sleep(4))]
-    pipeline = Pipeline(stages, context, timing="wall")
+    pipeline = FramePipeline(stages, context, timing="wall")
     frame = VideoFrame(0, 0, 0.0, Picture(PictureFormat((2, 2)), ()))
     with spending.watching_stages(pipeline, context.calls) as found:
         pipeline.submit(frame)

@@ -27,7 +27,7 @@ from texelflow.app.frame.inference.cpu_path import CpuPath
 from texelflow.app.frame.inference.gl_path import GlPath
 from texelflow.app.frame.inference.network_options import NetworkOptions
 from texelflow.app.frame.looks.looks import ChosenLook, Look
-from texelflow.app.frame.stages.frame_pipeline import Pipeline, Stage
+from texelflow.app.frame.stages.frame_pipeline import FramePipeline, Stage
 from texelflow.app.frame.textures.gl_pictures import GlPictures
 from texelflow.app.frame.textures.offscreen_target import OffscreenTarget
 from texelflow.app.media.sources import FileSource, VideoFrame
@@ -84,12 +84,12 @@ def clip_format() -> PictureFormat:
 # Nothing is read back
 
 
-def gl_pipeline(context: Context, extra: tuple[Stage, ...] = ()) -> Pipeline:
+def gl_pipeline(context: Context, extra: tuple[Stage, ...] = ()) -> FramePipeline:
     """The pipeline of `replay --backend gl` as far as the picture, and then what a test adds."""
     path = GlPath(context, load_segmentation("selfie"), clip_format(), NetworkOptions(preprocessing="auto"))
     target = OffscreenTarget(context, SIZE)
     canvas = Canvas(GlPictures(context), path, target, "stretch", ChosenLook(Look()))
-    return Pipeline((*path.stages, canvas.stage, *extra), context, lambda: path.uploaded_bytes)
+    return FramePipeline((*path.stages, canvas.stage, *extra), context, lambda: path.uploaded_bytes)
 
 
 def test_reads_nothing_back_between_upload_and_picture(context: Context) -> None:

@@ -16,7 +16,7 @@ from texelflow.app.frame.drawing.canvas import Canvas
 from texelflow.app.frame.inference.gl_path import GlPath
 from texelflow.app.frame.looks.looks import ChosenLook, Look
 from texelflow.app.frame.refinement.refine import Refiner
-from texelflow.app.frame.stages.frame_pipeline import Pipeline, Stage, gathers_always
+from texelflow.app.frame.stages.frame_pipeline import FramePipeline, Stage, gathers_always
 from texelflow.app.frame.textures.gl_pictures import GlPictures
 from texelflow.app.frame.textures.offscreen_target import OffscreenTarget
 from texelflow.app.media.sources import VideoFrame
@@ -92,7 +92,7 @@ class Film:
         self.canvas = Canvas(pictures, self.path, self.target, "stretch", ChosenLook(LOOK), refiner=self.refiner)
         refine = Stage("refine", lambda _: self.refiner.run(), gathers_always)
         self.stages = (*self.path.stages, refine, self.canvas.stage)
-        self._first = Pipeline(self.stages, context, timing="wall")
+        self._first = FramePipeline(self.stages, context, timing="wall")
 
     def run(self, way: str) -> bytes:
         """The last picture."""
@@ -102,7 +102,7 @@ class Film:
             calls.load()
             calls.wait()
             assert calls.make
-        pipeline = Pipeline(self.stages, self.context, timing="wall")
+        pipeline = FramePipeline(self.stages, self.context, timing="wall")
         self.refiner.reset()
         for frame in frames():
             pipeline.submit(frame)
@@ -160,7 +160,7 @@ def test_errors_of_gathered_stages_are_told(context: Context, timing: Any, way: 
     def fail(frame: VideoFrame) -> None:
         cache.run(("broken", frame.index < 3), lambda: context.gl.glBindTexture(0xBAD * (frame.index == 3) or 0xDE1, 0))
 
-    pipeline = Pipeline((bind, Stage("broken", fail, gathers_always), bind), context, timing=timing)
+    pipeline = FramePipeline((bind, Stage("broken", fail, gathers_always), bind), context, timing=timing)
     told = "running stage broken of frame 3" if timing == "wall" else "frame 3"
     with pytest.raises(DeviceError, match=rf"{told}.*INVALID_ENUM"):
         deque(map(pipeline.submit, frames()))

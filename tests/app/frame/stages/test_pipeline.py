@@ -9,7 +9,7 @@ from time import perf_counter_ns
 import numpy as np
 import pytest
 
-from texelflow.app.frame.stages.frame_pipeline import FrameRecord, Pipeline, Stage
+from texelflow.app.frame.stages.frame_pipeline import FramePipeline, FrameRecord, Stage
 from texelflow.app.media.sources import VideoFrame
 from texelflow.app.outputs.trace import TraceWriter
 from texelflow.app.picture.picture import rgba_picture
@@ -39,7 +39,7 @@ def stages(context: Context) -> Iterator[tuple[Stage, ...]]:
         gl.delete("Buffers", buffer)
 
 
-def run(pipeline: Pipeline, count: int) -> list[FrameRecord]:
+def run(pipeline: FramePipeline, count: int) -> list[FrameRecord]:
     """All records of so many frames, taken as they come."""
     records = list[FrameRecord]()
     for index in range(count):
@@ -53,7 +53,7 @@ def run(pipeline: Pipeline, count: int) -> list[FrameRecord]:
 @pytest.mark.parametrize("timing", ["gpu", "wall"])
 def test_records_come_once_each_in_order(timing: str, context: Context, stages: tuple[Stage, ...]) -> None:
     before_ns = perf_counter_ns()
-    records = run(Pipeline(stages, context, timing="gpu" if timing == "gpu" else "wall"), 20)
+    records = run(FramePipeline(stages, context, timing="gpu" if timing == "gpu" else "wall"), 20)
     assert [record.index for record in records] == list(range(20))
     assert [(record.pts, record.dropped, record.repeated) for record in records[:3]] == [
         (0, 0, 1),
@@ -72,7 +72,7 @@ def test_records_come_once_each_in_order(timing: str, context: Context, stages: 
 
 def test_gpu_times_are_on_the_cpus_clock(context: Context, stages: tuple[Stage, ...]) -> None:
     before_ns = perf_counter_ns()
-    records = run(Pipeline(stages, context, timing="gpu"), 20)
+    records = run(FramePipeline(stages, context, timing="gpu"), 20)
     after_ns = perf_counter_ns()
     known = [record for record in records if record.stages[1].gpu_start_ns is not None]
     assert len(known) >= 10
@@ -89,7 +89,7 @@ def test_gpu_times_are_on_the_cpus_clock(context: Context, stages: tuple[Stage, 
 
 
 def test_gpu_times_are_left_out_where_wall_time_is_measured(context: Context, stages: tuple[Stage, ...]) -> None:
-    pipeline = Pipeline(stages, context, timing="wall")
+    pipeline = FramePipeline(stages, context, timing="wall")
     pipeline.submit(FRAME)
     (record,) = pipeline.completed()  # at once
     assert {stage.gpu_ms for stage in record.stages} == {None}
@@ -97,7 +97,7 @@ def test_gpu_times_are_left_out_where_wall_time_is_measured(context: Context, st
 
 
 def test_records_that_nobody_takes_are_kept(context: Context, stages: tuple[Stage, ...]) -> None:
-    pipeline = Pipeline(stages, context, timing="gpu")
+    pipeline = FramePipeline(stages, context, timing="gpu")
     for index in range(9):
         pipeline.submit(replace(FRAME, index=index))
     records = list(pipeline.drain())
@@ -109,12 +109,12 @@ def test_records_that_nobody_takes_are_kept(context: Context, stages: tuple[Stag
 
 def test_without_opengl_stages_are_timed(context: Context) -> None:
     seen: list[int] = []
-    records = run(Pipeline((Stage("see", lambda frame: seen.append(frame.index)),)), 3)
+    records = run(FramePipeline((Stage("see", lambda frame: seen.append(frame.index)),)), 3)
     assert seen == [record.index for record in records] == [0, 1, 2]
 
 
 def test_a_real_run_makes_a_trace(context: Context, stages: tuple[Stage, ...], tmp_path: Path) -> None:
-    records = run(Pipeline(stages, context, timing="gpu"), 8)
+    records = run(FramePipeline(stages, context, timing="gpu"), 8)
     with TraceWriter(tmp_path / "x.json") as trace:
         for record in records:
             trace.add(record)
@@ -138,7 +138,7 @@ def test_an_opengl_error_names_stage_and_frame(timing: str, context: Context, st
         if frame.index == 2:
             context.gl.glEnable(0xBAD)
 
-    pipeline = Pipeline((*stages, Stage("broken", fail)), context, timing="gpu" if timing == "gpu" else "wall")
+    pipeline = FramePipeline((*stages, Stage("broken", fail)), context, timing="gpu" if timing == "gpu" else "wall")
     with pytest.raises(DeviceError, match=r"running stage broken of frame 2.*INVALID_ENUM"):
         run(pipeline, 4)
     assert all(record.index < 2 for record in pipeline.drain())
@@ -149,7 +149,7 @@ def test_a_frame_whose_stage_raises_leaves_no_record(context: Context, stages: t
     def fail(frame: VideoFrame) -> None:
         raise ValueError("stop")
 
-    pipeline = Pipeline((*stages, Stage("broken", fail)), context, timing="gpu")
+    pipeline = FramePipeline((*stages, Stage("broken", fail)), context, timing="gpu")
     with pytest.raises(ValueError, match="stop"):
         pipeline.submit(FRAME)
     assert list(pipeline.drain()) == []
@@ -219,6 +219,6 @@ def test_a_counter_that_begins_again_does_not_move_frames(context: Context) -> N
 def test_software_has_no_gpu_to_time(context: Context) -> None:
     if context.is_software:
         assert "software" in (timer_health(context) or "")
-    pipeline = Pipeline((), context)
+    pipeline = FramePipeline((), context)
     assert (pipeline.timer_note is None) == (timer_health(context) is None)
     pipeline.release()

@@ -359,7 +359,10 @@ def bench_quality_verb(
     ] = None,
     steps: Annotated[
         str | None,
-        scenes_option(metavar="STEPS", help="Of raw, input, smooth, edges, both, delayed, by commas; raw,both."),
+        scenes_option(
+            metavar="STEPS",
+            help="Of raw, input, smooth, edges, both, delayed, python (the library's), by commas; raw,both.",
+        ),
     ] = None,
     frames: Annotated[int | None, scenes_option(metavar="N", help="Of each row, at most; 12 to 24.")] = None,
     sheet: Annotated[

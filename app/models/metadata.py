@@ -7,6 +7,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from texelflow.gpu_delegate.base.errors import ModelError
 from texelflow.gpu_delegate.reading.reader import printable_name
@@ -42,11 +43,14 @@ class ModelMetadata:
     output_range: tuple[float, float] | None = None  # what black and white are in the output
 
 
-def read_metadata(data: bytes, name: str = "model") -> ModelMetadata:
-    """The TFLITE_METADATA of a model's bytes, empty if there is none. Raises ModelError if it is damaged."""
+def read_metadata(data: bytes, name: str = "model", output: int = 0) -> ModelMetadata:
+    """The TFLITE_METADATA of a model's bytes, empty if there is none. Raises ModelError if it is damaged.
+
+    `output` is the number of the one whose labels and meaning are wanted.
+    """
     try:
         found = _metadata_bytes(data)
-        return ModelMetadata() if found is None else _parse(_Table.root(found), data)
+        return ModelMetadata() if found is None else _parse(_Table.root(found), data, output)
     except _OutOfBoundsError as error:
         raise ModelError(f"{printable_name(name)}: its metadata is damaged ({error}); get the file again") from error
 
@@ -148,21 +152,21 @@ def _metadata_bytes(data: bytes) -> bytes | None:
     return None
 
 
-def _parse(metadata: _Table, data: bytes) -> ModelMetadata:
+def _parse(metadata: _Table, data: bytes, output: int) -> ModelMetadata:
     """What is of use (metadata_schema.fbs: ModelMetadata, SubGraphMetadata, TensorMetadata)."""
     name, description = metadata.text(0), metadata.text(1)
     subgraph = next(metadata.tables(3), None)
     if subgraph is None:
         return ModelMetadata(name, description)
-    first_input, first_output = next(subgraph.tables(2), None), next(subgraph.tables(3), None)
+    first_input, own_output = next(subgraph.tables(2), None), next(islice(subgraph.tables(3), output, None), None)
     return ModelMetadata(
         name,
         description,
         None if first_input is None else _input_range(first_input),
         _activation(subgraph),
-        () if first_output is None else _labels(first_output, data),
-        first_output is not None and _is_picture(first_output),
-        None if first_output is None else _output_range(first_output),
+        () if own_output is None else _labels(own_output, data),
+        own_output is not None and _is_picture(own_output),
+        None if own_output is None else _output_range(own_output),
     )
 
 

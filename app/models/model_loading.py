@@ -1,12 +1,15 @@
 """Loads a segmentation model by name or path: its graph, and what its input and output numbers mean."""
 
 import logging
+from collections import Counter
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 
 from texelflow.gpu_delegate.base.errors import CatalogueError, ModelError, UnsupportedError, UsageError
 from texelflow.gpu_delegate.base.wording import counted
 from texelflow.gpu_delegate.model.graph import Graph, Steps
 from texelflow.gpu_delegate.model.quantization import byte_steps, real_range, step_size
+from texelflow.gpu_delegate.passes.simplify import drop_unused
 from texelflow.gpu_delegate.reading.reader import MAX_FILE_BYTES, ReadModel, printable_name, read_model
 
 from ..picture.preprocess import ImageSize, Preprocessing
@@ -17,6 +20,7 @@ from .metadata import ModelMetadata, read_metadata
 from .spec import ModelSpec, PictureSpec, SpecOptions, decide_spec, input_size
 
 _LOG = logging.getLogger(__name__)
+_MOST_NAMED = 8  # outputs in a line of text
 
 
 @dataclass(frozen=True)
@@ -28,11 +32,21 @@ class SegmentationModel:
     spec: ModelSpec
     input_size: ImageSize
     output_size: ImageSize
+    first_class: int = 0  # the number of the first class, which is the only one of a network that puts out numbers
 
     @property
     def classes(self) -> int:
         """How many its output has, a mask of each."""
         return self.graph.tensors[self.graph.outputs[0]].shape[3]
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """Of each class: its label or, without one of its own, its number, as find_class takes them."""
+        labels = self.spec.labels[: self.classes]
+        known = Counter(label.casefold() for label in labels)
+        named = (label if known[label.casefold()] == 1 and not label.isdecimal() else "" for label in labels)
+        numbered = zip_longest(range(self.first_class, self.first_class + self.classes), named, fillvalue="")
+        return tuple(label or str(number) for number, label in numbered)
 
 
 @dataclass(frozen=True)
@@ -150,13 +164,16 @@ def _read(name_or_path: str, progress: Progress | None) -> tuple[str, bytes, Mod
 
 
 def _interpret(name: str, data: bytes, graph: Graph, options: SpecOptions, entry: ModelEntry | None) -> FrameModel:
+    output = _place_of_output(graph, options.output)
+    if output is not None:
+        graph = drop_unused(replace(graph, outputs=(graph.outputs[output],)))[0]
     if len(graph.inputs) != 1 or len(graph.outputs) != 1:
         raise UnsupportedError(
             f"{counted(len(graph.inputs), 'input')} and {counted(len(graph.outputs), 'output')}; "
             "a network for frames has one of each"
         )
     source, result = graph.tensors[graph.inputs[0]], graph.tensors[graph.outputs[0]]
-    metadata = read_metadata(data, name)
+    metadata = read_metadata(data, name, output or 0)
     if is_class_map(result) and not graph.original:
         return _of_class(name, graph, metadata, options, entry)
     metadata = replace(
@@ -171,6 +188,25 @@ def _interpret(name: str, data: bytes, graph: Graph, options: SpecOptions, entry
     return SegmentationModel(name, graph, spec, *sizes)
 
 
+def _place_of_output(graph: Graph, wanted: int | str | None) -> int | None:
+    """Which of several outputs is wanted; None where there is one. Raises UsageError, UnsupportedError."""
+    names = [graph.tensors[index].name for index in graph.outputs]
+    if wanted is None:
+        if len(names) > 1 and len(graph.inputs) == 1:
+            raise UnsupportedError(
+                f"it has {len(names)} outputs ({', '.join(names[:_MOST_NAMED])}); texelflow.Segmenter(output=NAME) "
+                "makes masks of one"
+            )
+        return None
+    found = [place for place, name in enumerate(names) if wanted in (name, place, str(place))]
+    if len(found) != 1 or isinstance(wanted, bool):
+        listed = ", ".join(f"{place} {name}" for place, name in enumerate(names[:_MOST_NAMED]))
+        raise UsageError(f"--output {printable_name(str(wanted)[:80])}: no such output; there are {listed}")
+    if len(names) > 1 and graph.original:
+        raise UnsupportedError("TensorFlow Lite alone computes it, with all its outputs; none of them can be chosen")
+    return found[0]
+
+
 def _of_class(
     name: str, graph: Graph, metadata: ModelMetadata, options: SpecOptions, entry: ModelEntry | None
 ) -> SegmentationModel:
@@ -182,6 +218,6 @@ def _of_class(
     if isinstance(spec, PictureSpec) or spec.activation != "none":
         raise UsageError("its output is the class of each pixel, which is no picture and needs no activation")
     masked = with_mask_of_class(graph, spec.channel)
-    return SegmentationModel(
-        name, masked, replace(spec, channel=0, labels=()), input_size(source.shape), (width, height)
-    )
+    own = spec.labels[spec.channel : spec.channel + 1]
+    sizes = input_size(source.shape), (width, height)
+    return SegmentationModel(name, masked, replace(spec, channel=0, labels=own), *sizes, spec.channel)

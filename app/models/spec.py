@@ -57,6 +57,7 @@ class SpecOptions:
     task: Task | None = None
     output_range: tuple[float, float] | None = None
     assumed_task: Task | None = None  # of an output that may be either
+    output: int | str | None = None  # of several, its number or its name
     hybrid: Hybrid = "expanded"  # how ops on floats with weights of bytes are computed
 
 

@@ -24,7 +24,8 @@ from ...models.model_loading import SegmentationModel, load_segmentation
 from ...picture.picture import rgba_format, rgba_picture
 from ...picture.preprocess import Preprocessing
 from .mask_quality import BAND, THRESHOLD, TOLERANCE
-from .mask_ways import STEPS, MaskWays, mixed_over
+from .mask_ways import STEPS, MaskWay, MaskWays, mixed_over
+from .python_way import PythonWay
 from .scene_data import SceneRow, SceneTable, choose_rows, read_scenes, scenes_folder
 from .scene_figures import LEAST_PIXELS, LEVELS, MOST_PIXELS, SceneScorer
 from .scene_frames import FAR, SceneFrame, scene_frames
@@ -36,6 +37,7 @@ from .scene_table import Judged, row_figures, scene_summary, show_scenes
 __all__ = ["FRAME_MS", "ScenesBench", "bench_scenes", "choose_scenes", "rows_with_photographs"]
 
 FRAME_MS = 1000 / 30
+PYTHON = "python"  # of the steps, beside STEPS: masks by texelflow.Segmenter(refine=True)
 _LEAST_FRAMES = 2 + MOST_DELAY  # the last ones are not judged with a delay
 
 
@@ -107,8 +109,8 @@ def bench_scenes(options: ScenesBench, console: Console) -> dict[str, Any]:
 
 def _check(options: ScenesBench) -> None:
     for step in options.steps or ("",):
-        if step not in STEPS:
-            raise UsageError(f"--steps {step}: one of {', '.join(STEPS)} is needed")
+        if step not in (*STEPS, PYTHON):
+            raise UsageError(f"--steps {step}: one of {', '.join((*STEPS, PYTHON))} is needed")
     if options.frames is not None and options.frames < _LEAST_FRAMES:
         raise UsageError(f"--frames {options.frames}: {_LEAST_FRAMES} or more are needed")
 
@@ -147,13 +149,17 @@ def _judge_all(
         total, done = sum(row.condition.frames for _, row in chosen), 0
         ways_in = options.precision, options.preprocessing
         with contextlib.ExitStack() as stack:
-            ways = MaskWays(compute, model, rgba_format(size), options.steps, console, *ways_in)
+            steps = [step for step in options.steps if step != PYTHON]
+            ways = MaskWays(compute, model, rgba_format(size), steps, console, *ways_in)
             stack.callback(ways.release)
+            in_python = None
+            if PYTHON in options.steps:
+                in_python = stack.enter_context(PythonWay(options.model, options.backend, *ways_in))
             report = stack.enter_context(console.frames(f"judging {size[0]}x{size[1]}"))
             for number, row in chosen:
                 frames = scene_frames(row, table.folder, portrait_of)
                 shown = sheet if sheet and sheet.shows(number) else None
-                yield _judge(row, frames, ways, shown, partial(_report, report, done, total))
+                yield _judge(row, frames, ways, in_python, shown, partial(_report, report, done, total))
                 done += row.condition.frames
 
 
@@ -165,22 +171,28 @@ def _judge(
     row: SceneRow,
     frames: Iterator[SceneFrame],
     ways: MaskWays,
+    in_python: PythonWay | None,
     sheet: SceneSheet | None,
     report: Callable[[int], None],
 ) -> Judged:
     """One row through all ways, side by side, and its middle frame onto the sheet."""
-    scorers = {name: SceneScorer() for name in ways.by_name}
+    by_name: dict[str, MaskWay | PythonWay] = {**ways.by_name, **({PYTHON: in_python} if in_python else {})}
+    scorers = {name: SceneScorer() for name in by_name}
     ways.begin_anew()
+    if in_python:
+        in_python.restart()
     latest: list[SceneFrame] = []
     for number, scene in enumerate(frames):
         shown: dict[str, ScenePixels] = {}
         latest = [scene, *latest[:MOST_DELAY]]
         frame = VideoFrame(number, number, number * FRAME_MS, rgba_picture(scene.rgba))
         ways.run(frame)
-        for name, way in ways.by_name.items():
+        for name, way in by_name.items():
             age = way.refine()
             mask = way.mask(frame)
-            over = partial(mixed_over, scene.rgba, mask) if STEPS[name].plain else way.over
+            over: Callable[[tuple[int, int, int]], ScenePixels] = partial(mixed_over, scene.rgba, mask)
+            if isinstance(way, MaskWay) and not STEPS[name].plain:
+                over = way.over
             if age is not None:
                 scorers[name].add(mask, {level: over((level, level, level)) for level in LEVELS}, latest[age])
             if sheet and number == row.condition.frames // 2:
@@ -191,6 +203,6 @@ def _judge(
     return Judged(
         row,
         {name: scorer.figures() for name, scorer in scorers.items()},
-        {name: way.refine_ms for name, way in ways.by_name.items()},
-        {name: way.composite_ms for name, way in ways.by_name.items()},
+        {name: way.refine_ms for name, way in by_name.items()},
+        {name: way.composite_ms for name, way in by_name.items()},
     )

@@ -19,7 +19,7 @@ from ...picture.picture import Picture, PictureFormat
 from ...picture.preprocess import Floats, ImageSize
 from ..inference.backends import Backend
 from ..inference.cpu_engine import AnyCpuPath, open_parts_path
-from ..inference.cpu_path import mask_of
+from ..inference.cpu_path import class_scores, mask_of
 from ..inference.gl_path import GlPath
 from ..inference.network_options import NETWORK_DEFAULTS, NetworkOptions
 from ..textures.buffers import mask_buffer
@@ -59,13 +59,19 @@ class CpuFrameJob:
     def __init__(self, path: AnyCpuPath, instead: str = "") -> None:
         """`instead` says why the path is not the one that was asked for."""
         self.run, self.take, self.network, self.release = path.run, path.take, path.network, path.close
-        self.begin_anew = path.begin_anew
+        self.begin_anew, self._path = path.begin_anew, path
         found = path.delegation
         self.dispatches = found.dispatches if found else 0
         self.note = f"{path.model.name}: {found.line}" if found else instead
         self.backend: Backend = "gl" if self.dispatches else "cpu"
         self.gl_version: str | None = None
         self.renderer = path.renderer
+
+    def scores(self) -> Floats:
+        """The scores (H, W, C) of all classes for the last picture, on the network's own grid: the caller's own."""
+        model = self._path.model
+        assert isinstance(model, SegmentationModel), "a picture has none"
+        return class_scores(self._path.scores, model.spec)
 
 
 class GlFrameJob:
@@ -129,11 +135,31 @@ class GlFrameJob:
         result = graph.tensors[graph.outputs[0]]
         return mask_of(dequantized(program.read(result.index), result), self._spec)
 
+    def scores(self) -> Floats:
+        """The scores (H, W, C) of all classes for the last picture, on the network's own grid: the caller's own."""
+        program, graph = self._path.program, self._path.model.graph
+        result = graph.tensors[graph.outputs[0]]
+        return class_scores(dequantized(program.read(result.index), result), self._spec)
+
     def release(self) -> None:
         self._to_ram.release()
         self._to_frame.release()
         self._context.gl.delete("Buffers", self._mask.buffer)
         self._path.release()
+
+
+def mask_job(
+    context: Context,
+    model: SegmentationModel,
+    frame: PictureFormat,
+    options: NetworkOptions = NETWORK_DEFAULTS,
+    progress: CompileProgress | None = None,
+) -> GlFrameJob | CpuFrameJob:
+    """The frame job of masks on the GPU; that of a model that the GPU cannot run wholly goes through the delegate."""
+    try:
+        return GlFrameJob(context, model, frame, options, progress)
+    except UnsupportedError:
+        return CpuFrameJob(open_parts_path(model, frame, options))
 
 
 def frame_job(
@@ -143,10 +169,10 @@ def frame_job(
     options: NetworkOptions = NETWORK_DEFAULTS,
     progress: CompileProgress | None = None,
 ) -> GlFrameJob | GlPictureJob | CpuFrameJob:
-    """The frame job on the GPU; that of a model that the GPU cannot run wholly goes through the delegate."""
+    """The same of masks or pictures."""
+    if not isinstance(model, PictureModel):
+        return mask_job(context, model, frame, options, progress)
     try:
-        if isinstance(model, PictureModel):
-            return GlPictureJob(context, GlPath(context, model, frame, options, progress), model)
-        return GlFrameJob(context, model, frame, options, progress)
+        return GlPictureJob(context, GlPath(context, model, frame, options, progress), model)
     except UnsupportedError:
         return CpuFrameJob(open_parts_path(model, frame, options))

@@ -168,3 +168,15 @@ def mask_of(output_bhwc: Float32Array, spec: ModelSpec) -> Floats:
         powers = np.exp(values - values.max(-1, keepdims=True))
         return np.asarray(powers[..., spec.channel] / powers.sum(-1), np.float32)
     return mask
+
+
+def class_scores(output_bhwc: Float32Array, spec: ModelSpec) -> Floats:
+    """The scores (H, W, C) of all classes that a network's output (1, H, W, C) means, as a copy."""
+    values = output_bhwc[0]
+    if spec.activation == "sigmoid":
+        with np.errstate(over="ignore"):
+            return np.asarray(1 / (1 + np.exp(-values)), np.float32)
+    if spec.activation == "softmax":
+        powers = np.exp(values - values.max(-1, keepdims=True))
+        return np.asarray(powers / powers.sum(-1, keepdims=True), np.float32)
+    return np.array(values, np.float32)

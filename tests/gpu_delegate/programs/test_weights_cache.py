@@ -325,7 +325,8 @@ def test_segmenters_share(tmp_path: Path, cache: texelflow.WeightsCache, choice:
     with texelflow.Segmenter(path, **options) as apart:
         assert {segment(frame).tobytes() for segment in made} == {apart(frame).tobytes()}
     if choice["backend"] == "cpu":
-        networks = [segment._work.job.network.__self__._network for segment in made]  # type: ignore[attr-defined]
+        jobs: list[Any] = [segment._work.job for segment in made]
+        networks = [job.network.__self__._network for job in jobs]
         assert len({id(each.image.weights) for each in networks}) == 1
     made.pop(1).close()
     assert (cache.weights_bytes > 0) == (choice["backend"] == "gl")

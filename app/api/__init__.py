@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .gpu_delegate.model.graph import Tensor
     from .gpu_delegate.programs.weights_cache import WeightsCache
     from .gpu_delegate.targets.gl.runtime import TensorRange
+    from .interpreting import Interpreter, OpResolverType, load_delegate
     from .network import Model, Program
     from .segmenter import Segmenter
 
@@ -51,10 +52,12 @@ __all__ = [
     "DeviceError",
     "GpuDelegate",
     "InferenceError",
+    "Interpreter",
     "MediaError",
     "Model",
     "ModelError",
     "ModelSizeError",
+    "OpResolverType",
     "OpenGLWarning",
     "OutputError",
     "Program",
@@ -67,6 +70,7 @@ __all__ = [
     "WeightsCache",
     "__version__",
     "custom_op",
+    "load_delegate",
 ]
 
 # Loaded when they are first asked for: the command line imports this package, and its help needs none of them.
@@ -74,13 +78,16 @@ _PLACES = {
     "CustomOp": "gpu_delegate.custom.custom_op",
     "CustomOperator": "gpu_delegate.custom.custom_op",
     "GpuDelegate": "gpu_delegate.delegate.delegate",
+    "Interpreter": "interpreting",
     "Model": "network",
+    "OpResolverType": "interpreting",
     "Program": "network",
     "Segmenter": "segmenter",
     "Tensor": "gpu_delegate.model.graph",
     "TensorRange": "gpu_delegate.targets.gl.runtime",
     "WeightsCache": "gpu_delegate.programs.weights_cache",
     "custom_op": "gpu_delegate.custom.custom_op",
+    "load_delegate": "interpreting",
 }
 
 

@@ -37,6 +37,7 @@ LAYERS: Mapping[str, Sequence[Sequence[str]]] = {
         ("cpu",),
         ("tuning",),
         ("delegate", "cases"),
+        ("interpreter",),
     ),
     "app": (
         ("picture",),

@@ -281,8 +281,12 @@ class Program:
         For models that take no pictures, and for checks: it copies values into another order, while frames go up as
         textures.
         """
-        place, own = self._ranges[tensor], self.compiled.tensor(tensor)
-        self._upload(place, to_kernels(check_values(values, own), own, place.shape))
+        self.upload(tensor, check_values(values, self.compiled.tensor(tensor)))
+
+    def upload(self, tensor: int, values: npt.NDArray[np.generic]) -> None:
+        """The same of values that are known to be of its type and shape, finite or not."""
+        place = self._ranges[tensor]
+        self._upload(place, to_kernels(values, self.compiled.tensor(tensor), place.shape))
 
     def _upload(self, place: TensorRange, values: Float32Array) -> None:
         """Values of as many elements, whatever they are."""

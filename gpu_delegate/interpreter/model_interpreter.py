@@ -1,0 +1,406 @@
+"""The interpreter: TensorFlow Lite's interface, and a short one, over whichever way runs the model best."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from os import PathLike
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from ..base.errors import DeviceError, TexelflowError, UnsupportedError
+from ..base.wording import counted, meant
+from ..custom.custom_op import CustomOp
+from ..model.layout import Precision
+from .call_errors import AllocationError, CallOrderError, CallTypeError, CallValueError
+from .file_details import Details, SignatureDetails
+from .gl_way import GlMaker
+from .input_sizes import InputSizes
+from .interpreter_options import InterpreterBackend, OpResolverType, checked_options
+from .model_source import ModelSource
+from .native_way import NativeMaker
+from .own_way import OwnWay, check_index
+from .run_way import AnyTensor, InterpreterReport, RunWay
+from .signature_runner import SignatureRunner
+from .tflite_way import TfliteWay
+from .way_choice import ChoiceFacts, WayName, ways_to_try
+
+_CLOSED = "this interpreter is closed; make another one"
+
+
+class ModelInterpreter:
+    """A .tflite model, run by OpenGL, by machine code of our own, or by TensorFlow Lite.
+
+    It has the methods of ai_edge_litert.interpreter.Interpreter, so that a program changes its import alone, and a
+    short form that needs none of them:
+
+        interpreter = texelflow.Interpreter("model.tflite")
+        result = interpreter(image)  # an array, or a dict by name of a model with several outputs
+
+        interpreter.allocate_tensors()
+        interpreter.set_tensor(interpreter.get_input_details()[0]["index"], image)
+        interpreter.invoke()
+        result = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+
+    An interpreter is used from any thread, by one at a time; Python's lock is free while it computes. What goes wrong
+    is a TexelflowError that is also the ValueError, RuntimeError or TypeError which TensorFlow Lite raises for it.
+    close(), or the end of a `with` block, frees what it holds; so does its end.
+    """
+
+    def __init__(
+        self,
+        model_path: str | PathLike[str] | None = None,
+        model_content: bytes | None = None,
+        experimental_delegates: Sequence[Any] | None = None,
+        num_threads: int | None = None,
+        experimental_op_resolver_type: Any = OpResolverType.AUTO,
+        experimental_preserve_all_tensors: bool = False,
+        experimental_disable_delegate_clustering: bool = False,
+        experimental_default_delegate_latest_features: bool = False,
+        experimental_compress_quantization_zero_points: bool = False,
+        experimental_disable_delegate_node_fusion: bool = False,
+        experimental_force_delegate_node_profiling: bool = False,
+        *,
+        backend: InterpreterBackend = "auto",
+        threads: int | None = None,
+        precision: Precision = "fp32",
+        signature: str | None = None,
+        exact: bool = True,
+        custom_ops: Iterable[CustomOp] = (),
+        quiet: bool = True,
+    ) -> None:
+        """Reads the model; what runs it is made ready by allocate_tensors, or by the first call of the short form.
+
+        model_path, model_content: the file, or its bytes.
+        backend: "auto"; "gl": OpenGL; "native": code of our own for the CPU; "tflite": TensorFlow Lite with XNNPACK. Of
+        a model that does not run wholly by "gl" or "native", TensorFlow Lite runs the rest.
+        threads, num_threads: of the CPU; by default two of ours where that is faster than one, one of TensorFlow Lite.
+        precision: of floats between and in operators: "fp32"; "fp16" and "fp16-arithmetic" by OpenGL, "bf16" by the
+        CPUs that have it.
+        signature: the name of the one whose subgraph invoke() runs; the file's first subgraph by default.
+        exact: whether 8-bit models give the bytes of TensorFlow Lite's reference kernels; else XNNPACK may run them.
+        custom_ops: what texelflow.custom_op gives, for operators that nobody else has.
+        quiet: whether lines on stderr that say what is left to the CPU are left out.
+        experimental_...: as in TensorFlow Lite's interpreter; delegates, resolvers but AUTO, and preserved tensors have
+        TensorFlow Lite run the model.
+
+        Raises ValueError (also a ModelError or UsageError) for what is no model and for wrong options, DeviceError
+        where the machine lacks what `backend` asks for.
+        """
+        further = {
+            "experimental_disable_delegate_clustering": experimental_disable_delegate_clustering,
+            "experimental_default_delegate_latest_features": experimental_default_delegate_latest_features,
+            "experimental_compress_quantization_zero_points": experimental_compress_quantization_zero_points,
+            "experimental_disable_delegate_node_fusion": experimental_disable_delegate_node_fusion,
+            "experimental_force_delegate_node_profiling": experimental_force_delegate_node_profiling,
+        }
+        self._options = checked_options(
+            backend, threads, num_threads, precision, exact, experimental_delegates, experimental_op_resolver_type,
+            experimental_preserve_all_tensors, dict[str, object](further), custom_ops, quiet,
+        )  # fmt: skip
+        self._source = ModelSource(self._path_of(model_path), model_content)
+        self._subgraph = self._source.subgraph_of(signature)
+        self._sizes = InputSizes(self._source)
+        self._experimental_compress_quantization_zero_points = experimental_compress_quantization_zero_points
+        self._way: RunWay | None = None
+        self._is_closed = False
+        self._source.graph(self._subgraph)  # damaged files end here
+        facts = ChoiceFacts(self._options.backend, self._options.needs_tflite, bool(self._options.custom_ops))
+        self._ways = ways_to_try(facts)
+        if self._ways == ("tflite",):
+            self._ready_way()
+
+    def _path_of(self, model_path: Any) -> Any:
+        """The path that is meant."""
+        return model_path
+
+    # TensorFlow Lite's interface ----------------------------------------------------------------------------------
+
+    def allocate_tensors(self) -> None:
+        """Make the model ready for inputs of the shapes that were asked for; compiles, the first time for seconds.
+
+        Raises RuntimeError where it cannot run on these.
+        """
+        self._ready_way().allocate(self._subgraph)
+
+    def resize_tensor_input(self, input_index: int, tensor_size: Sequence[int], strict: bool = False) -> None:
+        """Have an input with another shape, from the next allocate_tensors() on.
+
+        strict: whether sizes that the file does not leave open (-1 in shape_signature) have to stay. Raises ValueError
+        for what is no shape, RuntimeError for a tensor that there is not, and for what `strict` forbids.
+        """
+        self._check_open()
+        if self._way is None:
+            self._sizes.resize(self._subgraph, input_index, tensor_size, strict)
+        else:
+            self._way.resize(self._subgraph, input_index, tensor_size, strict)
+
+    def get_input_details(self) -> list[Details]:
+        """A dictionary of each input, in the file's order.
+
+        Keys: name, index (for set_tensor), shape (int32), shape_signature (the same with -1 for sizes that are open),
+        dtype (NumPy's class), quantization ((scale, zero point), of one scale alone), quantization_parameters (scales,
+        zero_points, quantized_dimension, block_size), sparsity_parameters.
+        """
+        return [self._details_of(self._subgraph, index) for index in self._source.details(self._subgraph).inputs]
+
+    def get_output_details(self) -> list[Details]:
+        """The same of each output; shapes after a resize are known once tensors are allocated."""
+        return [self._details_of(self._subgraph, index) for index in self._source.details(self._subgraph).outputs]
+
+    def get_tensor_details(self, subgraph_index: int = 0) -> list[Details]:
+        """The same of all tensors of a subgraph that hold values. Raises ValueError for one that there is not."""
+        if not 0 <= subgraph_index < self._source.subgraph_count:
+            raise CallValueError(
+                f"subgraph_index is out of range: {subgraph_index} for the model, which has "
+                f"{counted(self._source.subgraph_count, 'subgraph')}."
+            )
+        details = self._source.details(subgraph_index)
+        known = [index for index in range(details.tensor_count) if details.dtype(index) is not None]
+        return [self._details_of(subgraph_index, index) for index in known]
+
+    def set_tensor(self, tensor_index: int, value: Any) -> None:
+        """Copy an array into an input: exactly its dtype and shape. Raises ValueError for others."""
+        way = self._way
+        if way is None:
+            raise self._unallocated(tensor_index, "Cannot set tensor: ")
+        way.set(self._subgraph, tensor_index, value)
+
+    def get_tensor(self, tensor_index: int, subgraph_index: int | None = None) -> AnyTensor:
+        """A copy of an output, an input or a constant. Raises ValueError for what is not kept."""
+        way = self._way
+        if way is None:
+            raise self._unallocated(tensor_index)
+        return way.get(self._subgraph if subgraph_index is None else subgraph_index, tensor_index)
+
+    def tensor(self, tensor_index: int) -> Callable[[], AnyTensor]:
+        """A function that gives an array which is the tensor: what is written to an input's is read by invoke().
+
+        As in TensorFlow Lite, hold the function, not the array. Where a backend keeps tensors in another order, the
+        array is one beside it, which each invoke() reads or writes.
+        """
+
+        def view() -> AnyTensor:
+            if self._way is None:
+                raise self._unallocated(tensor_index)
+            return self._way.view(self._subgraph, tensor_index)
+
+        return view
+
+    def invoke(self) -> None:
+        """Run the model once. Raises RuntimeError before allocate_tensors(), and for values that it cannot run on."""
+        way = self._way
+        if way is None:
+            raise CallOrderError(_CLOSED if self._is_closed else "Invoke called on model that is not ready: call "
+                                 "allocate_tensors() first")  # fmt: skip
+        way.invoke(self._subgraph)
+
+    def reset_all_variables(self) -> None:
+        """Set what operators keep from run to run (LSTM, SVDF, RNN) to what it was; variables with a name stay."""
+        if self._way is not None:
+            self._way.reset_variables()
+
+    def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
+        """The names of inputs and outputs of each signature, by its name."""
+        found = self._source.signatures
+        return {name: {"inputs": [*each.inputs], "outputs": [*each.outputs]} for name, each in found.items()}
+
+    def get_signature_runner(self, signature_key: str | None = None) -> SignatureRunner:
+        """A function that runs a signature by the names of its inputs; of a model with one, without its name.
+
+        Raises ValueError for a name that there is not.
+        """
+        found = self._source.signatures
+        if signature_key is None:
+            if len(found) != 1:
+                named = f": {', '.join(found)}" if found else ""
+                raise CallValueError(
+                    f"SignatureDef signature_key is None and model has {len(found)} Signatures{named}. None is only "
+                    "allowed when the model has 1 SignatureDef"
+                )
+            signature_key = next(iter(found))
+        self._source.subgraph_of(signature_key)
+        return SignatureRunner(self, signature_key, found[signature_key])
+
+    def num_subgraphs(self) -> int:
+        """How many subgraphs the file has."""
+        return self._source.subgraph_count
+
+    @property
+    def experimental_compress_quantization_zero_points(self) -> bool:
+        """As the constructor was given it."""
+        return self._experimental_compress_quantization_zero_points
+
+    def _get_ops_details(self) -> list[Details]:
+        """Index, op_name, inputs, outputs, operand_types and result_types of each operator."""
+        own = self._way.operators(self._subgraph) if self._way else None
+        details = self._source.details(self._subgraph)
+        return [*own] if own is not None else [details.operator(number) for number in range(details.operator_count)]
+
+    # The short form -----------------------------------------------------------------------------------------------
+
+    def __call__(self, *arrays: Any, **named: Any) -> Any:
+        """Run the model on arrays in the order of its inputs, or by their names: signature's, else the tensors'.
+
+        Integers are taken as they are, other numbers as the input's type; an array that lacks the batch of 1 gets it,
+        and one of another size gives the input that size where the file leaves it open. The result is an array, or a
+        dict of arrays by name of a model with several outputs. Raises ValueError for what does not fit.
+        """
+        way, subgraph = self._ready_way(), self._subgraph
+        inputs, outputs = self._names(True), self._names(False)
+        given = self._given(arrays, named, inputs)
+        values = {index: self._fitted(index, value) for index, value in given.items()}
+        for index, value in values.items():
+            if way.shape(subgraph, index) != value.shape:
+                way.resize(subgraph, index, value.shape, True)
+        way.allocate(subgraph)
+        way = self._ready_way()
+        for index, value in values.items():
+            way.set(subgraph, index, value)
+        way.invoke(subgraph)
+        if len(outputs) == 1:
+            return way.get(subgraph, *outputs.values())
+        return {name: way.get(subgraph, index) for name, index in outputs.items()}
+
+    @property
+    def backend(self) -> str:
+        """What runs the model: "gl", "native" or "tflite"; before that is decided, what was asked for."""
+        return self._way.report.backend if self._way else self._options.backend
+
+    def report(self) -> InterpreterReport:
+        """What runs where, and why; str() of it is for people."""
+        if self._way is None:
+            return InterpreterReport("", precision=self._options.precision)
+        return self._way.report
+
+    # Its end ------------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Free what it holds; it cannot run any more. A second call does nothing."""
+        way, self._way, self._is_closed = self._way, None, True
+        for name in ("invoke", "set_tensor", "get_tensor"):
+            vars(self).pop(name, None)
+        if way is not None:
+            way.close()
+
+    def __enter__(self) -> "ModelInterpreter":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<texelflow.Interpreter {self._source.name!r}: {'closed' if self._is_closed else self.backend}>"
+
+    # Parts --------------------------------------------------------------------------------------------------------
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise CallOrderError(_CLOSED)
+
+    def _unallocated(self, index: object, prefix: str = "") -> TexelflowError:
+        if self._is_closed:
+            return CallValueError(_CLOSED)
+        check_index(index, self._source.details(self._subgraph).tensor_count)
+        return CallValueError(f"{prefix}Tensor is unallocated. Try calling allocate_tensors() first")
+
+    def _details_of(self, subgraph: int, index: int) -> Details:
+        if self._way is None:
+            return self._source.details(subgraph).tensor(index, self._sizes.shape(subgraph, index))
+        own = self._way.tensor_details(subgraph, index)
+        return own or self._source.details(subgraph).tensor(index, self._way.shape(subgraph, index))
+
+    def _ready_way(self) -> RunWay:
+        """The first that works, which stays."""
+        if self._way is None:
+            self._check_open()
+            self._way = self._opened()
+            self._bind()
+        return self._way
+
+    def _opened(self) -> RunWay:
+        failures: list[TexelflowError] = []
+        for name in self._ways:
+            try:
+                return self._open(name)
+            except (UnsupportedError, DeviceError) as error:
+                failures.append(error)
+        if isinstance(failures[0], UnsupportedError) and not isinstance(failures[0], AllocationError):
+            raise AllocationError(str(failures[-1])) from None
+        raise failures[0]
+
+    def _open(self, name: WayName) -> RunWay:
+        """Raises UnsupportedError where the model does not run in that way, DeviceError where the machine lacks it."""
+        options = self._options
+        if name == "native":
+            return OwnWay(self._source, self._sizes, NativeMaker(options.threads, options.precision))
+        if name == "gl":
+            return OwnWay(self._source, self._sizes, GlMaker(options.precision))
+        return TfliteWay(self._source, self._sizes, options, name)
+
+    def _bind(self) -> None:
+        """Let calls that are made for every run go straight to the way, unless a subclass has its own."""
+        direct = self._way.direct_calls() if isinstance(self._way, TfliteWay) and not self._subgraph else {}
+        for name, call in direct.items():
+            if getattr(type(self), name) is getattr(ModelInterpreter, name):
+                vars(self)[name] = call
+
+    def _names(self, of_inputs: bool) -> Mapping[str, int]:
+        """Inputs or outputs by name: of the subgraph's signature, if it has one; in the file's order."""
+        details = self._source.details(self._subgraph)
+        tensors = details.inputs if of_inputs else details.outputs
+        for signature in self._source.signatures.values():
+            if signature.subgraph == self._subgraph:
+                by_index = {index: name for name, index in _side(signature, of_inputs).items()}
+                if set(tensors) <= by_index.keys():
+                    return {by_index[index]: index for index in tensors}
+        return {details.name(index): index for index in tensors}
+
+    def _given(self, arrays: Sequence[Any], named: Mapping[str, Any], inputs: Mapping[str, int]) -> dict[int, Any]:
+        """What was given for each input. Raises CallValueError where that is not one for each."""
+        told = f"inputs are {', '.join(inputs)}"
+        if len(arrays) > len(inputs):
+            raise CallValueError(f"{len(arrays)} arrays for {counted(len(inputs), 'input')}; {told}")
+        found = dict(zip(inputs, arrays, strict=False))
+        for name, value in named.items():
+            if name not in inputs:
+                raise CallValueError(f"there is no input {name!r}{meant(name, inputs)}; {told}")
+            if name in found:
+                raise CallValueError(f"input {name!r} is given twice, by its place and by its name; {told}")
+            found[name] = value
+        if missing := [name for name in inputs if name not in found]:
+            raise CallValueError(f"input {missing[0]!r} is not given; {told}")
+        return {inputs[name]: value for name, value in found.items()}
+
+    def _fitted(self, index: int, value: Any) -> AnyTensor:
+        """An array of the input's type and number of dimensions. Raises CallValueError, CallTypeError."""
+        details = self._source.details(self._subgraph)
+        dtype, name, shape = details.dtype(index), details.name(index), self._sizes.shape(self._subgraph, index)
+        array = np.asarray(value)
+        if dtype is None or dtype is np.bytes_:
+            return array
+        if array.dtype.kind not in "biuf":
+            raise CallTypeError(f"{name} takes numbers, {np.dtype(dtype).name}, not {type(value).__name__}")
+        if array.dtype != dtype and not _converts(array, np.dtype(dtype)):
+            raise CallValueError(
+                f"{name} takes {np.dtype(dtype).name}, not {array.dtype.name}: bytes of a picture have to be scaled as "
+                "the model was trained, for most to 0 to 1 or -1 to 1"
+            )
+        if array.ndim == len(shape) - 1 and shape[0] == 1:
+            array = array[None]
+        return array.astype(dtype, copy=False)
+
+
+def _side(signature: SignatureDetails, of_inputs: bool) -> Mapping[str, int]:
+    return signature.inputs if of_inputs else signature.outputs
+
+
+def _converts(array: AnyTensor, dtype: np.dtype[Any]) -> bool:
+    """Whether values keep what they mean: floats of another size, integers that the type has."""
+    if array.dtype.kind == dtype.kind == "f":
+        return True
+    if array.dtype.kind in "iu" and dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return not array.size or (int(array.min()) >= limits.min and int(array.max()) <= limits.max)
+    return array.dtype.kind in "iu" and dtype.kind == "f" and array.dtype.itemsize > 1

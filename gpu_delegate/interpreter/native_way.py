@@ -1,0 +1,89 @@
+"""Makes networks of a model in the CPU's own code, for OwnWay."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..base.wording import counted
+from ..model.graph import Graph
+from ..model.layout import Precision
+from ..model.packing import Float32Array, to_kernels
+from ..targets.llvm.compiler import native_target
+from ..targets.llvm.native_runtime import NativeNetwork
+from ..targets.llvm.native_states import NativeStates
+from ..targets.llvm.planes import values_of, write_planes
+from ..targets.llvm.pool import WorkerPool, default_threads
+from .run_way import AnyTensor, InterpreterReport
+
+
+class NativeMaker:
+    """See NetworkMaker: networks of one pool of threads, with one set of variables."""
+
+    def __init__(self, threads: int | None, precision: Precision) -> None:
+        """With two threads, used where that takes less time, if no number is given. Raises DeviceError without LLVM."""
+        self._target, self._precision = native_target(precision), precision
+        self._pool = WorkerPool(self._target, threads or default_threads(), adapts=threads is None)
+        self._states = NativeStates()
+
+    def make(self, graph: Graph) -> "NativeTensors":
+        """See NetworkMaker."""
+        return NativeTensors(NativeNetwork.load(graph, pool=self._pool, precision=self._precision, states=self._states))
+
+    def report(self, operators: int) -> InterpreterReport:
+        """See NetworkMaker."""
+        renderer = f"{self._target.name} code on the CPU, {counted(self._pool.threads, 'thread')}"
+        places = {"in the CPU's own code": operators}
+        return InterpreterReport("native", renderer, operators, places, self._pool.threads, self._precision)
+
+    def close(self) -> None:
+        """See NetworkMaker."""
+        self._pool.close()
+
+
+class NativeTensors:
+    """See OwnNetwork."""
+
+    def __init__(self, network: NativeNetwork) -> None:
+        self._network = network
+        self.run: Callable[[], None] = network.compute
+        image = network.image
+        self._own_states = [state.name for state in image.states if not state.is_shared]
+        self._views = {index: self._view(index) for index in {*image.inputs, *image.outputs}}
+
+    def write(self, index: int, values: AnyTensor) -> None:
+        """See OwnNetwork. Infinities and NaN are computed with."""
+        view = self._views[index]
+        if view is not None:
+            view[...] = values
+            return
+        stored = self._network.image.tensors[index]
+        given = to_kernels(values, stored.own, stored.shape)
+        write_planes(self._network.memory(index), given, stored.shape, stored.storage)
+
+    def read(self, index: int) -> AnyTensor:
+        """See OwnNetwork."""
+        view = self._views[index]
+        return self._network.read(index) if view is None else np.array(view, order="C")
+
+    def view(self, index: int) -> AnyTensor | None:
+        """See OwnNetwork."""
+        view = self._views[index]
+        return view if view is not None and view.flags.c_contiguous else None
+
+    def reset(self) -> None:
+        """See OwnNetwork."""
+        if self._own_states:
+            self._network.reset_states(self._own_states)
+
+    def close(self) -> None:
+        """See OwnNetwork; its pool is the maker's."""
+        self._network.close()
+
+    def _view(self, index: int) -> Float32Array | None:
+        """The memory of floats that mean themselves as an array of the tensor's shape; None of others."""
+        stored = self._network.image.tensors[index]
+        if stored.storage.is_bytes or stored.own.dtype != "float32":
+            return None
+        planes = values_of(self._network.memory(index), stored.shape, stored.storage)
+        view = planes.reshape(stored.own.shape)
+        return view if np.may_share_memory(view, planes) else None

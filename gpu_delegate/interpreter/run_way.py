@@ -1,0 +1,89 @@
+"""What a way of running a model is to the interpreter: our code for the CPU, OpenGL, TensorFlow Lite."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Protocol
+
+import numpy.typing as npt
+
+from ..base.wording import counted
+from ..model.graph import Shape
+from .file_details import Details
+
+AnyTensor = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class InterpreterReport:
+    """What runs where, and why. As text it is a few lines for people.
+
+    backend: "gl", "native" or "tflite"; "" before allocate_tensors. renderer: the GPU, the CPU's instructions, or the
+    package that computes. operators: of the subgraph that invoke() runs. places: how many of them run where, in words.
+    threads: of the CPU. reasons: why the model runs so, a line each. times_ms: what was measured or estimated, by way.
+    """
+
+    backend: str
+    renderer: str = ""
+    operators: int = 0
+    places: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    threads: int = 0
+    precision: str = "fp32"
+    exact: bool = True
+    reasons: tuple[str, ...] = ()
+    times_ms: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+
+    def __str__(self) -> str:
+        if not self.backend:
+            return "\n".join(("not decided before allocate_tensors()", *self.reasons))
+        where = ", ".join(f"{number} {place}" for place, number in self.places.items())
+        lines = [f"{self.backend}: {self.renderer}", f"{counted(self.operators, 'operator')}: {where}"]
+        lines.append(f"{counted(self.threads, 'thread')}, {self.precision}")
+        lines += [f"{way}: {time_ms:.3f} ms" for way, time_ms in self.times_ms.items()]
+        return "\n".join((*lines, *self.reasons))
+
+
+class RunWay(Protocol):
+    """A model made ready to run, all of its subgraphs that are run by themselves.
+
+    Tensors have the numbers of the file. Errors are of the types that TensorFlow Lite's interpreter raises.
+    """
+
+    @property
+    def report(self) -> InterpreterReport: ...
+
+    def resize(self, subgraph: int, index: int, size: Sequence[int], strict: bool) -> None:
+        """Have an input with another shape from the next allocation on. Raises as InputSizes.resize."""
+
+    def allocate(self, subgraph: int) -> None:
+        """Be ready to run on inputs of the shapes that were asked for; what is ready stays as it is.
+
+        Raises AllocationError or another RuntimeError where the model cannot run on these.
+        """
+
+    def set(self, subgraph: int, index: int, value: Any) -> None:
+        """Copy a value of exactly the tensor's type and shape. Raises ValueError for others."""
+
+    def get(self, subgraph: int, index: int) -> AnyTensor:
+        """A copy of a tensor. Raises ValueError for one that is not kept."""
+
+    def view(self, subgraph: int, index: int) -> AnyTensor:
+        """An array over, or kept alike with, a tensor: what is written there is read by the next run."""
+
+    def invoke(self, subgraph: int) -> None:
+        """One run. Raises RuntimeError before allocate(), and for values that TensorFlow Lite refuses."""
+
+    def reset_variables(self) -> None:
+        """Set what operators keep from run to run to what it was before the first one; not what VAR_HANDLE names."""
+
+    def shape(self, subgraph: int, index: int) -> Shape:
+        """Of a tensor by now."""
+
+    def tensor_details(self, subgraph: int, index: int) -> Details | None:
+        """Its own of a tensor, where it has others than the file's."""
+
+    def operators(self, subgraph: int) -> Sequence[Details] | None:
+        """Its own of all operators, where it has others than the file's."""
+
+    def close(self) -> None:
+        """Free what it holds; a second call does nothing."""

@@ -1,0 +1,232 @@
+"""Runs a model in TensorFlow Lite, alone or with our code for what of it we can run: the calls go straight there."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..base.errors import InferenceError, TexelflowError, UnsupportedError
+from ..cpu.delegation import AppliedDelegate, delegation_of
+from ..cpu.interpreter_module import load_interpreter_module
+from ..cpu.runtime_trial import package_of
+from ..delegate.delegate import GpuDelegate
+from ..delegate.native_delegate import NativePartsDelegate
+from ..model.graph import Shape
+from ..model.quantization import has_quantized
+from .call_errors import AllocationError, CallOrderError, CallTypeError, CallValueError, ModelValueError
+from .file_details import Details
+from .input_sizes import InputSizes, shape_asked
+from .interpreter_options import OpResolverType, RunOptions
+from .model_source import ModelSource
+from .run_way import AnyTensor, InterpreterReport
+from .way_choice import WayName
+
+
+class TfliteWay:
+    """See RunWay."""
+
+    def __init__(self, source: ModelSource, sizes: InputSizes, options: RunOptions, way: WayName = "tflite") -> None:
+        """Raises DeviceError where no TensorFlow Lite is installed, ValueErrors and RuntimeErrors as it does,
+        UnsupportedError where none of the model runs as `way` has it."""
+        self._source, self._sizes, self._options, self._way = source, sizes, options, way
+        self._module = load_interpreter_module(newer=True)
+        self._said = ""  # all that TensorFlow Lite has said: it appends
+        self._own: AppliedDelegate | None = None
+        self._inner: Any = None
+        self._is_exact = options.exact and any(has_quantized(source.graph(each)) for each in source.entries)
+        self._open(way)
+
+    @property
+    def report(self) -> InterpreterReport:
+        """See RunWay."""
+        operators, package = len(self._source.graph(0).nodes), package_of(self._module.__name__)
+        places, renderer = {"in TensorFlow Lite": operators}, package
+        if self._own is not None:
+            found = delegation_of(self._own, operators)
+            taken = sum(map(len, found.partitions)) + found.by_functions
+            places = {found.places[0]: taken, "in TensorFlow Lite": operators - taken}
+            renderer = f"{found.renderer}, and {package}"
+        reasons = ("exact: TensorFlow Lite computes with its reference kernels, which are slow; exact=False: XNNPACK",)
+        return InterpreterReport(
+            {"native parts": "native", "gl parts": "gl"}.get(self._way, "tflite"), renderer, operators, places,
+            self._threads, exact=self._is_exact, reasons=reasons * self._is_exact,
+        )  # fmt: skip
+
+    def resize(self, subgraph: int, index: int, size: Sequence[int], strict: bool) -> None:
+        """See RunWay. Parts in the CPU's own code are for one size: another one is TensorFlow Lite's alone."""
+        if self._way == "native parts":
+            self._sizes.resize(subgraph, index, size, strict)
+            self._open("tflite")
+            return
+        self._check_unused()
+        shape = shape_asked(size)
+        with self._errors():
+            self._inner._interpreter.ResizeInputTensor(index, np.array(shape, np.int32), strict, subgraph)
+        self._sizes.note(subgraph, index, shape)
+
+    def allocate(self, subgraph: int) -> None:
+        """See RunWay."""
+        self._check_unused()
+        with self._errors(AllocationError):
+            if subgraph:
+                self._inner._interpreter.AllocateTensors(subgraph)
+            else:
+                self._inner.allocate_tensors()
+
+    def set(self, subgraph: int, index: int, value: Any) -> None:
+        """See RunWay."""
+        with self._errors():
+            self._inner._interpreter.SetTensor(index, value, subgraph)
+
+    def get(self, subgraph: int, index: int) -> AnyTensor:
+        """See RunWay."""
+        with self._errors():
+            found: AnyTensor = self._inner._interpreter.GetTensor(index, subgraph)
+        return found
+
+    def view(self, subgraph: int, index: int) -> AnyTensor:
+        """See RunWay: its own memory. Arrays must not be held over a run, which raises then."""
+        with self._errors():
+            found: AnyTensor = self._inner._interpreter.tensor(self._inner._interpreter, index, subgraph)
+        return found
+
+    def invoke(self, subgraph: int) -> None:
+        """See RunWay."""
+        self._check_unused()
+        with self._errors(InferenceError):
+            self._inner._interpreter.Invoke(subgraph)
+
+    def reset_variables(self) -> None:
+        """See RunWay."""
+        with self._errors():
+            self._inner.reset_all_variables()
+
+    def shape(self, subgraph: int, index: int) -> Shape:
+        """See RunWay."""
+        with self._errors():
+            return tuple(int(each) for each in self._inner._interpreter.TensorSize(index, subgraph))
+
+    def tensor_details(self, subgraph: int, index: int) -> Details | None:
+        """See RunWay."""
+        with self._errors():
+            found: Details = self._inner._get_tensor_details(index, subgraph)
+        return found
+
+    def operators(self, subgraph: int) -> Sequence[Details] | None:
+        """See RunWay."""
+        with self._errors():
+            found: Sequence[Details] | None = None if subgraph else self._inner._get_ops_details()
+        return found
+
+    def direct_calls(self) -> dict[str, Callable[..., Any]]:
+        """set_tensor, get_tensor and invoke of the first subgraph, which take no more time than TensorFlow Lite's."""
+        run, give, take = self._inner.invoke, self._inner.set_tensor, self._inner.get_tensor
+
+        def invoke() -> None:
+            try:
+                run()
+            except RuntimeError as error:
+                raise self._told(error, InferenceError) from None
+
+        def set_tensor(tensor_index: int, value: Any) -> None:
+            try:
+                give(tensor_index, value)
+            except (ValueError, TypeError) as error:
+                raise self._told(error) from None
+
+        def get_tensor(tensor_index: int, subgraph_index: int = 0) -> Any:
+            try:
+                return take(tensor_index, subgraph_index)
+            except (ValueError, TypeError) as error:
+                raise self._told(error) from None
+
+        return {"invoke": invoke, "set_tensor": set_tensor, "get_tensor": get_tensor}
+
+    def close(self) -> None:
+        """See RunWay."""
+        self._inner = None
+        if self._own is not None:
+            self._own.release()
+            self._own = None
+
+    # Making it ----------------------------------------------------------------------------------------------------
+
+    def _open(self, way: WayName) -> None:
+        """Make the interpreter, with sizes as they were asked for."""
+        self.close()
+        self._way, self._said = way, ""
+        if way == "native parts":
+            self._own = NativePartsDelegate(self._options.threads, custom_ops=self._options.custom_ops)
+        elif way == "gl parts":
+            self._own = GpuDelegate(quiet=self._options.quiet, custom_ops=self._options.custom_ops)
+        with self._errors(ModelValueError):
+            self._inner = self._made()
+        for subgraph, shapes in self._sizes.all.items():
+            for index, shape in shapes.items():
+                with self._errors():
+                    self._inner._interpreter.ResizeInputTensor(index, np.array(shape, np.int32), False, subgraph)
+        if self._own is not None:
+            self.allocate(0)
+            if not self._own.partitions:
+                found = delegation_of(self._own, len(self._source.graph(0).nodes))
+                self.close()
+                raise UnsupportedError(f"{self._source.name}: {found.line}")
+
+    def _made(self) -> Any:
+        options, kinds = self._options, self._module.OpResolverType
+        delegates = [*options.delegates, *([self._own] if self._own is not None else [])]
+        given: dict[str, Any] = {"num_threads": self._threads, **dict(options.further)}
+        if delegates:
+            given["experimental_delegates"] = delegates
+        if options.preserve_all:
+            given["experimental_preserve_all_tensors"] = True
+        resolver = options.resolver
+        if resolver is OpResolverType.AUTO and self._is_exact:
+            resolver = OpResolverType.BUILTIN_REF
+        return self._module.Interpreter(
+            model_content=self._source.data, experimental_op_resolver_type=kinds[resolver.name], **given
+        )
+
+    @property
+    def _threads(self) -> int:
+        """As many as TensorFlow Lite's interpreter has where nobody asks for a number."""
+        return self._options.threads or 1
+
+    # Errors -------------------------------------------------------------------------------------------------------
+
+    def _check_unused(self) -> None:
+        if self._inner is None:
+            raise CallOrderError("this interpreter is closed; make another one")
+        try:
+            self._inner._ensure_safe()
+        except RuntimeError:
+            raise CallOrderError(
+                "There is at least 1 reference to internal data in the interpreter in the form of a numpy array or "
+                "slice: hold the function that tensor() returns, not the array that this returns"
+            ) from None
+
+    @contextlib.contextmanager
+    def _errors(self, kind: type[TexelflowError] = CallOrderError) -> Iterator[None]:
+        """TensorFlow Lite's errors as ours; its RuntimeErrors as this kind."""
+        if self._inner is None and kind is not ModelValueError:
+            raise CallOrderError("this interpreter is closed; make another one")
+        try:
+            yield
+        except TexelflowError:
+            raise
+        except (ValueError, RuntimeError, TypeError) as error:
+            raise self._told(error, kind) from None
+
+    def _told(self, error: Exception, kind: type[TexelflowError] = CallOrderError) -> TexelflowError:
+        """One line of it, without what TensorFlow Lite has said before."""
+        if isinstance(error, TexelflowError):
+            return error
+        text = str(error)
+        fresh, self._said = text.removeprefix(self._said), text
+        if isinstance(error, TypeError):
+            return CallTypeError(f"TensorFlow Lite: {' '.join(fresh.partition('The following')[0].split())}")
+        line = " ".join((fresh or text).split())
+        if isinstance(error, ValueError) and kind is not ModelValueError:
+            return CallValueError(line)
+        return kind(line)

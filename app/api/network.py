@@ -17,7 +17,8 @@ from .gpu_delegate.model.feedback import with_feedback
 from .gpu_delegate.model.graph import Graph, Hybrid, Tensor
 from .gpu_delegate.model.layout import Precision
 from .gpu_delegate.plan.compile_options import CompileOptions
-from .gpu_delegate.programs.weights_cache import WeightsCache, checked_cache, graph_compiler
+from .gpu_delegate.programs.model_sharing import graph_compiler
+from .gpu_delegate.programs.weights_cache import WeightsCache, checked_cache
 from .gpu_delegate.targets.gl import opengl, runtime
 from .gpu_delegate.targets.gl.context import Context, open_context
 from .gpu_delegate.targets.gl.runtime import TensorRange

@@ -29,6 +29,7 @@ from .app.picture.preprocess import Fit, Preprocessing
 from .gpu_delegate.base.errors import UsageError
 from .gpu_delegate.model.layout import Precision
 from .gpu_delegate.plan.compile_options import CompileOptions
+from .gpu_delegate.programs.model_sharing import ModelSharing
 from .gpu_delegate.programs.weights_cache import WeightsCache, checked_cache
 from .gpu_delegate.reading.reader import read_model
 from .gpu_delegate.targets.gl.context import open_context
@@ -315,7 +316,7 @@ class _Work:
 class _SharedThread:
     """The thread of all Segmenters with the same cache; it ends with the last of them."""
 
-    def __init__(self, weights_cache: WeightsCache) -> None:
+    def __init__(self, weights_cache: ModelSharing) -> None:
         """Raises UsageError where the cache takes no further instance."""
         self._stack = contextlib.ExitStack()
         self._last: Future[Any] | None = None

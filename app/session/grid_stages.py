@@ -8,7 +8,7 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from texelflow.gpu_delegate.programs.weights_cache import WeightsCache
+from texelflow.gpu_delegate.programs.model_sharing import ModelSharing
 
 from ..frame.drawing.grid_canvas import DrawnCamera, GridCanvas
 from ..frame.looks.looks import ChosenLook
@@ -136,7 +136,7 @@ def all_stages_in_steps(
 
 def _grid_in_steps(shared: SharedParts, model: FrameModel, choice: ChosenLook, refinement: Refinement) -> StageSteps:
     """Weights and code are those of the first camera; each further one takes its own tensors alone."""
-    cameras, cache = list[CameraStages](), WeightsCache()
+    cameras, cache = list[CameraStages](), ModelSharing()
     with contextlib.ExitStack() as made:
         for number, camera in enumerate(shared.cameras):
             sharing = replace(camera, options=replace(camera.options, weights_cache=cache))

@@ -13,7 +13,7 @@ import numpy as np
 from ..base.errors import UsageError
 from ..model.graph import Graph
 from ..model.quantization import has_quantized
-from ..programs.weights_cache import WeightsCache
+from ..programs.model_sharing import ModelSharing
 from ..reading.writer import write_model, written_indices
 from ..targets.llvm.machine import usable_cores
 from .array_pipe import AnyArray
@@ -41,7 +41,7 @@ class Reference:
         threads: int | None = None,
         keep_all_tensors: bool = False,
         delegate: DelegateMaker | None = None,
-        weights_cache: WeightsCache | None = None,
+        weights_cache: ModelSharing | None = None,
         judges: bool = False,
         quick: bool = False,
         kernels: Kernels = "usual",
@@ -79,7 +79,7 @@ class Reference:
             None if delegate is None else delegate.plain_arguments,
         )
         self._interpreter: AnyInterpreter
-        self._cache: WeightsCache | None = None
+        self._cache: ModelSharing | None = None
         self.unshared = ""
         self.process_id: int | None = None  # of the process that runs it, if that is another one
         if is_apart(graph):

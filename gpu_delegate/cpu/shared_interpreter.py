@@ -9,15 +9,15 @@ from typing import Any
 
 from ..base.errors import ModelError
 from ..model.graph import Graph
+from ..programs.model_sharing import ModelSharing
 from ..programs.shared_models import CacheState
-from ..programs.weights_cache import WeightsCache
 from .interpreter import InterpreterOptions, LocalInterpreter
 from .interpreter_module import load_interpreter_module
 from .xnnpack import XnnpackCache, XnnpackLibrary, why_not_shared
 
 
 def shared_interpreter(
-    graph: Graph, model: bytes, options: InterpreterOptions, weights_cache: WeightsCache
+    graph: Graph, model: bytes, options: InterpreterOptions, weights_cache: ModelSharing
 ) -> tuple[LocalInterpreter, str]:
     """The interpreter, and why it shares no packed weights, or "". `model` is written from the graph.
 
@@ -34,7 +34,7 @@ def shared_interpreter(
     return LocalInterpreter(model, options), lack
 
 
-def _sharing(module: Any, model: bytes, options: InterpreterOptions, weights_cache: WeightsCache) -> LocalInterpreter:
+def _sharing(module: Any, model: bytes, options: InterpreterOptions, weights_cache: ModelSharing) -> LocalInterpreter:
     """Raises ModelError where XNNPACK does not take the model."""
     with ExitStack() as stack:
         cache = stack.enter_context(

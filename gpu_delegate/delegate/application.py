@@ -15,7 +15,7 @@ from ..model.graph import Graph
 from ..model.state_values import StateValues
 from ..passes.kept_states import handles_of
 from ..plan.refusals import find_refusals
-from ..programs.weights_cache import WeightsCache, facts_of_device
+from ..programs.model_sharing import ModelSharing, facts_of_device
 from ..reading.reader import read_model
 from .bound_tensors import TensorBinding
 from .callbacks import Replace
@@ -44,7 +44,7 @@ class Application:
         self,
         options: GpuDelegateOptions,
         worker: GlWorker | None,
-        weights_cache: WeightsCache | None = None,
+        weights_cache: ModelSharing | None = None,
         custom_ops: Mapping[str, CustomOp] = NO_CUSTOM_OPS,
     ) -> None:
         """`worker` is one that is open already, for a context of the caller's."""

@@ -14,7 +14,7 @@ from ..model.graph import Graph
 from ..model.layout import Precision
 from ..model.state_values import StateValues, check_names
 from ..plan.compile_options import CompileOptions
-from ..programs.weights_cache import WeightsCache, graph_compiler, in_turns
+from ..programs.model_sharing import ModelSharing, graph_compiler, in_turns
 from ..saving.kept_graph import code_version, kept_graph
 from ..targets.gl.context import Context
 from ..targets.gl.gl_states import GlStates
@@ -41,7 +41,7 @@ class LoadedPartition:
         compiled: CompiledGraph,
         shaders: RepackingPrograms,
         wait_type: WaitType,
-        weights_cache: WeightsCache | None = None,
+        weights_cache: ModelSharing | None = None,
         states: GlStates | None = None,
         own_states: GlStates | None = None,
     ) -> None:
@@ -87,7 +87,7 @@ class DelegateEngine:
         worker: GlWorker,
         options: CompileOptions,
         wait_type: WaitType = "passive",
-        weights_cache: WeightsCache | None = None,
+        weights_cache: ModelSharing | None = None,
         serialization: Serialization | None = None,
     ) -> None:
         """Takes the worker over. Raises as its calls do."""
@@ -213,7 +213,7 @@ def _prefix(subgraph: int) -> str:
 
 
 def _opened(
-    context: Context, precision: Precision, serialization: Serialization | None, weights_cache: WeightsCache | None
+    context: Context, precision: Precision, serialization: Serialization | None, weights_cache: ModelSharing | None
 ) -> _Opened:
     """What all partitions share; with a serialization, programs are kept there instead of the user's cache."""
     driver, serialized = context.programs.driver, None

@@ -17,7 +17,7 @@ from ..custom.known import KNOWN_CUSTOM_OPS
 from ..model.graph import Graph, Hybrid
 from ..passes.kept_states import handles_of
 from ..plan.refusals import find_refusals
-from ..programs.weights_cache import WeightsCache
+from ..programs.model_sharing import ModelSharing
 from ..targets.llvm.compiler import native_target
 from ..targets.llvm.native_runtime import NativeNetwork
 from ..targets.llvm.native_states import NativeStates
@@ -39,7 +39,7 @@ _PROGRAM = f"from {__name__} import serve_native; serve_native()"
 
 
 def native_delegate(
-    threads: int | None = None, weights_cache: WeightsCache | None = None, every_part: bool = False
+    threads: int | None = None, weights_cache: ModelSharing | None = None, every_part: bool = False
 ) -> DelegateMaker:
     """A NativePartsDelegate for a Reference, with so many threads of its own; `every_part` is native_parts'."""
     arguments = {"threads": threads, "weights_cache": weights_cache, "every_part": every_part}
@@ -62,7 +62,7 @@ class NativePartsDelegate:
     def __init__(
         self,
         threads: int | None = None,
-        weights_cache: WeightsCache | None = None,
+        weights_cache: ModelSharing | None = None,
         every_part: bool = False,
         hybrid: Hybrid = "expanded",
         custom_ops: Iterable[CustomOp] = (),

@@ -23,7 +23,7 @@ from ..cpu.runtime_trial import package_of
 from ..model.graph import Graph
 from ..model.partition import subgraph
 from ..plan.compiled_parts import CompiledParts, compile_parts
-from ..programs.weights_cache import WeightsCache
+from ..programs.model_sharing import ModelSharing
 from ..targets.llvm.compiler import native_target
 from ..targets.llvm.loading import image_key
 from ..targets.llvm.native_runtime import NativeNetwork
@@ -62,7 +62,7 @@ def native_parts(
     graph: Graph,
     pool: WorkerPool,
     threads: int | None = None,
-    weights_cache: WeightsCache | None = None,
+    weights_cache: ModelSharing | None = None,
     every_part: bool = False,
     times_of: TimesOf | None = None,
     left: Mapping[int, str] = NOTHING_LEFT,

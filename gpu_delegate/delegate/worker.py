@@ -15,7 +15,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import moderngl
 
 from ..base.errors import DeviceError, TexelflowError, UsageError
-from ..programs.weights_cache import WeightsCache
+from ..programs.model_sharing import ModelSharing
 from ..targets.gl.context import Context, open_context
 from ..targets.gl.context_mark import ContextMark
 from ..targets.gl.library import CurrentContext, release_thread
@@ -38,7 +38,7 @@ class GlWorker(Protocol):
         has to be freed before, by calls."""
 
 
-def open_worker(context: moderngl.Context | None, weights_cache: WeightsCache | None = None) -> GlWorker:
+def open_worker(context: moderngl.Context | None, weights_cache: ModelSharing | None = None) -> GlWorker:
     """A thread with a context of its own, or, for a context of the caller's, this thread. Raises as they do.
 
     Those with the same cache share the thread.
@@ -82,7 +82,7 @@ class ThreadWorker:
 class SharedWorker:
     """The thread of all those that have the same cache, one call after the other; it ends with the last of them."""
 
-    def __init__(self, weights_cache: WeightsCache) -> None:
+    def __init__(self, weights_cache: ModelSharing) -> None:
         """Raises DeviceError where there is no OpenGL, UsageError where the cache takes no further instance."""
         self._stack = contextlib.ExitStack()
         held = weights_cache.held(("worker",), lambda: ThreadWorker(weights_cache.open_context), ThreadWorker.release)

@@ -18,7 +18,7 @@ from texelflow.gpu_delegate.plan.dispatch import LoweredGraph
 from texelflow.gpu_delegate.plan.memory.memory_options import MemoryMode, MemoryOptions
 from texelflow.gpu_delegate.plan.memory.strategies import STRATEGIES
 from texelflow.gpu_delegate.plan.placement import place_tensors
-from texelflow.gpu_delegate.programs.weights_cache import WeightsCache
+from texelflow.gpu_delegate.programs.model_sharing import ModelSharing
 from texelflow.gpu_delegate.targets.gl.context import Context
 from texelflow.gpu_delegate.targets.gl.gl_buffers import write_buffer
 from texelflow.gpu_delegate.targets.gl.opengl import BufferRange
@@ -67,7 +67,7 @@ def compiled_by(
 
 def outputs_by_plan(context: Context, compiled: Mapping[str, CompiledGraph]) -> dict[str, bytes]:
     """What each gives for the same inputs. Equal plans run once, and equal kernels are compiled once for all."""
-    cache, programs = WeightsCache(), dict[Hashable, Program]()
+    cache, programs = ModelSharing(), dict[Hashable, Program]()
     with ExitStack() as stack:
         for each in compiled.values():
             if (key := _plan_of(each)) not in programs:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.model.layout import Precision, stores_halves
 from texelflow.gpu_delegate.plan.compile_options import CompileOptions
-from texelflow.gpu_delegate.programs.weights_cache import WeightsCache
+from texelflow.gpu_delegate.programs.model_sharing import ModelSharing
 from texelflow.gpu_delegate.targets.gl.context import Context
 
 from ..textures.gl_pictures import GlPictures
@@ -83,7 +83,7 @@ def check_bf16(precision: Precision, is_native: bool, otherwise: str) -> None:
         raise UsageError(f"--precision bf16 is for the CPU's own code: {otherwise}")
 
 
-def delegate_options(options: CompileOptions, weights_cache: WeightsCache | None = None) -> Mapping[str, Any]:
+def delegate_options(options: CompileOptions, weights_cache: ModelSharing | None = None) -> Mapping[str, Any]:
     """The arguments of GpuDelegate that mean the same as those of a program that runs a whole model."""
     same = {"is_precision_loss_allowed": stores_halves(options.precision), "compile_budget_s": options.compile_budget_s}
     return {**same, "weights_cache": weights_cache} if weights_cache else same

@@ -18,7 +18,7 @@ from texelflow.gpu_delegate.cpu.rewriting import rewritten
 from texelflow.gpu_delegate.model.layout import Precision
 from texelflow.gpu_delegate.model.packing import Float32Array, in_file_type
 from texelflow.gpu_delegate.model.quantization import dequantized
-from texelflow.gpu_delegate.programs.weights_cache import WeightsCache
+from texelflow.gpu_delegate.programs.model_sharing import ModelSharing
 
 from ...models.model_loading import FrameModel, input_values, preprocessing_for
 from ...models.spec import ModelSpec, PictureSpec
@@ -42,7 +42,7 @@ class CpuPath:
         delegate: DelegateMaker | None = None,
         preprocessing: Preprocessing = "plain",
         as_read: bool = False,
-        weights_cache: WeightsCache | None = None,
+        weights_cache: ModelSharing | None = None,
     ) -> None:
         """`delegate` and `weights_cache` are Reference's.
 

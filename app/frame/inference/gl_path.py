@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Generator, Iterator
 from typing import Any
 
-from texelflow.gpu_delegate.programs.weights_cache import graph_compiler
+from texelflow.gpu_delegate.programs.model_sharing import graph_compiler
 from texelflow.gpu_delegate.targets.gl.context import Context
 from texelflow.gpu_delegate.targets.gl.runtime import CompileProgress, Program, TensorRange
 from texelflow.gpu_delegate.tuning.store import tuned_device

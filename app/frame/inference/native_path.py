@@ -17,7 +17,7 @@ from texelflow.gpu_delegate.model.graph import Attributes, Graph, Node, Softmax,
 from texelflow.gpu_delegate.model.layout import Precision
 from texelflow.gpu_delegate.model.packing import in_file_type
 from texelflow.gpu_delegate.model.quantization import dequantized, is_quantized
-from texelflow.gpu_delegate.programs.weights_cache import WeightsCache
+from texelflow.gpu_delegate.programs.model_sharing import ModelSharing
 from texelflow.gpu_delegate.targets.llvm.compiler import native_target
 from texelflow.gpu_delegate.targets.llvm.frame_steps import (
     FrameKernels,
@@ -74,7 +74,7 @@ class NativePath:
         fit: Fit = "stretch",
         threads: int | None = None,
         preprocessing: Preprocessing = "plain",
-        weights_cache: WeightsCache | None = None,
+        weights_cache: ModelSharing | None = None,
         precision: Precision = "fp32",
         pool: WorkerPool | None = None,
     ) -> None:

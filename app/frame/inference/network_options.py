@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from texelflow.gpu_delegate.plan.compile_options import COMPILE_DEFAULTS, CompileOptions
-from texelflow.gpu_delegate.programs.weights_cache import WeightsCache
+from texelflow.gpu_delegate.programs.model_sharing import ModelSharing
 
 from ...picture.preprocess import Fit, Preprocessing
 
@@ -15,7 +15,7 @@ class NetworkOptions:
     compiling: CompileOptions = COMPILE_DEFAULTS  # for the GPU; the CPU has float32, or bf16 for products
     fit: Fit = "stretch"
     preprocessing: Preprocessing = "plain"
-    weights_cache: WeightsCache | None = None  # what has the same one shares weights and code
+    weights_cache: ModelSharing | None = None  # what has the same one shares weights and code
 
 
 NETWORK_DEFAULTS = NetworkOptions()

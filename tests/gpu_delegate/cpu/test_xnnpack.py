@@ -28,6 +28,7 @@ from texelflow.gpu_delegate.cpu.interpreter import InterpreterOptions, LocalInte
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.cpu.xnnpack import XnnpackCache, XnnpackLibrary, why_not_shared
 from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.programs.model_sharing import ModelSharing
 from texelflow.gpu_delegate.programs.weights_cache import WeightsCache
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.reading.writer import write_model
@@ -54,7 +55,7 @@ def image_of(graph: Graph) -> npt.NDArray[np.float32]:
 @one_in(2, "is_hard", [False, True], ids=["soft", "hard"])
 def test_outputs_are_those_of_instances_without_it(is_hard: bool) -> None:
     graphs = [read_model(selfie_like(1)), read_model(selfie_like(2, size=(62, 46)), "other")]
-    cache = WeightsCache()
+    cache = ModelSharing()
     made = [(graph, Reference(graph, 1, weights_cache=cache)) for graph in [*graphs, *graphs]]
     assert {reference.unshared for _, reference in made} == {""}
     with pytest.raises(UsageError, match="call finalize_soft"):
@@ -71,7 +72,7 @@ def test_outputs_are_those_of_instances_without_it(is_hard: bool) -> None:
 @exhaustive
 def test_further_instances_of_the_same_models_alone() -> None:
     graph = read_model(selfie_like(1))
-    cache = WeightsCache()
+    cache = ModelSharing()
     first = Reference(graph, 1, weights_cache=cache)
     cache.finalize_soft()
     (wanted,) = first.run(image_of(graph))
@@ -89,7 +90,7 @@ def test_further_instances_of_the_same_models_alone() -> None:
 def test_ops_that_xnnpack_has_and_lacks(case: GraphCase) -> None:
     graph = case.graph()
     inputs = case.inputs(graph)
-    cache = WeightsCache()
+    cache = ModelSharing()
     shared = Reference(graph, 1, weights_cache=cache)
     cache.finalize_hard()
     lacking = "XNNPACK does not take model: there are no packed weights to be shared"
@@ -102,7 +103,7 @@ def test_what_xnnpack_takes_and_fails_to_run_fails_alike() -> None:
     (case,) = (case for case in CASES if case.name == FAILING)
     graph = case.graph()
     inputs = case.inputs(graph)
-    cache = WeightsCache()
+    cache = ModelSharing()
     shared = Reference(graph, 1, weights_cache=cache)
     cache.finalize_hard()
     for reference in (shared, Reference(graph, 1)):
@@ -119,9 +120,9 @@ def test_segmenters_share_and_free_it_when_the_last_is_closed() -> None:
     assert masks[0].tobytes() == masks[1].tobytes() == masks[2].tobytes()
     made[0].close()
     assert made[1](frame).tobytes() == masks[2].tobytes()
-    assert cache._held
+    assert cache._sharing._held
     made[1].close()
-    assert cache._held == []
+    assert cache._sharing._held == []
 
 
 def test_xnnpack_itself_refuses_instances_after_hard_finalization() -> None:
@@ -144,7 +145,7 @@ def test_a_runtime_without_one_is_named_and_shares_nothing(monkeypatch: pytest.M
     litert = pytest.importorskip("ai_edge_litert.interpreter")
     for module in (interpreter, shared_interpreter):
         monkeypatch.setattr(module, "load_interpreter_module", lambda *_: litert)
-    cache, model = WeightsCache(), load_segmentation("selfie")
+    cache, model = ModelSharing(), load_segmentation("selfie")
     path, line = chosen_cpu_path(model, rgba_format((64, 48)), CpuChoice("tflite"), NetworkOptions(weights_cache=cache))
     cache.finalize_soft()
     assert line == path.unshared
@@ -159,7 +160,7 @@ def test_a_runtime_without_one_is_named_and_shares_nothing(monkeypatch: pytest.M
 def test_a_cache_that_crashes_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEXELFLOW_CACHE", str(tmp_path))
     monkeypatch.setattr(xnnpack, "_PROGRAM", "import os; os.abort()")
-    graph, cache = read_model(selfie_like(1)), WeightsCache()
+    graph, cache = read_model(selfie_like(1)), ModelSharing()
     reference = Reference(graph, 1, weights_cache=cache)
     assert re.fullmatch(
         r"the weights cache of XNNPACK does not work with this tflite-runtime [\d.]+: a trial of it ends with SIGABRT",
@@ -174,11 +175,11 @@ import json, sys
 from pathlib import Path
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.reading.reader import read_model
-from texelflow.gpu_delegate.programs.weights_cache import WeightsCache
+from texelflow.gpu_delegate.programs.model_sharing import ModelSharing
 graph = read_model(Path(sys.argv[1]).read_bytes())
 def resident_bytes():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
-for cache in (WeightsCache(), None):
+for cache in (ModelSharing(), None):
     made = [Reference(graph, 1, weights_cache=cache)]
     before = resident_bytes()
     made += [Reference(graph, 1, weights_cache=cache) for _ in range(int(sys.argv[2]))]

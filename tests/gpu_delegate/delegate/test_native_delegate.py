@@ -28,7 +28,7 @@ from texelflow.gpu_delegate.delegate.native_parts import PartTimes, kept_times, 
 from texelflow.gpu_delegate.delegate.selection import COSTS_MORE
 from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.model.partition import subgraph
-from texelflow.gpu_delegate.programs.weights_cache import WeightsCache
+from texelflow.gpu_delegate.programs.model_sharing import ModelSharing
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.reading.writer import write_model
 from texelflow.gpu_delegate.targets.llvm.compiler import native_target
@@ -142,7 +142,7 @@ def test_several_inputs_and_outputs_and_what_parts_hand_to_each_other() -> None:
     first, theirs = net.unary("RELU", net.conv(x, 6)), net.cpu_op(net.unary("ABS", y))
     net.output(net.binary("ADD", first, theirs), theirs, net.conv(y, 3))
     graph = read_model(net.build())
-    cache = WeightsCache()
+    cache = ModelSharing()
     delegates = [NativePartsDelegate(1, each, every_part=True) for each in (None, cache, cache)]
     options = InterpreterOptions(1, len(graph.outputs))
     found = [LocalInterpreter(write_model(graph), options, delegate) for delegate in delegates]
@@ -225,7 +225,7 @@ def test_random_networks(seed: int) -> None:
 
 
 def test_instances_share_a_weights_cache() -> None:
-    graph, cache = read_model(segments(in_parts=True)), WeightsCache()
+    graph, cache = read_model(segments(in_parts=True)), ModelSharing()
     first, second = (Reference(graph, 1, delegate=native_delegate(1, cache, every_part=True)) for _ in range(2))
     with pytest.raises(UsageError, match="finalize_soft"):
         first.run(values_for(graph))

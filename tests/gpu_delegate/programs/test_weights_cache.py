@@ -136,7 +136,7 @@ def test_what_was_not_there_when_it_was_finalized_is_refused_by_name(
             texelflow.Program(model, weights_cache=cache, precision="fp16")
         graph = replace(model.graph, hybrid="reference")
         with pytest.raises(texelflow.UsageError, match=r"net\.tflite is in it with hybrid expanded, not reference"):
-            cache.shared(graph, {}, lambda: None)
+            cache._sharing.shared(graph, {}, lambda: None)
         cache.finalize_hard()
         for refused in (lambda: texelflow.Program(model, weights_cache=cache), cache.finalize_soft):
             with pytest.raises(texelflow.UsageError, match="it takes no further instance"):
@@ -151,11 +151,11 @@ def test_a_changed_weight_is_named_where_a_model_is_there_in_both_ways(
 ) -> None:
     graphs = [load(tmp_path, network(1, seed), f"net{seed}").graph for seed in (2, 4)]
     for hybrid in get_args(Hybrid):
-        cache.shared(replace(graphs[0], hybrid=hybrid), {}, lambda: None)
+        cache._sharing.shared(replace(graphs[0], hybrid=hybrid), {}, lambda: None)
     cache.finalize_soft()
     for hybrid in get_args(Hybrid):
         with pytest.raises(texelflow.UsageError, match=r"the weight tensor4 of net4\.tflite is not the one"):
-            cache.shared(replace(graphs[1], hybrid=hybrid), {}, lambda: None)
+            cache._sharing.shared(replace(graphs[1], hybrid=hybrid), {}, lambda: None)
 
 
 def test_equal_layers_of_different_models_share_weights(tmp_path: Path, cache: texelflow.WeightsCache) -> None:
@@ -270,7 +270,7 @@ def test_weights_are_compared_after_a_suspend_as_long_as_one_uses_them(
 
 def test_no_weights_stay_in_ram_after_finalize_hard(tmp_path: Path, cache: texelflow.WeightsCache) -> None:
     with texelflow.Program(load(tmp_path, network(1, 2)), weights_cache=cache) as program:
-        (entry,) = cache._models._entries
+        (entry,) = cache._sharing._models._entries
         plan, weights = weakref.ref(entry.made), program._program.compiled.kernels[0].weights
         del entry
         assert weights.size

@@ -18,7 +18,7 @@ from texelflow.app.process_usage import process_usage
 from texelflow.gpu_delegate.base.errors import DeviceError, TexelflowError
 from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.model.layout import FLOAT_BYTES
-from texelflow.gpu_delegate.programs.weights_cache import WeightsCache
+from texelflow.gpu_delegate.programs.model_sharing import ModelSharing
 from texelflow.gpu_delegate.reading.reader import model_file_bytes, read_model
 from texelflow.gpu_delegate.targets.gl.context import open_context
 from texelflow.gpu_delegate.targets.gl.runtime import Program
@@ -45,7 +45,7 @@ class SharingInstances(Protocol):
 class _OnGl:
     """Programs in one context. Raises DeviceError."""
 
-    def __init__(self, cache: WeightsCache | None, stack: contextlib.ExitStack) -> None:
+    def __init__(self, cache: ModelSharing | None, stack: contextlib.ExitStack) -> None:
         self._cache, self._stack = cache, stack
         self._context = stack.enter_context(open_context())
         self._device, self._programs = tuned_device(self._context), list[Program]()
@@ -83,7 +83,7 @@ class _OnGl:
 class _OnCpu:
     """Networks in machine code of our own. Raises DeviceError."""
 
-    def __init__(self, cache: WeightsCache | None, stack: contextlib.ExitStack) -> None:
+    def __init__(self, cache: ModelSharing | None, stack: contextlib.ExitStack) -> None:
         self._cache, self._stack = cache, stack
         self._networks = list[NativeNetwork]()
 
@@ -112,7 +112,7 @@ class _OnCpu:
 class _OnTflite:
     """Interpreters of TensorFlow Lite, which share what XNNPACK packs. Raises DeviceError where they cannot."""
 
-    def __init__(self, cache: WeightsCache | None, stack: contextlib.ExitStack) -> None:
+    def __init__(self, cache: ModelSharing | None, stack: contextlib.ExitStack) -> None:
         # Takes memory and time: it is loaded in those processes alone that need it, ahead of the first instance
         from texelflow.app.bench.model_times.model_inputs import random_values
         from texelflow.gpu_delegate.cpu.reference import Reference
@@ -141,7 +141,7 @@ class _OnTflite:
         return None
 
 
-BACKENDS: Mapping[str, Callable[[WeightsCache | None, contextlib.ExitStack], SharingInstances]] = MappingProxyType(
+BACKENDS: Mapping[str, Callable[[ModelSharing | None, contextlib.ExitStack], SharingInstances]] = MappingProxyType(
     {"gl": _OnGl, "native": _OnCpu, "tflite": _OnTflite}
 )
 CACHES = ("none", "soft", "hard")
@@ -153,7 +153,7 @@ def measure_instances(path: Path, backend: str, cache_kind: str, count: int, run
     With a soft cache the first instance is made before it is finalized and the others after it, with a hard one all are
     made before. Raises ModelError, UnsupportedError, DeviceError.
     """
-    cache = None if cache_kind == "none" else WeightsCache()
+    cache = None if cache_kind == "none" else ModelSharing()
     data, read = model_file_bytes(path), cache.read_model if cache else read_model
     with contextlib.ExitStack() as stack:
         instances = BACKENDS[backend](cache, stack)

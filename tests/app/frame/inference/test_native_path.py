@@ -17,7 +17,7 @@ from texelflow.app.models.model_loading import FrameModel, PictureModel, Segment
 from texelflow.app.models.spec import ModelSpec, PictureSpec
 from texelflow.app.picture.picture import Orientation, Picture, rgba_format, rgba_picture
 from texelflow.gpu_delegate.base.errors import UnsupportedError
-from texelflow.gpu_delegate.programs.weights_cache import WeightsCache
+from texelflow.gpu_delegate.programs.model_sharing import ModelSharing
 from texelflow.gpu_delegate.reading.reader import read_model
 
 TURNED = replace(PLANAR, size=(38, 50), orientation=Orientation(True, False, True))
@@ -93,7 +93,7 @@ def test_masks_are_those_of_tensorflow_lite(activation: str, classes: int) -> No
 
 
 def test_paths_of_a_cache_take_turns_and_keep_their_scores() -> None:
-    model, cache, form = segmenting("softmax", 6), WeightsCache(), rgba_format((64, 48))
+    model, cache, form = segmenting("softmax", 6), ModelSharing(), rgba_format((64, 48))
     paths = [NativePath(model, form, threads=1, weights_cache=cache) for _ in range(2)]
     cache.finalize_soft()
     drawn = np.random.default_rng(0).integers(0, 256, (2, 48, 64, 4), np.uint8)

@@ -13,7 +13,7 @@ from texelflow.gpu_delegate.base.disk_cache import DiskCache
 from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.model.layout import FLOAT_BYTES
 from texelflow.gpu_delegate.model.packing import Float32Array
-from texelflow.gpu_delegate.programs.weights_cache import WeightsCache
+from texelflow.gpu_delegate.programs.model_sharing import ModelSharing
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.targets.llvm.compiler import native_target
 from texelflow.gpu_delegate.targets.llvm.loading import load_image
@@ -46,7 +46,7 @@ def pool() -> WorkerPool:
     return WorkerPool(TARGET, 1)
 
 
-def instances(graphs: Sequence[Graph], kept: DiskCache, pool: WorkerPool, cache: WeightsCache) -> list[NativeNetwork]:
+def instances(graphs: Sequence[Graph], kept: DiskCache, pool: WorkerPool, cache: ModelSharing) -> list[NativeNetwork]:
     """One of each graph, in a cache that is finalized."""
     made = []
     for graph in graphs:
@@ -75,7 +75,7 @@ def written(networks: Sequence[NativeNetwork]) -> list[list[bytes]]:
 
 
 def test_instances_and_other_models_in_turns_compute_what_they_do_apart(kept: DiskCache, pool: WorkerPool) -> None:
-    cache = WeightsCache()
+    cache = ModelSharing()
     networks = instances([SMALL, LARGE, SMALL], kept, pool, cache)
     assert any(part.shift for tasks in networks[1].image.rounds for task in tasks for part in task)
     wanted = written(networks)
@@ -96,7 +96,7 @@ def test_instances_and_other_models_in_turns_compute_what_they_do_apart(kept: Di
 
 
 def test_a_run_on_another_thread_has_another_arena(kept: DiskCache, pool: WorkerPool) -> None:
-    cache = WeightsCache()
+    cache = ModelSharing()
     first, second = networks = instances([LARGE, LARGE], kept, pool, cache)
     wanted, found = written(networks), list[list[bytes]]()
     with first.turn():
@@ -113,7 +113,7 @@ def test_a_run_on_another_thread_has_another_arena(kept: DiskCache, pool: Worker
 
 
 def test_many_threads_at_once(kept: DiskCache, pool: WorkerPool) -> None:
-    cache = WeightsCache()
+    cache = ModelSharing()
     networks = instances([SMALL, LARGE, SMALL, LARGE], kept, pool, cache)
     wanted, wrong = written(networks), list[int]()
 
@@ -130,7 +130,7 @@ def test_many_threads_at_once(kept: DiskCache, pool: WorkerPool) -> None:
 
 
 def test_outputs_are_there_in_the_turn_alone(kept: DiskCache, pool: WorkerPool) -> None:
-    (network,) = instances([SMALL], kept, pool, WeightsCache())
+    (network,) = instances([SMALL], kept, pool, ModelSharing())
     network.write(network.image.inputs[0], picture(network, 0))
     network.compute()
     with pytest.raises(RuntimeError, match="is there in the network's turn alone"):

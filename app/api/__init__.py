@@ -5,6 +5,8 @@
     with texelflow.Segmenter("selfie") as segment:
         mask = segment(image)  # uint8 (H, W, 3) RGB or (H, W, 4) RGBA to float32 (H, W), 0 to 1
 
+    texelflow.write("out.webm", texelflow.video("talk.mp4", effect="cutout"))
+
     model = texelflow.Model.load("network.tflite")
     with texelflow.Program(model) as program:
         program.write(model.inputs[0], values)  # or by its name
@@ -40,7 +42,9 @@ if TYPE_CHECKING:
     from .gpu_delegate.targets.gl.runtime import TensorRange
     from .interpreting import Interpreter, OpResolverType, load_delegate
     from .network import Model, Program
+    from .picture_writing import write
     from .segmenter import Segmenter
+    from .video_pictures import Video, video
 
     __version__ = ""
 
@@ -67,10 +71,13 @@ __all__ = [
     "TexelflowError",
     "UnsupportedError",
     "UsageError",
+    "Video",
     "WeightsCache",
     "__version__",
     "custom_op",
     "load_delegate",
+    "video",
+    "write",
 ]
 
 # Loaded when they are first asked for: the command line imports this package, and its help needs none of them.
@@ -85,9 +92,12 @@ _PLACES = {
     "Segmenter": "segmenter",
     "Tensor": "gpu_delegate.model.graph",
     "TensorRange": "gpu_delegate.targets.gl.runtime",
+    "Video": "video_pictures",
     "WeightsCache": "gpu_delegate.programs.weights_cache",
     "custom_op": "gpu_delegate.custom.custom_op",
     "load_delegate": "interpreting",
+    "video": "video_pictures",
+    "write": "picture_writing",
 }
 
 

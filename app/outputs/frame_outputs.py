@@ -31,7 +31,7 @@ from .picture_readers import DeviceReaders, FrameReaders, Pictures, RamMasks
 from .png_files import PIPE, is_picture, wants_folder
 from .virtual_camera import VirtualCamera
 
-OutputKind = Literal["recording", "masks", "cutouts", "virtual camera"]
+OutputKind = Literal["recording", "masks", "cutouts", "virtual camera", "pictures"]
 Channels = Literal[1, 3, 4]
 
 STEM = "texelflow"  # of the names of files for which nobody gave one
@@ -156,6 +156,10 @@ class Outputs:
         line = f"{camera.name}: {width}x{height} {'NV12' if camera.format.layout == 'nv12' else 'I420'}"
         self._begin("virtual camera", camera, None, camera.format, line)
         self._lines += loopback_advice()
+
+    def begin_pictures(self, taker: Sink) -> None:
+        """Hand the picture to somebody in this program, as RGBA. Raises DeviceError."""
+        self._begin("pictures", taker, None, None)
 
     def end(self, kind: OutputKind, complete: bool = False) -> None:
         """End an output, if it is active; what is under way is still written, and a line tells when that is done.

@@ -93,7 +93,7 @@ class OutputWorker:
         if not self._keeps_all and not self.sink.newest_wins and self._worker.waiting >= self._most:
             self._dropped += 1
         else:
-            self._reader.request(FrameStamp(frame.index, frame.pts))
+            self._reader.request(FrameStamp(frame.index, frame.pts, frame.time_ms))
         for item in self._reader.collect():
             self._put(item)
 

@@ -26,10 +26,12 @@ RING = 3  # frames on their way from the device
 
 @dataclass(frozen=True)
 class FrameStamp:
-    """Which frame: the number that its source gave it, and when it is shown, in units of the source's time base."""
+    """Which frame: the number that its source gave it, and when it is shown, in units of the source's time base, and in
+    milliseconds since its first frame."""
 
     index: int
     pts: int
+    time_ms: float = 0.0
 
 
 StampedBytes = tuple[FrameStamp, ReadBytes]

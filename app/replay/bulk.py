@@ -38,11 +38,13 @@ class BulkOptions:
     skip_finished: bool = False
 
 
-def replay_all(options: BulkOptions, console: Console) -> tuple[dict[str, Any], int]:
+def replay_all(
+    options: BulkOptions, console: Console, engine: ReplayEngine | None = None
+) -> tuple[dict[str, Any], int]:
     """Run it: the summary of the one input, or of all, and the exit code, which is the worst of all inputs'.
 
-    2 if any was bad, else 3 if any was cut off; 130 or 143 if it was interrupted. Raises TexelflowError for options
-    that do not go together, and for what is wrong with the only input.
+    2 if any was bad, else 3 if any was cut off; 130 or 143 if it was interrupted. An `engine` is that of a single
+    input. Raises TexelflowError for options that do not go together, and for what is wrong with the only input.
     """
     if "" in options.inputs:
         raise UsageError("INPUT '': an empty name; name a recording, a picture or a folder")
@@ -58,7 +60,9 @@ def replay_all(options: BulkOptions, console: Console) -> tuple[dict[str, Any], 
         make_folder(Path(name))
     force = options.each.force or options.skip_finished
     if len(targets) == 1:
-        return replay(replace(jobs[0], force=force), console) if jobs else ({"skipped": skipped, "frames": 0}, 0)
+        if not jobs:
+            return {"skipped": skipped, "frames": 0}, 0
+        return replay(replace(jobs[0], force=force), console, engine=engine)
     force = settle(_files_of(jobs, settings), force)
     return _run([replace(job, force=force) for job in jobs], skipped, console)
 

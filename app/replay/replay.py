@@ -90,7 +90,7 @@ def _open(options: ReplayOptions, watch: ConfigWatch, engine: ReplayEngine, stac
     if options.window:
         host = open_host_with_window(source, model, "replay", watch, engine.console)
     else:
-        host = engine.host(watch)
+        host = engine.host(watch, draws=options.taker is not None)
     return _Opened(recording, source, model, stack.enter_context(host), engine)
 
 
@@ -106,7 +106,7 @@ def source_to_run(
     stack.callback(file.interrupt)  # first of all: closing `frames` waits for the one that is being read
     clock = EveryFrame(frames, float(1000 / file.info.average_rate), str(options.file))
     return file, SessionSource(
-        clock, file.format, _timing(options, file.info), options.file.name, options.file, lambda: None,
+        clock, file.format, timing_of(options, file.info), options.file.name, options.file, lambda: None,
         made_by=options.made_by, pipes_pictures=options.pipes_pictures,
         piece_first=None if options.piece_lead is None else int(options.first),
     )  # fmt: skip
@@ -121,7 +121,7 @@ def source_to_watch(
     pacer = Pacer(options.speed or 1.0, keeps_all=writes_any(settings))
     clock = Playback(file, feed, pacer, options.loop)
     return file, SessionSource(
-        clock, file.format, _timing(options, file.info), f"{options.file.name} - texelflow", options.file, feed.peek,
+        clock, file.format, timing_of(options, file.info), f"{options.file.name} - texelflow", options.file, feed.peek,
         made_by=options.made_by,
     )  # fmt: skip
 
@@ -145,7 +145,7 @@ def _piece(options: ReplayOptions) -> PieceSource | None:
     return PieceSource(options.file, first, last, options.index)
 
 
-def _timing(options: ReplayOptions, info: VideoInfo) -> Timing:
+def timing_of(options: ReplayOptions, info: VideoInfo) -> Timing:
     cut = options.first != 0 or options.last is not None
     has_sound = info.has_audio and str(options.file) != PIPE and options.piece_lead is None  # a pipe is read but once
     sound = options.file if has_sound else None
@@ -162,11 +162,13 @@ def _run(
         settle(files_of(options, changed), force)  # while all was compiled others may have written
 
     if options.sampled_every:
-        total = _expected_frames(options, opened.recording.info)
+        total = expected_frames(options, opened.recording.info)
         opened.engine.sample(host, settings, opened.source.format, options.sampled_every, total)
     with contextlib.ExitStack() as stack:
         session = stack.enter_context(open_session(host, opened.source, opened.model, settings, check_files))
         check_files(settings)
+        if options.taker:
+            session.parts.outputs.begin_pictures(options.taker)
         reports = stack.enter_context(_reports(options, session))
         host.observers.append(reports.add)
         with stop_flag(opened.interrupt) as stopped, _progress(options, opened, report) as shown:
@@ -206,14 +208,14 @@ def _progress(
     if options.window:
         yield lambda record: None
         return
-    total, stats = _expected_frames(options, opened.recording.info), opened.host.stats
+    total, stats = expected_frames(options, opened.recording.info), opened.host.stats
     with contextlib.ExitStack() as stack:
         shown = report or stack.enter_context(opened.host.console.frames(options.file.name))
         shown(0, total)
         yield lambda record: shown(stats.frames, total)
 
 
-def _expected_frames(options: ReplayOptions, info: VideoInfo) -> int:
+def expected_frames(options: ReplayOptions, info: VideoInfo) -> int:
     """How many frames are to come, for the progress bar; 0 if nobody knows."""
     first, last = (
         position if isinstance(position, int) or position is None else int(position * info.average_rate)

@@ -87,13 +87,14 @@ class ReplayEngine:
         return self._model[1]
 
     @contextlib.contextmanager
-    def host(self, watch: ConfigWatch) -> Iterator[SessionHost]:
+    def host(self, watch: ConfigWatch, draws: bool = False) -> Iterator[SessionHost]:
         """For one replay with the model of its settings; figures begin at 0. Raises UsageError, DeviceError.
 
-        With what draws where pictures are wanted; masks alone are refined by it, and do without if there is none.
+        With what draws where pictures are wanted, by outputs of the settings or because it `draws` for others; masks
+        alone are refined by it, and do without if there is none.
         """
         settings = watch.settings
-        model, needs_picture = self.model(settings), bool(settings.out or settings.cutouts)
+        model, needs_picture = self.model(settings), bool(draws or settings.out or settings.cutouts)
         draws = needs_picture or bool(settings.masks and settings.refine)
         key = _HostKey(compute_of(settings), _model_key(settings), draws, needs_picture, settings.overlay)
         if self._host is None or self._host[0] != key:

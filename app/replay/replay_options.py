@@ -12,6 +12,7 @@ from ..frame.looks.moving_background import check_background
 from ..media.media_inputs import input_kind
 from ..media.piece_source import FrameIndex
 from ..media.sources import Position
+from ..outputs.output_worker import Sink
 from ..session.derived import asked_memory, check_hybrid, check_videos, chosen_look_of, reads_of, writes_any, writes_of
 from ..session.pacing import FASTEST, SLOWEST
 from ..settings.config_watch import ConfigWatch
@@ -46,6 +47,7 @@ class ReplayOptions:
     piece_lead: int | None = None  # first to last is a piece, to be joined with others; the network sees so many before
     most_frame_bytes: int | None = None  # of the frames that are in memory; what needs more is refused
     sampled_every: int = 0  # of so many frames one is compared with TensorFlow Lite; 0: none
+    taker: Sink | None = None  # gets the pictures, too
 
     def watch(self) -> ConfigWatch:
         """The settings, and what watches their file. Raises UsageError."""
@@ -101,5 +103,5 @@ def _check_without_window(options: ReplayOptions, settings: Settings) -> None:
         if options.flags.get(name):
             raise UsageError(f"--{name.replace('_', '-')} needs --window")
     for name in ("overlay", "overlay_style", "overlay_corner", "overlay_scale"):
-        if options.flags.get(name) and not settings.out:
+        if options.flags.get(name) and not (settings.out or options.taker):
             raise UsageError(f"--{name.replace('_', '-')} needs --out or --window: figures are drawn into the picture")

@@ -40,15 +40,16 @@ class ConfigWatch:
         flags: Mapping[str, object] | None = None,
         verb: Verb = "live",
         given: Settings | None = None,
+        own_file: bool = True,
         **unless_said: SettingValue,
     ) -> None:
         """`flags` are the values by name that were given; unless_said are defaults besides the verb's own.
 
-        `given` settings take the place of a file's.
+        `given` settings take the place of a file's. own_file: whether live reads the user's own where none is named.
 
         Raises UsageError for wrong values in either.
         """
-        self.path = path or (default_path() if verb == "live" else None)
+        self.path = path or (default_path() if verb == "live" and own_file else None)
         self._defaults = with_values(defaults(verb), unless_said)
         self._seen = self._read = _stamp(self.path)
         is_there = path is not None or self._seen is not None

@@ -54,7 +54,7 @@ def all_findings(developer: bool) -> list[Finding]:
         ("Display", lambda: findings.display(probe("window"), os.environ)),
         ("CPU", lambda: findings.cpu(probe("cpu"), bool(gl.get("can_compute")))),
         *((("Backend", lambda: findings.backend(probe("auto"))),) if gl.get("can_compute") else ()),
-        ("Video", findings.video),
+        ("Video", findings.video_codecs),
         ("Cameras", findings.cameras),
         ("Virtual camera", findings.virtual_camera),
         ("Models", findings.models),

@@ -207,7 +207,7 @@ def backend(found: Mapping[str, Any]) -> list[Finding]:
     return [Finding("Backend", "auto", "ok", f"takes {taken} ({why})", "--backend or TEXELFLOW_AUTO decides by hand")]
 
 
-def video() -> list[Finding]:
+def video_codecs() -> list[Finding]:
     """The encoder of recordings and the decoders of the usual ones."""
     import av
 

@@ -6,7 +6,7 @@ from ..delegate.worker import ThreadWorker
 from ..model.graph import Graph
 from ..model.layout import Precision
 from ..plan.compile_options import CompileOptions
-from ..programs.weights_cache import graph_compiler
+from ..programs.model_sharing import graph_compiler
 from ..targets.gl.context import Context
 from ..targets.gl.gl_states import GlStates
 from ..targets.gl.runtime import Program

@@ -29,6 +29,7 @@ from .gpu_delegate.base.errors import (
     ModelSizeError,
     OpenGLWarning,
     OutputError,
+    SoftwareRendererWarning,
     TexelflowError,
     UnsupportedError,
     UsageError,
@@ -36,6 +37,7 @@ from .gpu_delegate.base.errors import (
 
 if TYPE_CHECKING:
     from .gpu_delegate.custom.custom_op import CustomOp, CustomOperator, custom_op
+    from .gpu_delegate.delegate.auto_delegate import Delegate
     from .gpu_delegate.delegate.delegate import GpuDelegate
     from .gpu_delegate.model.graph import Tensor
     from .gpu_delegate.programs.weights_cache import WeightsCache
@@ -53,6 +55,7 @@ __all__ = [
     "ContextLostError",
     "CustomOp",
     "CustomOperator",
+    "Delegate",
     "DeviceError",
     "GpuDelegate",
     "InferenceError",
@@ -66,6 +69,7 @@ __all__ = [
     "OutputError",
     "Program",
     "Segmenter",
+    "SoftwareRendererWarning",
     "Tensor",
     "TensorRange",
     "TexelflowError",
@@ -84,6 +88,7 @@ __all__ = [
 _PLACES = {
     "CustomOp": "gpu_delegate.custom.custom_op",
     "CustomOperator": "gpu_delegate.custom.custom_op",
+    "Delegate": "gpu_delegate.delegate.auto_delegate",
     "GpuDelegate": "gpu_delegate.delegate.delegate",
     "Interpreter": "interpreting",
     "Model": "network",

@@ -62,3 +62,7 @@ class UsageError(TexelflowError):
 
 class OpenGLWarning(UserWarning):
     """A message of the driver about how OpenGL is used."""
+
+
+class SoftwareRendererWarning(UserWarning):
+    """OpenGL is computed by the CPU here, more slowly than by other ways that were not asked for."""

@@ -3,12 +3,15 @@
 import contextlib
 import ctypes
 import sys
+import warnings
 from collections.abc import Mapping
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-from ..base.errors import TexelflowError, UsageError
+from ..base.errors import SoftwareRendererWarning, TexelflowError, UsageError
+from ..cpu.runtime_trial import RUNTIMES
 from ..custom.custom_op import NO_CUSTOM_OPS, CustomOp
 from ..custom.known import KNOWN_CUSTOM_OPS
 from ..model.graph import Graph
@@ -35,6 +38,8 @@ from .serialization import serialization_of
 from .shared_variables import left_operators, left_variables
 from .structs import TfLiteContext, TfLiteDelegateParams, TfLiteTensor
 from .worker import RELEASED, GlWorker, open_worker
+
+_ENGINE = __name__.rpartition(".delegate.")[0]
 
 
 class Application:
@@ -206,6 +211,8 @@ class Application:
             self._is_without_device = True
             raise
         self.renderer = engine.renderer
+        if engine.is_software and not self._options.quiet:
+            _warn_once(engine.renderer)
         if self._left_variables is None and handles_of(found.graph):
             self._left_variables = self._left_in(context, engine)
         subgraph.load(context, self._plan(found, engine, subgraph.number in self._run_on_cpu))
@@ -284,3 +291,16 @@ class Application:
         if not self._options.quiet and sys.stderr is not None:  # a program without a console has none
             with contextlib.suppress(OSError, ValueError):  # or has closed it
                 print(line, file=sys.stderr)
+
+
+@lru_cache(maxsize=1)
+def _warn_once(renderer: str) -> None:
+    """Of the first renderer alone, at the line that has made the interpreter."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and str(frame.f_globals.get("__name__")).startswith((_ENGINE, *RUNTIMES)):
+        frame, level = frame.f_back, level + 1
+    text = (
+        f"GpuDelegate computes with a software renderer here ({renderer}), which takes several times as long as the "
+        "CPU alone; write texelflow.Delegate(), which takes whichever is quickest (quiet=True leaves this out)"
+    )
+    warnings.warn(text, SoftwareRendererWarning, stacklevel=level)

@@ -67,8 +67,9 @@ class NativeDelegate:
     that is over. All that is worth freeing belongs to the handler, which is not kept alive from here.
     """
 
-    def __init__(self, handler: DelegateHandler) -> None:
-        self._handler = weakref.ref(handler)
+    def __init__(self, handler: DelegateHandler, name: str = "GpuDelegate") -> None:
+        """`name` is in front of errors."""
+        self._handler, self._name = weakref.ref(handler), name
         prepare = GuardedFunction(self._prepare, self._refuse, ERROR, interrupted=OK)
         copy = GuardedFunction(self._copy_from_buffer_handles, self._refuse, ERROR)
         self._guarded = prepare, copy
@@ -164,7 +165,7 @@ class NativeDelegate:
         handler = self._handler()
         try:
             if handler is None:
-                raise UsageError("its GpuDelegate does not exist any more")
+                raise UsageError(f"its {self._name} does not exist any more")
             action(handler)
         except Exception as error:
             return self._refuse(address, error)
@@ -176,15 +177,15 @@ class NativeDelegate:
         if handler is not None:
             handler.failed(error)
         if address:
-            _report(address, error)
+            _report(address, error, self._name)
         return ERROR
 
 
-def _report(address: int, error: BaseException) -> None:
+def _report(address: int, error: BaseException, name: str) -> None:
     """Have TensorFlow Lite put the error's text into the exception that its caller raises.
 
     It takes a format and values, and appends the text to others without a space.
     """
     text = str(error) if isinstance(error, TexelflowError) else f"{type(error).__name__}: {error}"
-    encoded = f" GpuDelegate: {text} ".replace("%", "%%").replace("\0", " ").encode(errors="replace")
+    encoded = f" {name}: {text} ".replace("%", "%%").replace("\0", " ").encode(errors="replace")
     TfLiteContext.from_address(address).ReportError(address, encoded)

@@ -1,20 +1,24 @@
 """Runs parts of a model in the CPU's own code, as operators of a TensorFlow Lite interpreter that runs the rest.
 
-It is for interpreters that the engine makes itself (Reference): their models keep their shapes and constants.
+It is for interpreters that the engine makes itself (Reference), and, behind a Delegate, for those of others.
 """
 
 import ctypes
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from ..base.errors import TexelflowError, UsageError
+import numpy as np
+import numpy.typing as npt
+
+from ..base.errors import UsageError
 from ..base.wording import counted
 from ..cpu.delegation import IN_NATIVE_CODE, DelegateMaker
 from ..cpu.interpreter_child import MakeDelegate, serve
 from ..custom.custom_op import CustomOp, by_name
 from ..custom.known import KNOWN_CUSTOM_OPS
 from ..model.graph import Graph, Hybrid
+from ..model.state_values import StateValues, check_names
 from ..passes.kept_states import handles_of
 from ..plan.refusals import find_refusals
 from ..programs.model_sharing import ModelSharing
@@ -23,13 +27,14 @@ from ..targets.llvm.native_runtime import NativeNetwork
 from ..targets.llvm.native_states import NativeStates
 from ..targets.llvm.native_tuning import cpu_device
 from ..targets.llvm.pool import WorkerPool, default_threads
+from ..tuning.way_costs import computes_bytes
 from .callbacks import NativeDelegate, Replace
 from .callers_file import OrderOf, model_in_frame, order_in, unknown_order
 from .context_model import called_subgraphs
 from .function_kernel import FunctionKernels
 from .model_finder import FoundModel, find_model
 from .native_operators import execution_plan
-from .native_parts import native_parts
+from .native_parts import UNTIMED, PartTimes, TimesOf, kept_times, native_parts
 from .native_subgraph import NativePart, NativeSubgraph
 from .runtime_check import check_runtimes
 from .shared_variables import left_operators, left_variables
@@ -66,14 +71,23 @@ class NativePartsDelegate:
         every_part: bool = False,
         hybrid: Hybrid = "expanded",
         custom_ops: Iterable[CustomOp] = (),
+        adapts: bool = False,
+        order: OrderOf = unknown_order,
+        judges_whole: bool = True,
+        exact: bool = False,
     ) -> None:
-        """Raises DeviceError without LLVM, UsageError for TEXELFLOW_CPU."""
+        """`adapts`: a number of threads that nobody asked for is the most, and one thread does what takes less so.
+
+        Without `judges_whole`, a model that runs here as a whole is not timed against TensorFlow Lite; with `exact` no
+        part of 8-bit values is. Raises DeviceError without LLVM, UsageError for TEXELFLOW_CPU.
+        """
         self._target = native_target()
-        self._pool = WorkerPool(self._target, threads or default_threads())
+        self._pool = WorkerPool(self._target, threads or default_threads(), adapts=adapts and threads is None)
         self._threads, self._cache, self._every_part, self._hybrid = threads, weights_cache, every_part, hybrid
+        self._judges_whole, self._exact = judges_whole, exact
         self._struct = NativeDelegate(self)
         self._custom_ops = by_name(custom_ops)
-        self._order: OrderOf = unknown_order  # of subgraphs' inputs and outputs
+        self._order = order  # of subgraphs' inputs and outputs
         self._by_place: dict[int, NativeSubgraph | None] = {}  # by the context's address, in the file's order
         self._called: frozenset[int] | None = frozenset()  # subgraphs that control flow runs; None: perhaps all
         self._left_variables: frozenset[str] | None = None  # once a graph with variables is there
@@ -116,6 +130,39 @@ class NativePartsDelegate:
     def buffer_bytes(self) -> int:
         return 0
 
+    def states(self) -> StateValues:
+        """What it keeps from run to run, by name; of further graphs what operators keep begins with "subgraph 1: "."""
+        self._notice_resets()
+        found = self._states.read()
+        for prefix, states in self._own_states():
+            found |= {prefix + name: values for name, values in states.read().items()}
+        return found
+
+    def restore_states(self, values: Mapping[str, npt.NDArray[np.generic]]) -> None:
+        """Have it keep what states() gave. Raises UsageError for others than it has."""
+        check_names(values, self.states())
+        self._states.write(values)
+        for prefix, states in self._own_states():
+            own = {name[len(prefix) :]: each for name, each in values.items() if name.startswith(prefix)}
+            states.write(own)
+
+    def reset_states(self) -> None:
+        """Have it keep what it did before the first run."""
+        self._notice_resets()
+        for states in (self._states, *(own for _, own in self._own_states())):
+            states.reset()
+
+    def _own_states(self) -> Iterator[tuple[str, NativeStates]]:
+        """Of operators, with what stands in front of their names."""
+        for each in self.subgraphs:
+            for network in each.networks:
+                yield f"subgraph {each.number}: " if each.number else "", network.own_states
+
+    def _notice_resets(self) -> None:
+        for place, subgraph in self._by_place.items():
+            if subgraph is not None:
+                subgraph.notice_resets(TfLiteContext.from_address(place))
+
     def release(self) -> None:
         """End its threads."""
         self._pool.close()
@@ -129,7 +176,7 @@ class NativePartsDelegate:
             self._by_place[place] = None
             try:
                 self._by_place[place] = self._planned(context, len(self._by_place) - 1)
-            except TexelflowError as error:
+            except Exception as error:
                 self.error = error
         subgraph = self._by_place[place]
         for nodes in (subgraph.nodes, subgraph.functions.nodes) if subgraph else ():
@@ -139,7 +186,8 @@ class NativePartsDelegate:
     def make_kernel(self, context: TfLiteContext, params: TfLiteDelegateParams) -> int:
         """For one of the groups that TensorFlow Lite has formed of the operators."""
         subgraph = self._by_place[ctypes.addressof(context)]
-        assert subgraph is not None, "it has operators"
+        if subgraph is None:
+            raise UsageError(f"no operator of this graph is its own: {self.error}")
         self._last_number += 1
         subgraph.make_kernel(params, self._last_number)
         return self._last_number
@@ -185,9 +233,10 @@ class NativePartsDelegate:
                 lambda each: not find_refusals(each, device).reasons,
             )
         left = left_operators(graph, self._left_variables or ())
+        every_part = self._every_part or (self._exact and computes_bytes(graph))
         functions = FunctionKernels(graph, {**KNOWN_CUSTOM_OPS, **self._custom_ops})
         found = native_parts(
-            graph, self._pool, self._threads, self._cache, self._every_part, left=left, states=self._states
+            graph, self._pool, self._threads, self._cache, every_part, self._times_of(graph), left, self._states
         )
 
         def load(part: Graph) -> NativeNetwork:
@@ -196,6 +245,13 @@ class NativePartsDelegate:
         subgraph = NativeSubgraph(number, model.data, found, functions, load)
         subgraph.check_groups(context)
         return subgraph
+
+    def _times_of(self, graph: Graph) -> TimesOf:
+        def times(part: Graph, network: NativeNetwork, threads: int | None, kept: Collection[int]) -> PartTimes:
+            is_whole = len(part.nodes) == len(graph.nodes)
+            return UNTIMED if is_whole and not self._judges_whole else kept_times(part, network, threads, kept)
+
+        return times
 
     def _model_in(self, context: TfLiteContext) -> FoundModel:
         return find_model(context, hybrid=self._hybrid, order=self._order, custom_ops=self._custom_ops)

@@ -58,6 +58,9 @@ class PartTimes:
         return f"{COSTS_MORE}{self.native_ms:.2f} ms against {theirs}"
 
 
+UNTIMED = PartTimes(0.0, 0.0)  # of what runs in native code whatever it takes
+
+
 def native_parts(
     graph: Graph,
     pool: WorkerPool,

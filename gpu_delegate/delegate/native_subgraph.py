@@ -12,6 +12,7 @@ from ..model.partition import Partition, subgraph
 from ..reading.resizing import read_resized
 from ..targets.llvm.native_runtime import NativeNetwork
 from .function_kernel import FunctionKernels
+from .live_constants import constant_places, with_constants_of
 from .native_operators import groups_of
 from .native_parts import NativeParts
 from .native_tensors import array_at, memory_of, reshape, shape_at, tensor_at
@@ -55,9 +56,11 @@ class NativeSubgraph:
         """`number` is that of the subgraph in its model, `file` is what the graph was read from; `functions` are of
         custom ops; `load` makes the network of a part that gets other sizes."""
         self.number, self.found, self.functions = number, found, functions
-        self._file, self._load = file, load
+        self._load = load
         self._sizes: list[dict[tuple[Shape, ...], NativeNetwork]] = []  # by part: networks by the shapes of inputs
         self._now = [*found.compiled]  # the network of each part for its present shapes
+        self._files = [file for _ in found.partitions]  # of each part, with the constants that it is loaded with
+        self._constants = [constant_places(file, partition.nodes) for partition in found.partitions]
         self._kernels: dict[int, NativePart | None] = {}  # by number; None: constants, whose values readers compute
         self._arrays: dict[int, tuple[int, npt.NDArray[Any]]] = {}  # by tensor: an address, and the array there
         kept = kept_by_partitions(found.graph, found.partitions)
@@ -80,6 +83,11 @@ class NativeSubgraph:
         for partition, network in pairs:
             shapes = tuple(found.graph.tensors[index].shape for index in partition.inputs)
             self._sizes.append({shapes: network})
+
+    @property
+    def networks(self) -> tuple[NativeNetwork, ...]:
+        """That of each part for its present shapes."""
+        return tuple(self._now)
 
     @property
     def nodes(self) -> tuple[int, ...]:
@@ -113,6 +121,7 @@ class NativeSubgraph:
         if part is None:
             return
         place = self.parts.index(part)
+        self._take_constants(context, place)
         network = self._now[place] = self._sized(place, tuple(shape_at(context, i) for i in part.partition.inputs))
         for index in part.partition.outputs:
             reshape(context, index, network.image.tensors[index].own.shape)
@@ -137,13 +146,28 @@ class NativeSubgraph:
                 for reader in readers:
                     self._now[reader].take(index, network)
 
+    def notice_resets(self, context: TfLiteContext) -> None:
+        """Reset what TensorFlow Lite has set to zero since the last run."""
+        for network in self._now:
+            if reset := variables_reset(context, network.image.states):
+                network.reset_states(reset)
+
+    def _take_constants(self, context: TfLiteContext, place: int) -> None:
+        """Forget a part's networks if a program has changed a constant in memory. Raises UnsupportedError."""
+        file = with_constants_of(context, self._files[place], self._constants[place])
+        if file is not self._files[place]:
+            self._files[place] = file
+            self._sizes[place].clear()
+
     def _sized(self, place: int, shapes: tuple[Shape, ...]) -> NativeNetwork:
         """The network of a part for these shapes of its inputs, of which the last few are kept."""
         known = self._sizes[place]
         if shapes not in known:
             partition = self.parts[place].partition
             part = subgraph(self.found.graph, partition)
-            known[shapes] = self._load(read_resized(self._file, part, dict(zip(partition.inputs, shapes, strict=True))))
+            known[shapes] = self._load(
+                read_resized(self._files[place], part, dict(zip(partition.inputs, shapes, strict=True)))
+            )
             while len(known) > MOST_SIZES:
                 del known[next(iter(known))]
         return known[shapes]

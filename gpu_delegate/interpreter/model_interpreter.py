@@ -11,6 +11,7 @@ from ..base.errors import DeviceError, TexelflowError, UnsupportedError
 from ..base.wording import counted, meant
 from ..custom.custom_op import CustomOp
 from ..model.layout import Precision
+from ..tuning.way_costs import WayName
 from .call_errors import AllocationError, CallOrderError, CallTypeError, CallValueError
 from .file_details import Details, SignatureDetails
 from .gl_way import GlMaker
@@ -22,7 +23,7 @@ from .own_way import OwnWay, check_index
 from .run_way import AnyTensor, InterpreterReport, RunWay
 from .signature_runner import SignatureRunner
 from .tflite_way import TfliteWay
-from .way_choice import ChoiceFacts, WayName, ways_to_try
+from .way_choice import ChoiceFacts, ways_to_try
 
 _CLOSED = "this interpreter is closed; make another one"
 

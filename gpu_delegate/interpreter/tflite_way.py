@@ -14,13 +14,13 @@ from ..delegate.delegate import GpuDelegate
 from ..delegate.native_delegate import NativePartsDelegate
 from ..model.graph import Shape
 from ..model.quantization import has_quantized
+from ..tuning.way_costs import WayName
 from .call_errors import AllocationError, CallOrderError, CallTypeError, CallValueError, ModelValueError
 from .file_details import Details
 from .input_sizes import InputSizes, shape_asked
 from .interpreter_options import OpResolverType, RunOptions
 from .model_source import ModelSource
 from .run_way import AnyTensor, InterpreterReport
-from .way_choice import WayName
 
 
 class TfliteWay:

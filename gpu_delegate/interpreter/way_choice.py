@@ -1,12 +1,9 @@
 """Decides which ways of running a model are tried, in which order: the first one that works is taken."""
 
 from dataclasses import dataclass
-from typing import Literal
 
+from ..tuning.way_costs import WayName
 from .interpreter_options import InterpreterBackend
-
-# "parts": TensorFlow Lite, with what can run in the CPU's own code, or on the GPU, there.
-WayName = Literal["native", "gl", "tflite", "native parts", "gl parts"]
 
 
 @dataclass(frozen=True)

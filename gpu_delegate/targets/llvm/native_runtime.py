@@ -70,8 +70,8 @@ class NativeNetwork:
         self.image, self.pool, self._cache = image, pool, weights_cache
         self._code, self._owns_pool = code, owns_pool
         self._own = reserve_floats(image.own_floats - image.shared_floats)
-        self._own_states = NativeStates()
-        self._shared_states = states or self._own_states
+        self.own_states = NativeStates()
+        self._shared_states = states or self.own_states
         self._kept = dict[int, Float32Array]()
         for state in image.states:
             self._kept |= self._states_with(state).reserve(image, state)
@@ -185,21 +185,21 @@ class NativeNetwork:
         return state.read != ABSENT and tensors[state.read].place == tensors[state.written].place
 
     def _states_with(self, state: KeptState) -> NativeStates:
-        return self._shared_states if state.is_shared else self._own_states
+        return self._shared_states if state.is_shared else self.own_states
 
     def states(self) -> StateValues:
         """What it keeps from run to run, by name, in the types and shapes of the file."""
-        return self._shared_states.read() | self._own_states.read()
+        return self._shared_states.read() | self.own_states.read()
 
     def restore_states(self, values: Mapping[str, npt.NDArray[np.generic]]) -> None:
         """Have it keep what states() gave; what is not named stays. Raises UsageError for others than it has."""
         check_names(values, self.states())
-        for states in (self._shared_states, self._own_states):
+        for states in (self._shared_states, self.own_states):
             states.write(values)
 
     def reset_states(self, names: Collection[str] | None = None) -> None:
         """Have it keep what it did before the first run: of all, or of these."""
-        for states in (self._shared_states, self._own_states):
+        for states in (self._shared_states, self.own_states):
             states.reset(names)
 
     def check_run(self) -> None:

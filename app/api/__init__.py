@@ -36,6 +36,7 @@ from .gpu_delegate.base.errors import (
 )
 
 if TYPE_CHECKING:
+    from .camera_showing import VirtualCamera
     from .gpu_delegate.custom.custom_op import CustomOp, CustomOperator, custom_op
     from .gpu_delegate.delegate.auto_delegate import Delegate
     from .gpu_delegate.delegate.delegate import GpuDelegate
@@ -76,6 +77,7 @@ __all__ = [
     "UnsupportedError",
     "UsageError",
     "Video",
+    "VirtualCamera",
     "WeightsCache",
     "__version__",
     "custom_op",
@@ -98,6 +100,7 @@ _PLACES = {
     "Tensor": "gpu_delegate.model.graph",
     "TensorRange": "gpu_delegate.targets.gl.runtime",
     "Video": "video_pictures",
+    "VirtualCamera": "camera_showing",
     "WeightsCache": "gpu_delegate.programs.weights_cache",
     "custom_op": "gpu_delegate.custom.custom_op",
     "load_delegate": "interpreting",

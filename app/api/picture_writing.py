@@ -5,14 +5,13 @@ import warnings
 from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
+from time import perf_counter, sleep
 from typing import Any
 
-import cv2
 import numpy as np
 
 from .app.files import FileKind, Files, Read, Write, look_at, objections
 from .app.media.codecs import TRANSPARENT, USUAL_QUALITY, choose_encoding
-from .app.media.sources import MAX_PIXELS, MAX_SIDE
 from .app.names import local_name
 from .app.outputs.file_sinks import PictureSink, PngSink, Timing, VideoSink, Writing, nominal_rate
 from .app.outputs.output_worker import MOST_KEPT_FRAMES, Sink
@@ -20,20 +19,20 @@ from .app.outputs.picture_readers import FrameStamp, StampedBytes
 from .app.outputs.png_files import PIPE, is_picture, wants_folder
 from .app.settings.settings import defaults, with_values
 from .app.threads import Worker
-from .gpu_delegate.base.arrays import as_array
+from .camera_showing import VirtualCamera
 from .gpu_delegate.base.errors import UsageError
+from .picture_arrays import Pixels, over_black, pixels_of, rgba_of_pixels
 from .picture_making import PictureMaking
-from .video_pictures import Pixels, Video, making_of
+from .video_pictures import Video, making_of
 from .words import in_words_of_python
 
 __all__ = ["write"]
 
 _RATE = 30.0
-_PICTURE = "uint8 (H, W, 3) RGB, (H, W, 4) RGBA or (H, W) gray"
 
 
 def write(
-    path: str | os.PathLike[str],
+    path: "str | os.PathLike[str] | VirtualCamera",
     pictures: Iterable[Any],
     *,
     like: Video | None = None,
@@ -45,7 +44,8 @@ def write(
     """Write pictures to a file or a folder, and return how many there were.
 
     path: a video (.mp4, .m4v, .mov, .mkv, .webm), a folder, which gets PNG files named by their pictures' numbers
-    (000000.png), or for a single picture a .png file. A folder has no ending, or is there already.
+    (000000.png), or for a single picture a .png file. A folder has no ending, or is there already. Or a VirtualCamera,
+    which shows each picture when its time has come.
     pictures: what texelflow.video returns, or any iterable of pictures of one size: uint8 (H, W, 3) RGB, (H, W, 4)
     RGBA, which keeps its transparency in .mov, .webm and PNG files and is laid over black elsewhere, with a
     RuntimeWarning, or (H, W) gray. NumPy arrays of any layout, what speaks DLPack (PyTorch), Pillow's images.
@@ -68,28 +68,29 @@ def write(
     Raises UsageError for names, pictures and options that do not go together, MediaError for what cannot be written;
     and what the pictures raise.
     """
-    out = _named(path)
     if isinstance(pictures, np.ndarray) or not isinstance(pictures, Iterable):
-        raise UsageError(
-            f"pictures are an iterable of arrays, not one {type(pictures).__name__}; give a list: [picture]"
-        )
+        given = type(pictures).__name__
+        raise UsageError(f"pictures are an iterable of arrays, not one {given}; give a list: [picture]")
     if like is not None and not isinstance(like, Video):
         raise UsageError(f"like={like!r}: what texelflow.video returned is needed")
+    if rate is not None and (like or not _is_rate(rate)):
+        raise UsageError(f"rate={rate!r}: pictures a second are needed, from 0.001 to 1000, and no `like` beside it")
     itself = making_of(pictures) if isinstance(pictures, Video) and rate is None else None
     source = making_of(like) if like else itself
+    timing = source.timing if source else Timing(1 / nominal_rate(rate or _RATE), nominal_rate(rate or _RATE))
+    if isinstance(path, VirtualCamera):
+        return _show_each(path, pictures, source, timing)
+    out = _named(path)
     with in_words_of_python():
         values = with_values(defaults("replay"), {"codec": codec, "quality": quality})
         writing = Writing(values.codec, None if values.quality == USUAL_QUALITY else values.quality)
         if not (wants_folder(out) or is_picture(out)):
             choose_encoding(out.suffix.lower(), writing.codec, writing.quality)
-    if rate is not None and (like or not _is_rate(rate)):
-        raise UsageError(f"rate={rate!r}: pictures a second are needed, from 0.001 to 1000, and no `like` beside it")
     _check_place(out, source, force)
     if itself and itself is source and itself.is_untouched and _keeps(out, itself):
         frames = itself.write_all({"out": str(out), "codec": values.codec, "quality": values.quality})
-        _warn(itself.take_warnings())
+        _warn(itself.take_warnings(), 1)
         return frames
-    timing = source.timing if source else Timing(1 / nominal_rate(rate or _RATE), nominal_rate(rate or _RATE))
     return _write_each(out, pictures, source, timing, writing)
 
 
@@ -129,7 +130,7 @@ def _write_each(
     file: _PictureFile | None = None
     try:
         for count, picture in enumerate(pictures):
-            pixels = _pixels(picture)
+            pixels = pixels_of(picture)
             file = file or _PictureFile(out, pixels, timing, writing)
             file.put(_stamp(source, count), pixels)
     except BaseException:
@@ -141,6 +142,19 @@ def _write_each(
     file.end(complete=source is None or source.is_complete)
     file.check()
     return file.count
+
+
+def _show_each(camera: VirtualCamera, pictures: Iterable[Any], source: PictureMaking | None, timing: Timing) -> int:
+    """Each picture at its time; those of what is live as they come."""
+    count, began_s = 0, None
+    for picture in pictures:
+        if not (source and source.live):
+            due_s = float(_stamp(source, count).pts * timing.time_base)
+            began_s = perf_counter() - due_s if began_s is None else began_s
+            sleep(max(0.0, began_s + due_s - perf_counter()))
+        camera.send(picture)
+        count += 1
+    return count
 
 
 def _stamp(source: PictureMaking | None, count: int) -> FrameStamp:
@@ -186,7 +200,7 @@ class _PictureFile:
         if not self._has_warned and pixels[..., 3].min() < 255:
             self._has_warned = True
             without = f"{self._out.suffix} has no transparency, so pictures are laid over black"
-            _warn([f"{self._out}: {without}; .mov and .webm have it, and a folder of PNG files"])
+            _warn([f"{self._out}: {without}; .mov and .webm have it, and a folder of PNG files"], 3)
         self._worker.put((stamp, self._as_taken(pixels).reshape(-1)))
         self.count += 1
 
@@ -195,7 +209,7 @@ class _PictureFile:
         self._complete = complete
         self._worker.end()
         self._worker.join()
-        _warn(self._sink.warnings)
+        _warn(self._sink.warnings, 3)
 
     def check(self) -> None:
         """Raise what went wrong."""
@@ -205,31 +219,13 @@ class _PictureFile:
         """As sinks take pictures: gray, or RGBA, in memory that nobody changes meanwhile."""
         if self._is_gray:
             return np.array(pixels, order="C")
-        if pixels.ndim == 2:
-            return np.asarray(cv2.cvtColor(np.ascontiguousarray(pixels), cv2.COLOR_GRAY2RGBA), np.uint8)
-        if pixels.shape[2] == 3:
-            return np.asarray(cv2.cvtColor(np.ascontiguousarray(pixels), cv2.COLOR_RGB2RGBA), np.uint8)
-        if not self._drops_alpha:
-            return np.array(pixels, order="C")
-        laid = (pixels[..., :3].astype(np.uint16) * pixels[..., 3:] + 127) // 255
-        return np.dstack([laid.astype(np.uint8), np.full(pixels.shape[:2], 255, np.uint8)])
+        return over_black(pixels) if self._drops_alpha else rgba_of_pixels(pixels)
 
     def _close(self) -> None:
         self._sink.close(self._complete)
 
 
-def _pixels(picture: object) -> Pixels:
-    """A picture as an array. Raises UsageError."""
-    pixels = as_array(picture, "a picture")
-    if pixels.dtype != np.uint8 or not (pixels.ndim == 2 or (pixels.ndim == 3 and pixels.shape[2] in (3, 4))):
-        raise UsageError(f"a picture is {_PICTURE}, not {pixels.dtype} {pixels.shape}")
-    height, width = pixels.shape[:2]
-    if min(width, height) < 1 or max(width, height) > MAX_SIDE or width * height > MAX_PIXELS:
-        limits = f"1 to {MAX_SIDE} pixels a side and at most {MAX_PIXELS >> 20} million in all"
-        raise UsageError(f"a picture has {limits}, not {width}x{height}")
-    return pixels
-
-
-def _warn(lines: Iterable[str]) -> None:
+def _warn(lines: Iterable[str], depth: int) -> None:
+    """Of the caller's line, so many calls above."""
     for line in lines:
-        warnings.warn(line, RuntimeWarning, stacklevel=4)
+        warnings.warn(line, RuntimeWarning, stacklevel=depth + 2)

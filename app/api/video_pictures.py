@@ -10,7 +10,6 @@ from typing import Any
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
 from .app.capture.opener import PATTERN, is_camera
 from .app.media.recording import Position
@@ -22,13 +21,12 @@ from .app.picture.preprocess import ImageSize
 from .app.replay.replay_options import ReplayOptions
 from .app.settings.settings import Verb
 from .gpu_delegate.base.errors import UsageError
+from .picture_arrays import Pixels
 from .picture_making import PictureMaking
 from .setting_values import setting_values
 from .words import in_words_of_python
 
 __all__ = ["Video", "making_of", "video"]
-
-Pixels = npt.NDArray[np.uint8]
 
 _LATEST_S = 10**9
 

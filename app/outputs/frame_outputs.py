@@ -29,7 +29,7 @@ from .native_readers import NativeReaders
 from .output_worker import OutputCounts, OutputWorker, Sink
 from .picture_readers import DeviceReaders, FrameReaders, Pictures, RamMasks
 from .png_files import PIPE, is_picture, wants_folder
-from .virtual_camera import VirtualCamera
+from .virtual_camera import CameraSink
 
 OutputKind = Literal["recording", "masks", "cutouts", "virtual camera", "pictures"]
 Channels = Literal[1, 3, 4]
@@ -86,7 +86,7 @@ class Outputs:
     def camera_device(self) -> str | None:
         """The virtual camera's, while it is active."""
         worker = self._active.get("virtual camera")
-        return worker.sink.device if worker and isinstance(worker.sink, VirtualCamera) else None
+        return worker.sink.device if worker and isinstance(worker.sink, CameraSink) else None
 
     @property
     def keeps_alpha(self) -> bool:
@@ -151,7 +151,7 @@ class Outputs:
         for kind, worker in self._ending:
             if kind == "virtual camera":  # the one before lets go of the device first
                 worker.wait(_END_S)
-        camera = VirtualCamera(self._size, float(self._timing.rate))
+        camera = CameraSink(self._size, float(self._timing.rate))
         width, height = self._size
         line = f"{camera.name}: {width}x{height} {'NV12' if camera.format.layout == 'nv12' else 'I420'}"
         self._begin("virtual camera", camera, None, camera.format, line)

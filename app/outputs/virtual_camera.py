@@ -21,7 +21,7 @@ _OBS = "install OBS (obsproject.com), and start and stop its virtual camera once
 _USUAL_RATE = 30.0
 
 
-class VirtualCamera:
+class CameraSink:
     """An open virtual camera. What it gets is BT.601 in limited range, which is how programs read what cameras send."""
 
     newest_wins = True

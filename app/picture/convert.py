@@ -117,14 +117,16 @@ def _traits(frame: av.VideoFrame) -> tuple[int, int, str, int, int]:
 
 
 class FromRgba:
-    """Converts RGBA frames to a format of FFmpeg's; YUV is in limited range BT.709, which is how the recorder tags it.
+    """Converts RGBA frames to a format of FFmpeg's; YUV is in limited range.
 
+    By default it is BT.709, which is how the recorder tags it.
     Alpha is kept where the format has it, and colors are not multiplied by it.
     """
 
-    def __init__(self, pixel_format: str = "yuv420p") -> None:
+    def __init__(self, pixel_format: str = "yuv420p", matrix: Matrix = "bt709") -> None:
         self._format = pixel_format
-        self._range = _LIMITED if pixel_format.startswith("yuv") else _FULL
+        self._range = _LIMITED if pixel_format.startswith(("yuv", "nv")) else _FULL
+        self._matrix = next(number for number, name in _MATRICES.items() if name == matrix)
         self._scaler = av.video.reformatter.VideoReformatter()
 
     def __call__(self, rgba: Rgba) -> av.VideoFrame:
@@ -136,6 +138,6 @@ class FromRgba:
             interpolation=_SWS_FLAGS,
             src_color_range=_FULL,
             dst_color_range=self._range,
-            dst_colorspace=_BT709,
+            dst_colorspace=self._matrix,
             threads=1,
         )

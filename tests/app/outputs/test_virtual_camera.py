@@ -23,7 +23,7 @@ from texelflow.app.frame.textures.yuv import YuvPicture, i420, nv12
 from texelflow.app.outputs.file_sinks import Timing
 from texelflow.app.outputs.frame_outputs import Outputs
 from texelflow.app.outputs.loopback import Loopback, is_exclusive, kept_size, loopback_advice, loopback_devices
-from texelflow.app.outputs.virtual_camera import VirtualCamera
+from texelflow.app.outputs.virtual_camera import CameraSink
 from texelflow.app.picture.picture import PictureFormat, rgba_picture
 from texelflow.app.picture.video_frame import VideoFrame
 from texelflow.app.verbs.doctor.doctor_findings import virtual_camera
@@ -200,7 +200,7 @@ def test_it_can_be_begun_again(easel: Easel, outputs: Outputs, sink: Sink) -> No
 @pytest.mark.parametrize("size", [(641, 480), (640, 479)])
 def test_odd_sizes_are_refused(size: tuple[int, int]) -> None:
     with pytest.raises(UsageError, match=r"both sides must be even"):
-        VirtualCamera(size, 30.0)
+        CameraSink(size, 30.0)
 
 
 def test_without_the_extra_one_line_says_what_to_install(outputs: Outputs, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,10 @@
     with texelflow.Segmenter("selfie") as segment:
         mask = segment(image)  # uint8 (H, W, 3) RGB or (H, W, 4) RGBA to float32 (H, W), 0 to 1
 
+    with texelflow.Pipeline(effect="blur") as camera:
+        picture = camera(frame)  # of a video's frames, one after the other; the same kind
+        mask = camera.mask  # refined
+
     texelflow.write("out.webm", texelflow.video("talk.mp4", effect="cutout"))
 
     model = texelflow.Model.load("network.tflite")
@@ -45,6 +49,7 @@ if TYPE_CHECKING:
     from .gpu_delegate.targets.gl.runtime import TensorRange
     from .interpreting import Interpreter, OpResolverType, load_delegate
     from .network import Model, Program
+    from .picture_pipeline import Pipeline
     from .picture_writing import write
     from .segmenter import Segmenter
     from .video_pictures import Video, video
@@ -68,6 +73,7 @@ __all__ = [
     "OpResolverType",
     "OpenGLWarning",
     "OutputError",
+    "Pipeline",
     "Program",
     "Segmenter",
     "SoftwareRendererWarning",
@@ -95,6 +101,7 @@ _PLACES = {
     "Interpreter": "interpreting",
     "Model": "network",
     "OpResolverType": "interpreting",
+    "Pipeline": "picture_pipeline",
     "Program": "network",
     "Segmenter": "segmenter",
     "Tensor": "gpu_delegate.model.graph",

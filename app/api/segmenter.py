@@ -5,12 +5,10 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import wait as wait_for
+from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Literal, TypeVar, get_args
 
-import cv2
 import numpy as np
 import numpy.typing as npt
 
@@ -21,30 +19,25 @@ from .app.frame.inference.backends import Backend, ComputeChoice, CpuChoice, Cpu
 from .app.frame.inference.cpu_choice import chosen_cpu_path
 from .app.frame.inference.cpu_path import preprocessor_of
 from .app.frame.inference.network_options import NetworkOptions
-from .app.media.sources import MAX_PIXELS, MAX_SIDE
 from .app.models.model_loading import SegmentationModel, load_segmentation
 from .app.models.spec import SpecOptions
 from .app.picture.picture import rgba_format, rgba_picture
 from .app.picture.preprocess import Fit, Preprocessing
+from .frame_arrays import Frame, Mask, RgbaCopies, check_frame
 from .gpu_delegate.base.errors import UsageError
 from .gpu_delegate.model.layout import Precision
 from .gpu_delegate.plan.compile_options import CompileOptions
-from .gpu_delegate.programs.model_sharing import ModelSharing
 from .gpu_delegate.programs.weights_cache import WeightsCache, checked_cache
 from .gpu_delegate.reading.reader import read_model
 from .gpu_delegate.targets.gl.context import open_context
-from .gpu_delegate.targets.gl.library import release_thread
 from .gpu_delegate.targets.llvm.pool import MOST_POOL_THREADS
 from .words import LibraryConsole, in_words_of_python, one_of, path_of
+from .work_thread import SharedThread
 
 __all__ = ["Segmenter"]
 
-Frame = npt.NDArray[np.uint8]
-Mask = npt.NDArray[np.float32]
-
 _Result = TypeVar("_Result")
 
-_FRAME = "uint8 (H, W, 3) RGB or (H, W, 4) RGBA"
 _ONE_AS_BITS = 0x3F800000  # of float32
 _MOST_SCORES = 1 << 28
 
@@ -121,7 +114,7 @@ class Segmenter:
                 read = self._cache.read_model if self._cache else read_model
                 loaded = load_segmentation(path_of(model), spec, progress, read)
         self._lock, self._is_closed, self._process = threading.Lock(), False, os.getpid()
-        self._thread = _SharedThread(self._cache) if self._cache else ThreadPoolExecutor(1, "texelflow")
+        self._thread = SharedThread(self._cache) if self._cache else ThreadPoolExecutor(1, "texelflow")
         options = NetworkOptions(CompileOptions(precision=precision), fit, preprocessing, self._cache)
         self._refine, self._work = refine, _Work(loaded, options, refine)
         # Of one that is forgotten rather than closed; at the end of the process all goes anyway.
@@ -172,7 +165,7 @@ class Segmenter:
         `refine` it begins another video.
         Raises UsageError for anything else, and after close(); DeviceError for sizes that the GPU does not take.
         """
-        _check(frame)
+        check_frame(frame)
         return self._run(self._work.mask, frame)
 
     def scores(self, frame: npt.NDArray[Any], *, size: Literal["frame", "network"] = "frame") -> Mask:
@@ -183,7 +176,7 @@ class Segmenter:
         Raises UsageError for anything else, for more than 256 million scores, with `refine`, and after close();
         DeviceError.
         """
-        _check(frame)
+        check_frame(frame)
         one_of("size", size, ("frame", "network"))
         if self._refine:
             raise UsageError("scores are of single frames; make another Segmenter for them, without refine=True")
@@ -245,7 +238,7 @@ class _Work:
     def __init__(self, model: SegmentationModel, options: NetworkOptions, refine: bool) -> None:
         self.model, self._options, self._refine = model, options, refine
         self._size = model.input_size  # of frames
-        self._rgba: Frame | None = None  # where RGB becomes RGBA
+        self._rgba = RgbaCopies()
         self._opened = contextlib.ExitStack()
 
     def open(self, choice: ComputeChoice, console: LibraryConsole) -> None:
@@ -272,7 +265,7 @@ class _Work:
         self._take(frame)
         if not self._refine:
             self.job.begin_anew()
-        mask = self.job.run(rgba_picture(self._as_rgba(frame)))
+        mask = self.job.run(rgba_picture(self._rgba.of(frame)))
         # Read as integers, negative numbers and NaN are larger than 1, too: one pass instead of two.
         return np.clip(mask, 0, 1, out=mask) if mask.view(np.uint32).max() > _ONE_AS_BITS else mask
 
@@ -281,7 +274,7 @@ class _Work:
         assert not isinstance(self.job, RefinedJob), "scores are of single frames"
         self._take(frame)
         self.job.begin_anew()
-        self.job.run(rgba_picture(self._as_rgba(frame)))
+        self.job.run(rgba_picture(self._rgba.of(frame)))
         scores = self.job.scores()
         if size == "network":
             return scores
@@ -298,67 +291,15 @@ class _Work:
         if size != self._size:
             with in_words_of_python():
                 self.job.take(rgba_format(size))
-            self._size, self._rgba = size, None
-
-    def _as_rgba(self, frame: Frame) -> Frame:
-        if frame.shape[2] == 4:
-            return frame
-        if self._rgba is None:
-            self._rgba = np.empty((*frame.shape[:2], 4), np.uint8)
-        cv2.cvtColor(frame, cv2.COLOR_RGB2RGBA, dst=self._rgba)
-        return self._rgba
+            self._size = size
 
     def close(self) -> None:
         """Free everything."""
         self._opened.close()
 
 
-class _SharedThread:
-    """The thread of all Segmenters with the same cache; it ends with the last of them."""
-
-    def __init__(self, weights_cache: ModelSharing) -> None:
-        """Raises UsageError where the cache takes no further instance."""
-        self._stack = contextlib.ExitStack()
-        self._last: Future[Any] | None = None
-
-        def make() -> ThreadPoolExecutor:
-            return ThreadPoolExecutor(1, "texelflow")
-
-        def end(pool: ThreadPoolExecutor) -> None:
-            pool.submit(release_thread)
-            pool.shutdown(wait=False)
-
-        held = weights_cache.held(("segmenters",), make, end)
-        self._pool = self._stack.enter_context(held)
-
-    def submit(self, work: Callable[..., _Result], *arguments: Any) -> Future[_Result]:
-        """As an executor's."""
-        self._last = future = self._pool.submit(work, *arguments)
-        return future
-
-    def shutdown(self, wait: bool) -> None:
-        """Leave it to others, once what was submitted last is done if `wait` says so; a second call does nothing."""
-        if wait and self._last:
-            wait_for([self._last])
-        self._stack.close()
-
-
-def _end(thread: ThreadPoolExecutor | _SharedThread, work: _Work, wait: bool) -> None:
+def _end(thread: ThreadPoolExecutor | SharedThread, work: _Work, wait: bool) -> None:
     """Have the thread close its work after all else, and end; harmless when repeated."""
     with contextlib.suppress(RuntimeError):  # it has ended
         thread.submit(work.close)
     thread.shutdown(wait)
-
-
-def _check(frame: Any) -> None:
-    """Raise UsageError for what is no frame."""
-    if not isinstance(frame, np.ndarray):
-        kind = type(frame)
-        hint = "; numpy.asarray(image.convert('RGB')) makes one of it" if kind.__module__.startswith("PIL.") else ""
-        raise UsageError(f"a frame is a NumPy array of {_FRAME}, not {kind.__name__}{hint}")
-    if frame.dtype != np.uint8 or frame.ndim != 3 or frame.shape[2] not in (3, 4):
-        raise UsageError(f"a frame is {_FRAME}, not {frame.dtype} {frame.shape}")
-    height, width = frame.shape[:2]
-    if min(width, height) < 1 or max(width, height) > MAX_SIDE or width * height > MAX_PIXELS:
-        limits = f"1 to {MAX_SIDE} pixels a side and at most {MAX_PIXELS >> 20} million in all"
-        raise UsageError(f"a frame has {limits}, not {width}x{height}")

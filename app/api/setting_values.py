@@ -4,6 +4,8 @@ import os
 from collections.abc import Mapping
 from types import MappingProxyType
 
+import numpy as np
+
 from .app.settings.settings import (
     SettingKind,
     SettingValue,
@@ -16,7 +18,7 @@ from .app.settings.settings import (
 )
 from .gpu_delegate.base.errors import UsageError
 
-__all__ = ["setting_values"]
+__all__ = ["plain_value", "setting_values"]
 
 _OF_CALLER: Mapping[str, str] = MappingProxyType(  # settings that are no arguments, and what is
     {
@@ -37,7 +39,7 @@ def setting_values(verb: Verb, given: Mapping[str, object]) -> dict[str, Setting
     A path may be an os.PathLike, a size (width, height), a range (low, high).
     """
     kinds = {spec.name: spec.kind for spec in specs()}
-    values = {name: _plain(value, kinds.get(name)) for name, value in current_names(given).items()}
+    values = {name: plain_value(value, kinds.get(name)) for name, value in current_names(given).items()}
     known = {spec.name: spec for spec in specs(verb)}
     for name in values:
         if why := _OF_CALLER.get(name) or ("there is no window" if name in _OF_WINDOWS else ""):
@@ -54,10 +56,12 @@ def setting_values(verb: Verb, given: Mapping[str, object]) -> dict[str, Setting
     return found
 
 
-def _plain(value: object, kind: SettingKind | None) -> object:
-    """As it would be written in a file of settings."""
+def plain_value(value: object, kind: SettingKind | None) -> object:
+    """A setting of a kind, None for none that is known, as it would be written in a file of settings."""
+    if isinstance(value, np.generic):
+        value = value.item()
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    if isinstance(value, tuple) and len(value) == 2 and kind in ("size", "range"):
+    if isinstance(value, (tuple, list)) and len(value) == 2 and kind in ("size", "range"):
         return f"{value[0]}{'x' if kind == 'size' else ','}{value[1]}"
     return value

@@ -25,10 +25,10 @@ from ..picture.video_frame import VideoFrame
 from ..threads import Observer
 from .file_sinks import PicturePipeSink, PictureSink, PngSink, SoundSource, Timing, VideoSink, Writing
 from .loopback import loopback_advice
-from .native_readers import NativeReaders
 from .output_worker import OutputCounts, OutputWorker, Sink
-from .picture_readers import DeviceReaders, FrameReaders, Pictures, RamMasks
+from .picture_readers import Pictures, RamMasks
 from .png_files import PIPE, is_picture, wants_folder
+from .reader_choice import readers_of
 from .virtual_camera import CameraSink
 
 OutputKind = Literal["recording", "masks", "cutouts", "virtual camera", "pictures"]
@@ -65,7 +65,7 @@ class Outputs:
         """
         self.stage = Stage("record", self._take, lambda: not self._active)
         self.writing, self._sound = writing or Writing(), sound
-        self._readers = _readers(device, pictures, keeps_all)
+        self._readers = readers_of(device, pictures, keeps_all)
         self._timing, self._keeps_all, self._folder = timing, keeps_all, folder
         self._active: dict[OutputKind, OutputWorker] = {}
         self._read_as: dict[OutputKind, tuple[Effect | None, PictureFormat | None]] = {}
@@ -212,7 +212,7 @@ class Outputs:
 
     def renew_device(self, device: Context | NativePictures, pictures: Pictures) -> None:
         """Go on with another context, after lose_device. Raises DeviceError."""
-        self._readers = _readers(device, pictures, self._keeps_all)
+        self._readers = readers_of(device, pictures, self._keeps_all)
         for kind, worker in self._active.items():
             worker.renew_reader(self._readers.open(*self._read_as[kind]))
 
@@ -323,14 +323,3 @@ class Outputs:
             lost = counted(dropped - said, "frame")
             self._lines.append(f"{lost} dropped from {worker.sink.name}: the disk or the encoder does not keep up")
             self._said[kind] = dropped, now
-
-
-def _readers(device: Context | NativePictures | None, pictures: Pictures | RamMasks, keeps_all: bool) -> FrameReaders:
-    """A software renderer is waited for, so where every frame counts colors are converted on the encoder's thread."""
-    if isinstance(pictures, RamMasks):
-        return pictures
-    if device is None:
-        raise ValueError("pictures are on a device, which is needed")
-    if isinstance(device, NativePictures):
-        return NativeReaders(device, pictures)
-    return DeviceReaders(device, pictures, converts=not (keeps_all and device.is_software))

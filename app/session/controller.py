@@ -184,11 +184,9 @@ class Controller:
     def _set_clock(self) -> None:
         clock, playback = self._parts.clock, self._parts.playback
         current = self._parts.stages.current
-        refined = current.refiner is not None
-        hindsight = refined and current.canvas is not None and current.canvas.look.effect != "classes"
-        clock.looks_ahead = hindsight and refinement_of(self.settings).delay > 0
+        clock.looks_ahead = current.uses_hindsight and refinement_of(self.settings).delay > 0
         if playback:
-            playback.lead = seek_lead_of(self.settings) if refined else 0
+            playback.lead = seek_lead_of(self.settings) if current.refiner else 0
 
     def _change_effect(self, action: Action) -> None:
         stages, outputs = self._parts.stages, self._parts.outputs

@@ -75,6 +75,11 @@ class ModelStages:
         """Of frames and masks, so far."""
         return self.segmenter.uploaded_bytes
 
+    @property
+    def uses_hindsight(self) -> bool:
+        """Whether the frame after the one that is drawn tells more of that one's mask."""
+        return self.refiner is not None and self.canvas is not None and self.canvas.look.effect != "classes"
+
     def gathers(self, place: int) -> bool:
         """Whether the stage at that place does nothing now but call OpenGL."""
         return self.stages[place].gathers()
@@ -284,14 +289,18 @@ class SwitchableStages:
                 next(steps)
         except StopIteration as finished:
             self._coming = None
-            before, self.current, self.name = self.current, finished.value, name
-            self._uploaded_bytes += before.uploaded_bytes
-            before.release()
-            return self.current
+            return self.take_over(finished.value, name)
         except TexelflowError:
             self._coming = None
             raise
         return None
+
+    def take_over(self, stages: ModelStages, name: str) -> ModelStages:
+        """Go on with another model's, which are ready; those that ran are freed."""
+        before, self.current, self.name = self.current, stages, name
+        self._uploaded_bytes += before.uploaded_bytes
+        before.release()
+        return stages
 
     def lose(self) -> None:
         """Free what a context holds that is lost; restore() comes next."""

@@ -59,12 +59,12 @@ class ConfigWatch:
             self._file = self._read_file(self.path)
         self._next_ns = 0
         said = dict(flags or {})
-        self.settings = with_values(self._file, {**_implied(said), **said}, flag_of)
+        self.settings = with_values(self._file, {**implied_by(said), **said}, flag_of)
         if self.settings.private:  # its defaults are others, whoever says that it is
             self._defaults = with_private_defaults(self._defaults)
             if given is None:
                 self._file = self._read_file(self.path) if self.path and is_there else self._defaults
-            self.settings = with_values(self._file, {**_implied(said), **said}, flag_of)
+            self.settings = with_values(self._file, {**implied_by(said), **said}, flag_of)
         self.flags: Mapping[str, object] = current_names(said)
 
     def poll(self, now_ns: int, current: Settings) -> Settings | str | None:
@@ -92,7 +92,7 @@ class ConfigWatch:
         return of_verb(read_config(path, name, self._defaults), self._verb)
 
 
-def _implied(flags: Mapping[str, object]) -> dict[str, object]:
+def implied_by(flags: Mapping[str, object]) -> dict[str, object]:
     """What is meant where flags do not say it: the effect to which alone one of them belongs, the figures."""
     effects = {"background": "replace", "blur": "blur"}
     meant = [("effect", effect) for name, effect in effects.items() if flags.get(name)][:1]

@@ -131,6 +131,7 @@ def test_python(selfie_model: Path, frame_rgba: npt.NDArray[np.uint8]) -> None:
     assert names["result"].shape == (1, 256, 256, 1)
     assert names["mask"].mean() == pytest.approx(names["result"].mean(), abs=1e-3)
     assert names["mask"].max() > 0.9
+    assert (names["picture"].shape, names["picture"].dtype) == (frame_rgba.shape, np.uint8)
 
 
 @pytest.mark.gl

@@ -107,6 +107,16 @@ class GlPictures:
         ring.release()
         return data.reshape(height, width, 4)
 
+    def read_red(self, target: Target) -> npt.NDArray[np.float32]:
+        """A copy of the red of a target of floats, (H, W), its top row first: ES reads no channel alone."""
+        (width, height), gl = target.size, self._gl
+        pixels = np.empty((height, width, 4), np.float32)
+        gl.glBindFramebuffer(opengl.READ_FRAMEBUFFER, on_opengl(target).framebuffer)
+        gl.glPixelStorei(opengl.PACK_ALIGNMENT, 4)
+        gl.glReadPixels(0, 0, width, height, opengl.RGBA, opengl.FLOAT, pixels.ctypes.data)
+        self.context.check_errors("reading a mask")
+        return np.ascontiguousarray(pixels[::-1, :, 0])  # OpenGL's row 0 is the lowest
+
     def memory(self, size: ImageSize, size_bytes: int) -> BufferRange:
         """A buffer that is written from RAM. Raises DeviceError if the device has no memory for it."""
         return mask_buffer(self.context, size, size_bytes, computed=False)

@@ -326,6 +326,12 @@ class NativePictures:
         rows = array[0].reshape(words.height, -1, 4)[::-1, : words.width]
         return np.ascontiguousarray(rows)
 
+    def read_red(self, target: Target) -> npt.NDArray[np.float32]:
+        """A copy of the red of a target of floats, (H, W), its top row first."""
+        self.finish()
+        words, array = self._images[target.texture].words, self._images[target.texture].array
+        return np.ascontiguousarray(array.view(np.float32)[0, ::-1, : words.width])
+
     def release(self) -> None:
         """End its threads, and forget all."""
         self.pool.close()

@@ -177,6 +177,9 @@ class PictureDevice(Protocol):
     def read(self, target: Target) -> npt.NDArray[np.uint8]:
         """A copy of a target of bytes, (H, W, 4), its top row first; waits for it. Raises DeviceError."""
 
+    def read_red(self, target: Target) -> npt.NDArray[np.float32]:
+        """A copy of the red of a target of floats, (H, W), its top row first; waits for it. Raises DeviceError."""
+
     def memory(self, size: ImageSize, size_bytes: int) -> BufferRange:
         """A buffer for a mask of (width, height), to be written from RAM. Raises DeviceError for want of memory."""
 

@@ -65,28 +65,37 @@ def as_array(value: object, name: str = "the array") -> HostArray:
 
 
 def as_input(value: object, name: str, dtype: npt.DTypeLike, shape: Sequence[int]) -> HostArray:
-    """What a caller gives for a tensor of this type and shape, as as_array() has it.
+    """What a caller gives for a tensor of this type and shape, as as_array() has it; -1 is a size that may be any.
 
     Axes of size 1 may be missing or too many: a picture need not be a batch of one. A buffer in one axis, such as
-    bytes, holds the tensor's values one behind the other. Numbers and lists have no type of their own, and get the
-    tensor's if no value changes but by rounding. Other types, and pictures of other sizes, are refused: what a model
-    wants of them, nobody can tell. Raises ArrayError with what to write instead.
+    bytes, holds the tensor's values one behind the other. Floats are rounded to the tensor's; integers of 32 and 64
+    bits, and Python's own numbers and lists, become what the tensor has, if it has them. Other types, and pictures of
+    other sizes, are refused: what a model wants of them, nobody can tell. Raises ArrayError with what to write instead.
     """
     wanted, sizes = np.dtype(dtype), tuple(shape)
     if type(value) is np.ndarray and value.shape == sizes and value.dtype == wanted and value.flags.aligned:
         return value  # nearly always, and in a tenth of the time
     found, buffer = as_array(value, name), _buffer_of(value)
-    if _has_no_type(value):
-        found = _converted(found, name, wanted)
-    if buffer is not None and found.ndim == 1 and found.nbytes == math.prod(sizes) * wanted.itemsize:
+    is_flat = buffer is not None and found.ndim == 1 and -1 not in sizes
+    if buffer is not None and is_flat and found.nbytes == math.prod(sizes) * wanted.itemsize:
         if buffer.format in _BYTES:
             found = _in_plain_memory(np.ascontiguousarray(found).view(wanted), name)
         found = found.reshape(sizes) if found.dtype == wanted else found
     if found.dtype != wanted:
-        raise ArrayError(f"{name} is {wanted}, not {found.dtype}; {_hint_of_type(value, found, wanted)}")
+        if not (_keeps_meaning(found.dtype, wanted) or (_has_no_type(value) and found.dtype.kind in "biu")):
+            raise ArrayError(f"{name} is {wanted}, not {found.dtype}; {_hint_of_type(value, found, wanted)}")
+        found = _converted(found, name, wanted)
+    if (
+        (missing := len(sizes) - found.ndim) > 0
+        and _is_of(found.shape, sizes[missing:])
+        and set(sizes[:missing]) <= {1, -1}
+    ):
+        return found[(None,) * missing]
+    if _is_of(found.shape, sizes):
+        return found
     if _long_axes(found.shape) == _long_axes(sizes):
         return found.reshape(sizes)
-    raise ArrayError(f"{name} is {list(sizes)}, not {list(found.shape)}{_hint_of_shape(found.shape, sizes)}")
+    raise ArrayError(f"{name} is {_in_words(sizes)}, not {list(found.shape)}{_hint_of_shape(found.shape, sizes)}")
 
 
 def as_target(value: object, name: str, dtype: npt.DTypeLike, shape: Sequence[int]) -> HostArray:
@@ -191,16 +200,20 @@ def _shared(value: Any, name: str) -> HostArray:
     return again if is_same and (again.shape, again.strides) == (found.shape, found.strides) else found
 
 
+def _keeps_meaning(own: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
+    """Whether numbers of a type are meant in another one, too: small integers may be pixels of another range."""
+    if own.kind == "f":
+        return wanted.kind == "f"
+    return own.kind in "iu" and own.itemsize >= 4 and wanted.kind in "iuf"
+
+
 def _converted(array: HostArray, name: str, wanted: np.dtype[Any]) -> HostArray:
-    """Numbers of Python in a tensor's type."""
-    if array.dtype == wanted or not array.size:
-        return array.astype(wanted, copy=False)
-    if wanted.kind in "iu" and array.dtype.kind in "iu":
+    """Numbers in a tensor's type. Raises ArrayError for integers that it has not."""
+    if wanted.kind in "iu" and array.size:
         limits = np.iinfo(wanted)
         if int(array.min()) < limits.min or int(array.max()) > limits.max:
             raise ArrayError(f"{name} is {wanted}: {limits.min} to {limits.max}, not {array.min()} to {array.max()}")
-        return array.astype(wanted)
-    return array.astype(wanted) if np.can_cast(array.dtype, wanted, "same_kind") else array
+    return array.astype(wanted)
 
 
 # Refusals ---------------------------------------------------------------------------------------------------------
@@ -253,6 +266,15 @@ def _hint_of_shape(found: Sequence[int], wanted: Sequence[int]) -> str:
     if len(own) == 2 and sizes == (*own, 3):
         return "; write numpy.repeat(array[..., None], 3, -1), which makes colors of gray"
     return ""
+
+
+def _is_of(shape: Sequence[int], sizes: Sequence[int]) -> bool:
+    """Whether a shape is one of those that -1 leaves open."""
+    return len(shape) == len(sizes) and all(size in (-1, own) for own, size in zip(shape, sizes, strict=True))
+
+
+def _in_words(sizes: Sequence[int]) -> str:
+    return f"[{', '.join('any' if size == -1 else str(size) for size in sizes)}]"
 
 
 def _long_axes(shape: Sequence[int]) -> tuple[int, ...]:

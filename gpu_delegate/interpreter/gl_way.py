@@ -11,11 +11,14 @@ from ..targets.gl.context import Context
 from ..targets.gl.gl_states import GlStates
 from ..targets.gl.runtime import Program
 from ..tuning.store import tuned_device
+from .own_way import copied
 from .run_way import AnyTensor, InterpreterReport
 
 
 class GlMaker:
     """See NetworkMaker: programs of one context, with one set of variables; to be used from any thread."""
+
+    survives_fork = False
 
     def __init__(self, precision: Precision) -> None:
         """Raises DeviceError where there is no OpenGL 4.3 or ES 3.1."""
@@ -61,9 +64,9 @@ class GlTensors:
         self._given[index][...] = values
         self._changed.add(index)
 
-    def read(self, index: int) -> AnyTensor:
+    def read(self, index: int, out: AnyTensor | None = None) -> AnyTensor:
         """See OwnNetwork."""
-        return self._given[index].copy()
+        return copied(self._given[index], out)
 
     def view(self, index: int) -> AnyTensor | None:
         """See OwnNetwork."""

@@ -1,5 +1,6 @@
 """The interpreter: TensorFlow Lite's interface, and a short one, over whichever way runs the model best."""
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from types import TracebackType
@@ -7,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ..base.errors import DeviceError, TexelflowError, UnsupportedError
+from ..base.arrays import as_input, as_target
+from ..base.errors import DeviceError, TexelflowError, UnsupportedError, UsageError
 from ..base.wording import counted, meant
 from ..custom.custom_op import CustomOp
+from ..model.graph import Shape
 from ..model.layout import Precision
 from ..tuning.way_costs import WayName
-from .call_errors import AllocationError, CallOrderError, CallTypeError, CallValueError
+from .call_errors import AllocationError, CallOrderError, CallValueError
 from .file_details import Details, SignatureDetails
 from .gl_way import GlMaker
 from .input_sizes import InputSizes
@@ -23,6 +26,7 @@ from .own_way import OwnWay, check_index
 from .run_way import AnyTensor, InterpreterReport, RunWay
 from .signature_runner import SignatureRunner
 from .tflite_way import TfliteWay
+from .turns import Turns
 from .way_choice import ChoiceFacts, ways_to_try
 
 _CLOSED = "this interpreter is closed; make another one"
@@ -42,9 +46,9 @@ class ModelInterpreter:
         interpreter.invoke()
         result = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
 
-    An interpreter is used from any thread, by one at a time; Python's lock is free while it computes. What goes wrong
-    is a TexelflowError that is also the ValueError, RuntimeError or TypeError which TensorFlow Lite raises for it.
-    close(), or the end of a `with` block, frees what it holds; so does its end.
+    An interpreter is used from any thread; calls are done one after the other, the short form as one. Python's lock is
+    free while it computes. What goes wrong is a TexelflowError that is also the ValueError, RuntimeError or TypeError
+    which TensorFlow Lite raises for it. close(), or the end of a `with` block, frees what it holds; so does its end.
     """
 
     def __init__(
@@ -99,9 +103,10 @@ class ModelInterpreter:
             experimental_preserve_all_tensors, dict[str, object](further), custom_ops, quiet,
         )  # fmt: skip
         self._source = ModelSource(self._path_of(model_path), model_content)
-        self._subgraph = self._source.subgraph_of(signature)
+        self._signature, self._subgraph = signature, self._source.subgraph_of(signature)
         self._sizes = InputSizes(self._source)
         self._experimental_compress_quantization_zero_points = experimental_compress_quantization_zero_points
+        self._turns = Turns()
         self._way: RunWay | None = None
         self._is_closed = False
         self._source.graph(self._subgraph)  # damaged files end here
@@ -121,7 +126,8 @@ class ModelInterpreter:
 
         Raises RuntimeError where it cannot run on these.
         """
-        self._ready_way().allocate(self._subgraph)
+        with self._turns:
+            self._ready_way().allocate(self._subgraph)
 
     def resize_tensor_input(self, input_index: int, tensor_size: Sequence[int], strict: bool = False) -> None:
         """Have an input with another shape, from the next allocate_tensors() on.
@@ -129,11 +135,12 @@ class ModelInterpreter:
         strict: whether sizes that the file does not leave open (-1 in shape_signature) have to stay. Raises ValueError
         for what is no shape, RuntimeError for a tensor that there is not, and for what `strict` forbids.
         """
-        self._check_open()
-        if self._way is None:
-            self._sizes.resize(self._subgraph, input_index, tensor_size, strict)
-        else:
-            self._way.resize(self._subgraph, input_index, tensor_size, strict)
+        with self._turns:
+            self._check_open()
+            if self._way is None:
+                self._sizes.resize(self._subgraph, input_index, tensor_size, strict)
+            else:
+                self._way.resize(self._subgraph, input_index, tensor_size, strict)
 
     def get_input_details(self) -> list[Details]:
         """A dictionary of each input, in the file's order.
@@ -161,17 +168,19 @@ class ModelInterpreter:
 
     def set_tensor(self, tensor_index: int, value: Any) -> None:
         """Copy an array into an input: exactly its dtype and shape. Raises ValueError for others."""
-        way = self._way
-        if way is None:
-            raise self._unallocated(tensor_index, "Cannot set tensor: ")
-        way.set(self._subgraph, tensor_index, value)
+        with self._turns:
+            way = self._way
+            if way is None:
+                raise self._unallocated(tensor_index, "Cannot set tensor: ")
+            way.set(self._subgraph, tensor_index, value)
 
     def get_tensor(self, tensor_index: int, subgraph_index: int | None = None) -> AnyTensor:
         """A copy of an output, an input or a constant. Raises ValueError for what is not kept."""
-        way = self._way
-        if way is None:
-            raise self._unallocated(tensor_index)
-        return way.get(self._subgraph if subgraph_index is None else subgraph_index, tensor_index)
+        with self._turns:
+            way = self._way
+            if way is None:
+                raise self._unallocated(tensor_index)
+            return way.get(self._subgraph if subgraph_index is None else subgraph_index, tensor_index)
 
     def tensor(self, tensor_index: int) -> Callable[[], AnyTensor]:
         """A function that gives an array which is the tensor: what is written to an input's is read by invoke().
@@ -181,24 +190,27 @@ class ModelInterpreter:
         """
 
         def view() -> AnyTensor:
-            if self._way is None:
-                raise self._unallocated(tensor_index)
-            return self._way.view(self._subgraph, tensor_index)
+            with self._turns:
+                if self._way is None:
+                    raise self._unallocated(tensor_index)
+                return self._way.view(self._subgraph, tensor_index)
 
         return view
 
     def invoke(self) -> None:
         """Run the model once. Raises RuntimeError before allocate_tensors(), and for values that it cannot run on."""
-        way = self._way
-        if way is None:
-            raise CallOrderError(_CLOSED if self._is_closed else "Invoke called on model that is not ready: call "
-                                 "allocate_tensors() first")  # fmt: skip
-        way.invoke(self._subgraph)
+        with self._turns:
+            way = self._way
+            if way is None:
+                raise CallOrderError(_CLOSED if self._is_closed else "Invoke called on model that is not ready: call "
+                                     "allocate_tensors() first")  # fmt: skip
+            way.invoke(self._subgraph)
 
     def reset_all_variables(self) -> None:
         """Set what operators keep from run to run (LSTM, SVDF, RNN) to what it was; variables with a name stay."""
-        if self._way is not None:
-            self._way.reset_variables()
+        with self._turns:
+            if self._way is not None:
+                self._way.reset_variables()
 
     def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
         """The names of inputs and outputs of each signature, by its name."""
@@ -239,15 +251,38 @@ class ModelInterpreter:
 
     # The short form -----------------------------------------------------------------------------------------------
 
-    def __call__(self, *arrays: Any, **named: Any) -> Any:
+    def __call__(self, *arrays: Any, out: Any = None, **named: Any) -> Any:
         """Run the model on arrays in the order of its inputs, or by their names: signature's, else the tensors'.
 
-        Integers are taken as they are, other numbers as the input's type; an array that lacks the batch of 1 gets it,
-        and one of another size gives the input that size where the file leaves it open. The result is an array, or a
-        dict of arrays by name of a model with several outputs. Raises ValueError for what does not fit.
+        arrays: of NumPy in any layout, of whatever has DLPack (PyTorch, JAX) or a buffer, images of Pillow, nested
+        lists. Other floats are rounded to the input's type, bytes of pictures are refused for floats: their range is
+        the model's. Axes of size 1 may be missing, such as a batch of 1. Another size gives the input that size where
+        the file leaves it open.
+        out: what outputs are written to, for one output an array or anything with a buffer, or a tensor of PyTorch's;
+        for several a dict of such by name, or a sequence. Of a model with an input of this name it is that input.
+
+        The result is an array, or a dict of arrays by name of a model with several outputs; or what `out` was. Arrays
+        are the caller's own: torch.from_dlpack(result) shares their memory. Raises ValueError for what does not fit,
+        RuntimeError where the model cannot run.
         """
+        with self._turns:
+            return self._run(arrays, out, named)
+
+    async def run_async(self, *arrays: Any, out: Any = None, **named: Any) -> Any:
+        """`result = await interpreter.run_async(image)`: the short form, while the event loop goes on.
+
+        Runs of an interpreter are done in the order in which they were asked for, those of several at the same time.
+        Arrays are in use until it returns, also if it is cancelled: what waits then is never done, what computes ends
+        first. Raises as the short form.
+        """
+        self._check_open()
+        return await self._turns.run(lambda: self(*arrays, out=out, **named))
+
+    def _run(self, arrays: Sequence[Any], out: Any, named: Mapping[str, Any]) -> Any:
         way, subgraph = self._ready_way(), self._subgraph
         inputs, outputs = self._names(True), self._names(False)
+        if "out" in inputs and out is not None:
+            named, out = {**named, "out": out}, None
         given = self._given(arrays, named, inputs)
         values = {index: self._fitted(index, value) for index, value in given.items()}
         for index, value in values.items():
@@ -257,7 +292,12 @@ class ModelInterpreter:
         way = self._ready_way()
         for index, value in values.items():
             way.set(subgraph, index, value)
+        targets = {} if out is None else self._targets(out, outputs)
         way.invoke(subgraph)
+        for index, target in targets.items():
+            way.get(subgraph, index, target)
+        if out is not None:
+            return out
         if len(outputs) == 1:
             return way.get(subgraph, *outputs.values())
         return {name: way.get(subgraph, index) for name, index in outputs.items()}
@@ -277,11 +317,38 @@ class ModelInterpreter:
 
     def close(self) -> None:
         """Free what it holds; it cannot run any more. A second call does nothing."""
-        way, self._way, self._is_closed = self._way, None, True
-        for name in ("invoke", "set_tensor", "get_tensor"):
-            vars(self).pop(name, None)
-        if way is not None:
-            way.close()
+        with self._turns:
+            way, self._way, self._is_closed = self._way, None, True
+            for name in ("invoke", "set_tensor", "get_tensor"):
+                vars(self).pop(name, None)
+            if way is not None:
+                way.close()
+        self._turns.close()
+
+    def __reduce__(self) -> tuple[Callable[..., "ModelInterpreter"], tuple[object, ...]]:
+        """Pickled and copied it is another interpreter of the same model, options and sizes, with no values in it.
+
+        Raises UsageError where it has what cannot be copied.
+        """
+        options = self._options
+        if self._is_closed or options.delegates or options.custom_ops:
+            what = "that is closed" if self._is_closed else "with delegates or custom ops"
+            raise UsageError(f"an interpreter {what} cannot be copied or pickled; make another one")
+        path = self._source.path
+        given = {
+            "model_path": path and os.path.abspath(path),
+            "model_content": None if path else self._source.data,
+            "backend": options.backend,
+            "threads": options.threads,
+            "precision": options.precision,
+            "signature": self._signature,
+            "exact": options.exact,
+            "quiet": options.quiet,
+            "experimental_op_resolver_type": options.resolver,
+            "experimental_preserve_all_tensors": options.preserve_all,
+            **dict(options.further),
+        }
+        return _made_again, (type(self), given, {key: dict(shapes) for key, shapes in self._sizes.all.items()})
 
     def __enter__(self) -> "ModelInterpreter":
         return self
@@ -317,6 +384,7 @@ class ModelInterpreter:
         if self._way is None:
             self._check_open()
             self._way = self._opened()
+            self._turns.survives_fork = self._way.survives_fork
             self._bind()
         return self._way
 
@@ -342,7 +410,7 @@ class ModelInterpreter:
 
     def _bind(self) -> None:
         """Let calls that are made for every run go straight to the way, unless a subclass has its own."""
-        direct = self._way.direct_calls() if isinstance(self._way, TfliteWay) and not self._subgraph else {}
+        direct = self._way.direct_calls(self._turns) if isinstance(self._way, TfliteWay) and not self._subgraph else {}
         for name, call in direct.items():
             if getattr(type(self), name) is getattr(ModelInterpreter, name):
                 vars(self)[name] = call
@@ -375,33 +443,44 @@ class ModelInterpreter:
         return {inputs[name]: value for name, value in found.items()}
 
     def _fitted(self, index: int, value: Any) -> AnyTensor:
-        """An array of the input's type and number of dimensions. Raises CallValueError, CallTypeError."""
+        """An array of the input's type, and of its shape but for sizes that are open. Raises ArrayError."""
         details = self._source.details(self._subgraph)
-        dtype, name, shape = details.dtype(index), details.name(index), self._sizes.shape(self._subgraph, index)
-        array = np.asarray(value)
+        dtype, shape = details.dtype(index), self._sizes.shape(self._subgraph, index)
         if dtype is None or dtype is np.bytes_:
-            return array
-        if array.dtype.kind not in "biuf":
-            raise CallTypeError(f"{name} takes numbers, {np.dtype(dtype).name}, not {type(value).__name__}")
-        if array.dtype != dtype and not _converts(array, np.dtype(dtype)):
-            raise CallValueError(
-                f"{name} takes {np.dtype(dtype).name}, not {array.dtype.name}: bytes of a picture have to be scaled as "
-                "the model was trained, for most to 0 to 1 or -1 to 1"
-            )
-        if array.ndim == len(shape) - 1 and shape[0] == 1:
-            array = array[None]
-        return array.astype(dtype, copy=False)
+            return np.asarray(value)
+        signature = details.shape_signature(index)
+        if signature is not None and len(signature) == len(shape):
+            shape = tuple(-1 if known == -1 else size for known, size in zip(signature, shape, strict=True))
+        return as_input(value, details.name(index), dtype, shape)
+
+    def _targets(self, out: Any, outputs: Mapping[str, int]) -> dict[int, AnyTensor]:
+        """The memory that outputs are written to, by index. Raises ArrayError, CallValueError."""
+        told = f"outputs are {', '.join(outputs)}"
+        if len(outputs) == 1 and not isinstance(out, Mapping):
+            given = dict(zip(outputs, [out], strict=True))
+        elif isinstance(out, Mapping):
+            given = dict(out)
+        else:
+            given = dict(zip(outputs, out, strict=False)) if isinstance(out, list | tuple) else {}
+        if given.keys() != outputs.keys():
+            raise CallValueError(f"out is to have memory for {counted(len(outputs), 'output')}; {told}")
+        found = {}
+        for name, target in given.items():
+            details = self._details_of(self._subgraph, outputs[name])
+            found[outputs[name]] = as_target(target, name, details["dtype"], details["shape"].tolist())
+        return found
 
 
 def _side(signature: SignatureDetails, of_inputs: bool) -> Mapping[str, int]:
     return signature.inputs if of_inputs else signature.outputs
 
 
-def _converts(array: AnyTensor, dtype: np.dtype[Any]) -> bool:
-    """Whether values keep what they mean: floats of another size, integers that the type has."""
-    if array.dtype.kind == dtype.kind == "f":
-        return True
-    if array.dtype.kind in "iu" and dtype.kind in "iu":
-        limits = np.iinfo(dtype)
-        return not array.size or (int(array.min()) >= limits.min and int(array.max()) <= limits.max)
-    return array.dtype.kind in "iu" and dtype.kind == "f" and array.dtype.itemsize > 1
+def _made_again(
+    kind: type[ModelInterpreter], given: Mapping[str, Any], sizes: Mapping[int, Mapping[int, Shape]]
+) -> ModelInterpreter:
+    """An interpreter like one that was pickled."""
+    made = kind(**given)
+    for subgraph, shapes in sizes.items():
+        for index, shape in shapes.items():
+            (made._way or made._sizes).resize(subgraph, index, shape, False)
+    return made

@@ -13,11 +13,14 @@ from ..targets.llvm.native_runtime import NativeNetwork
 from ..targets.llvm.native_states import NativeStates
 from ..targets.llvm.planes import values_of, write_planes
 from ..targets.llvm.pool import WorkerPool, default_threads
+from .own_way import copied
 from .run_way import AnyTensor, InterpreterReport
 
 
 class NativeMaker:
-    """See NetworkMaker: networks of one pool of threads, with one set of variables."""
+    """See NetworkMaker: networks of one pool of threads, with one set of variables. Behind a fork they do without."""
+
+    survives_fork = True
 
     def __init__(self, threads: int | None, precision: Precision) -> None:
         """With two threads, used where that takes less time, if no number is given. Raises DeviceError without LLVM."""
@@ -60,10 +63,13 @@ class NativeTensors:
         given = to_kernels(values, stored.own, stored.shape)
         write_planes(self._network.memory(index), given, stored.shape, stored.storage)
 
-    def read(self, index: int) -> AnyTensor:
+    def read(self, index: int, out: AnyTensor | None = None) -> AnyTensor:
         """See OwnNetwork."""
         view = self._views[index]
-        return self._network.read(index) if view is None else np.array(view, order="C")
+        if view is not None:
+            return copied(view, out)
+        found = self._network.read(index)
+        return found if out is None else copied(found, out)
 
     def view(self, index: int) -> AnyTensor | None:
         """See OwnNetwork."""

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..base.arrays import as_array
 from ..base.errors import TexelflowError, UnsupportedError
 from ..model.graph import Graph, Shape, Tensor
 from ..reading.resizing import read_resized
@@ -23,8 +24,8 @@ class OwnNetwork(Protocol):
     """One graph, compiled. Tensors are inputs and outputs, of exactly their type and shape."""
 
     def write(self, index: int, values: AnyTensor) -> None: ...
-    def read(self, index: int) -> AnyTensor:
-        """A copy."""
+    def read(self, index: int, out: AnyTensor | None = None) -> AnyTensor:
+        """A copy, or `out`, which has it then."""
 
     def view(self, index: int) -> AnyTensor | None:
         """The tensor's own memory, if it is in the order of the array; None where it lies otherwise."""
@@ -40,6 +41,8 @@ class OwnNetwork(Protocol):
 
 class NetworkMaker(Protocol):
     """What makes networks of one model."""
+
+    survives_fork: bool  # whether these work in a process that was forked from this one
 
     def make(self, graph: Graph) -> OwnNetwork:
         """Raises UnsupportedError, DeviceError."""
@@ -77,6 +80,11 @@ class OwnWay:
             raise
 
     @property
+    def survives_fork(self) -> bool:
+        """See RunWay."""
+        return self._maker.survives_fork
+
+    @property
     def report(self) -> InterpreterReport:
         """See RunWay."""
         return self._maker.report(len(self._source.graph(0).nodes))
@@ -105,7 +113,7 @@ class OwnWay:
         if wanted is None:
             raise self._no_input(ready, subgraph, index)
         if not isinstance(value, np.ndarray):
-            value = np.asarray(value)
+            value = as_array(value, ready.graph.tensors[index].name)
         if value.dtype != wanted[0] or value.shape != wanted[1]:
             value = self._fitting(ready, index, value)
         if ready.kept and index in ready.kept:
@@ -113,14 +121,14 @@ class OwnWay:
         else:
             ready.network.write(index, value)
 
-    def get(self, subgraph: int, index: int) -> AnyTensor:
+    def get(self, subgraph: int, index: int, out: AnyTensor | None = None) -> AnyTensor:
         """See RunWay."""
         ready = self._ready_at(subgraph)
         if ready.kept and index in ready.kept:
-            return ready.kept[index].copy()
+            return copied(ready.kept[index], out)
         if index in ready.outputs or index in ready.inputs:
-            return ready.network.read(index)
-        return self._constant(ready, subgraph, index)
+            return ready.network.read(index, out)
+        return copied(self._constant(ready, subgraph, index), out)
 
     def view(self, subgraph: int, index: int) -> AnyTensor:
         """See RunWay."""
@@ -243,3 +251,11 @@ def check_index(index: object, count: int) -> None:
         raise CallTypeError(f"a tensor's index is a whole number, not {type(index).__name__}; see get_input_details()")
     if not 0 <= index < count:
         raise CallValueError(f"Invalid tensor index {index} exceeds max tensor index {count - 1}")
+
+
+def copied(values: AnyTensor, out: AnyTensor | None) -> AnyTensor:
+    """The same values in `out`, or in an array of its own."""
+    if out is None:
+        return np.array(values, order="C")
+    np.copyto(out, values)
+    return out

@@ -51,6 +51,9 @@ class RunWay(Protocol):
 
     @property
     def report(self) -> InterpreterReport: ...
+    @property
+    def survives_fork(self) -> bool:
+        """Whether it works in a process that was forked from the one that made it."""
 
     def resize(self, subgraph: int, index: int, size: Sequence[int], strict: bool) -> None:
         """Have an input with another shape from the next allocation on. Raises as InputSizes.resize."""
@@ -64,8 +67,11 @@ class RunWay(Protocol):
     def set(self, subgraph: int, index: int, value: Any) -> None:
         """Copy a value of exactly the tensor's type and shape. Raises ValueError for others."""
 
-    def get(self, subgraph: int, index: int) -> AnyTensor:
-        """A copy of a tensor. Raises ValueError for one that is not kept."""
+    def get(self, subgraph: int, index: int, out: AnyTensor | None = None) -> AnyTensor:
+        """A copy of a tensor, or `out`, an array of its type and shape, which has it then.
+
+        Raises ValueError for one that is not kept.
+        """
 
     def view(self, subgraph: int, index: int) -> AnyTensor:
         """An array over, or kept alike with, a tensor: what is written there is read by the next run."""

@@ -5,14 +5,18 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..base.arrays import as_array
 from ..base.wording import meant
 from .call_errors import CallValueError
 from .file_details import Details, SignatureDetails
 from .run_way import AnyTensor, RunWay
+from .turns import Turns
 
 
 class RunsSubgraphs(Protocol):
     """What a runner needs of its interpreter."""
+
+    _turns: Turns
 
     def _ready_way(self) -> RunWay:
         """The way in which it runs, decided by now."""
@@ -38,7 +42,7 @@ class SignatureRunner:
         Raises ValueError for names, numbers of inputs and types that are not the signature's, RuntimeError for shapes
         that the model does not take.
         """
-        known, subgraph = self._signature.inputs, self._signature.subgraph
+        known = self._signature.inputs
         if len(kwargs) != len(known) or kwargs.keys() - known.keys():
             wrong = sorted(kwargs.keys() - known.keys())
             named = f"Invalid Input name ({wrong[0]}) for SignatureDef{meant(wrong[0], known)}" if wrong else ""
@@ -47,8 +51,13 @@ class SignatureRunner:
                 f"{named or f'Invalid number of inputs provided for running a SignatureDef, {count}'}: the inputs of "
                 f"{self._signature_key!r} are {', '.join(known) or 'none'}"
             )
+        with self._interpreter._turns:
+            return self._run(kwargs)
+
+    def _run(self, kwargs: Mapping[str, Any]) -> dict[str, AnyTensor]:
+        known, subgraph = self._signature.inputs, self._signature.subgraph
         way = self._interpreter._ready_way()
-        values = {name: np.asarray(value) for name, value in kwargs.items()}
+        values = {name: _array(value) for name, value in kwargs.items()}
         for name, value in values.items():
             if way.shape(subgraph, known[name]) != value.shape:
                 way.resize(subgraph, known[name], value.shape, False)
@@ -69,3 +78,8 @@ class SignatureRunner:
     def _details(self, tensors: Mapping[str, int]) -> dict[str, Details]:
         found = self._interpreter._details_of
         return {name: found(self._signature.subgraph, index) for name, index in tensors.items()}
+
+
+def _array(value: Any) -> AnyTensor:
+    """Also of texts, which are numbers for nobody."""
+    return np.asarray(value) if isinstance(value, str | bytes | list | tuple | np.ndarray) else as_array(value)

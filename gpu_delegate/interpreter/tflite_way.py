@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..base.arrays import as_array
 from ..base.errors import InferenceError, TexelflowError, UnsupportedError
 from ..cpu.delegation import AppliedDelegate, delegation_of
 from ..cpu.interpreter_module import load_interpreter_module
@@ -20,7 +21,9 @@ from .file_details import Details
 from .input_sizes import InputSizes, shape_asked
 from .interpreter_options import OpResolverType, RunOptions
 from .model_source import ModelSource
+from .own_way import copied
 from .run_way import AnyTensor, InterpreterReport
+from .turns import Turns
 
 
 class TfliteWay:
@@ -36,6 +39,11 @@ class TfliteWay:
         self._inner: Any = None
         self._is_exact = options.exact and any(has_quantized(source.graph(each)) for each in source.entries)
         self._open(way)
+
+    @property
+    def survives_fork(self) -> bool:
+        """See RunWay: with no threads but the caller's, and no delegate that may have some."""
+        return self._threads == 1 and self._way != "gl parts" and not self._options.delegates
 
     @property
     def report(self) -> InterpreterReport:
@@ -77,13 +85,16 @@ class TfliteWay:
     def set(self, subgraph: int, index: int, value: Any) -> None:
         """See RunWay."""
         with self._errors():
-            self._inner._interpreter.SetTensor(index, value, subgraph)
+            self._inner._interpreter.SetTensor(index, _for_tflite(value), subgraph)
 
-    def get(self, subgraph: int, index: int) -> AnyTensor:
+    def get(self, subgraph: int, index: int, out: AnyTensor | None = None) -> AnyTensor:
         """See RunWay."""
+        if out is not None and out.ndim:
+            np.copyto(out, self.view(subgraph, index))
+            return out
         with self._errors():
             found: AnyTensor = self._inner._interpreter.GetTensor(index, subgraph)
-        return found
+        return found if out is None else copied(found, out)
 
     def view(self, subgraph: int, index: int) -> AnyTensor:
         """See RunWay: its own memory. Arrays must not be held over a run, which raises then."""
@@ -119,25 +130,28 @@ class TfliteWay:
             found: Sequence[Details] | None = None if subgraph else self._inner._get_ops_details()
         return found
 
-    def direct_calls(self) -> dict[str, Callable[..., Any]]:
+    def direct_calls(self, turns: Turns) -> dict[str, Callable[..., Any]]:
         """set_tensor, get_tensor and invoke of the first subgraph, which take no more time than TensorFlow Lite's."""
         run, give, take = self._inner.invoke, self._inner.set_tensor, self._inner.get_tensor
 
         def invoke() -> None:
             try:
-                run()
+                with turns:
+                    run()
             except RuntimeError as error:
                 raise self._told(error, InferenceError) from None
 
         def set_tensor(tensor_index: int, value: Any) -> None:
             try:
-                give(tensor_index, value)
+                with turns:
+                    give(tensor_index, _for_tflite(value))
             except (ValueError, TypeError) as error:
                 raise self._told(error) from None
 
         def get_tensor(tensor_index: int, subgraph_index: int = 0) -> Any:
             try:
-                return take(tensor_index, subgraph_index)
+                with turns:
+                    return take(tensor_index, subgraph_index)
             except (ValueError, TypeError) as error:
                 raise self._told(error) from None
 
@@ -230,3 +244,10 @@ class TfliteWay:
         if isinstance(error, ValueError) and kind is not ModelValueError:
             return CallValueError(line)
         return kind(line)
+
+
+def _for_tflite(value: Any) -> Any:
+    """What TensorFlow Lite takes for what it is: it knows no DLPack, and no order of bytes but the machine's."""
+    if isinstance(value, np.ndarray):
+        return value if value.dtype.isnative else value.astype(value.dtype.newbyteorder("="))
+    return as_array(value) if hasattr(value, "__dlpack__") and not isinstance(value, np.generic) else value

@@ -11,25 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.helpers.exporters import OnlyDlpack
 from texelflow.gpu_delegate.base.arrays import ArrayError, as_array, as_input, as_target
 
 DTYPES = ("float32", "float64", "float16", "int8", "uint8", "int16", "uint16", "int32", "int64", "bool", "complex64")
 IMAGE = np.random.default_rng(0).integers(0, 256, (5, 7, 3), np.uint8)
 _MA: Any = np.ma  # has no types
 MASKED = _MA.masked_less(IMAGE, 9)
-
-
-class OnlyDlpack:
-    """Gives its memory by DLPack alone, or says that it lies on a device."""
-
-    def __init__(self, values: npt.NDArray[Any], device: int = 1) -> None:
-        self._values, self._device = values, device
-
-    def __dlpack__(self, **options: Any) -> Any:
-        return self._values.__dlpack__(**options)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return self._device, 0
 
 
 class ByInterface:
@@ -144,13 +132,23 @@ def test_numbers_and_lists_take_the_tensors_type() -> None:
     assert as_input([1, 2], "x", "int8", (2,)).tolist() == [1, 2]
     assert as_input(3, "x", "float32", (1,)).tolist() == [3]
     assert as_input((True, False), "x", "bool", (2,)).tolist() == [True, False]
+    assert as_input(np.arange(3), "x", "float32", (3,)).dtype == np.float32
+    assert as_input(np.arange(3) / 2, "x", "float16", (3,)).tolist() == [0, 0.5, 1]
+
+
+def test_open_sizes_may_be_any() -> None:
+    for own, shape in ((IMAGE, (1, 5, 7, 3)), (IMAGE[None], (1, 5, 7, 3)), (np.stack([IMAGE] * 2), (2, 5, 7, 3))):
+        assert as_input(own, "x", np.uint8, (-1, 5, -1, 3)).shape == shape
+    with pytest.raises(ArrayError, match=r"x is \[1, any, any, 3\], not \[2, 5, 7, 3\]"):
+        as_input(np.stack([IMAGE] * 2), "x", np.uint8, (1, -1, -1, 3))
 
 
 @pytest.mark.parametrize(
     ("value", "dtype", "shape", "line"),
     [
         (IMAGE, "float32", (1, 5, 7, 3), "image.astype('float32') / 255"),
-        (IMAGE / 255, "float32", (1, 5, 7, 3), "x is float32, not float64; write array.astype('float32')"),
+        (IMAGE > 9, "float32", (1, 5, 7, 3), "x is float32, not bool; write array.astype('float32')"),
+        (IMAGE, "int8", (1, 5, 7, 3), "x is int8, not uint8; write array.astype('int8')"),
         ([IMAGE, IMAGE], "float32", (2, 5, 7, 3), "x is float32, not uint8"),
         (IMAGE.astype("float32"), "int8", (1, 5, 7, 3), "scale + zero_point).astype('int8')"),
         (IMAGE, "uint8", (1, 10, 14, 3), "x is [1, 10, 14, 3], not [5, 7, 3]; resize the picture to 14x10"),

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, get_args
@@ -19,6 +19,7 @@ from .gpu_delegate.model.layout import Precision
 from .gpu_delegate.plan.compile_options import CompileOptions
 from .gpu_delegate.programs.model_sharing import graph_compiler
 from .gpu_delegate.programs.weights_cache import WeightsCache, checked_cache
+from .gpu_delegate.saving.typed_values import from_bytes, to_bytes
 from .gpu_delegate.targets.gl import opengl, runtime
 from .gpu_delegate.targets.gl.context import Context, open_context
 from .gpu_delegate.targets.gl.runtime import TensorRange
@@ -69,8 +70,7 @@ class Model:
         one_of("hybrid", hybrid, get_args(Hybrid))
         with LibraryConsole(quiet).download() as progress:
             graph = replace(load_graph(path_of(path_or_name), progress, signature), hybrid=hybrid)
-        inputs, outputs = (tuple(graph.tensors[i] for i in indices) for indices in (graph.inputs, graph.outputs))
-        return Model(graph.name, inputs, outputs, graph)
+        return _model_of(graph)
 
     def with_feedback(self, fed: Mapping[str, str]) -> "Model":
         """The same model, in which outputs are fed back: by an input's name, that of the output that takes its place.
@@ -88,6 +88,16 @@ class Model:
                 sides[what, name] = found.pop()
         pairs = {sides["input", one]: sides["output", other] for one, other in fed.items()}
         return replace(self, graph=with_feedback(self.graph, pairs))
+
+    def __copy__(self) -> "Model":
+        return self  # nothing of it ever changes
+
+    def __deepcopy__(self, memo: object) -> "Model":
+        return self
+
+    def __reduce__(self) -> tuple[Callable[[bytes], "Model"], tuple[bytes]]:
+        """What pickle keeps: the model itself, not where its file is."""
+        return _unpickled, (to_bytes(self.graph),)
 
 
 class Program:
@@ -128,7 +138,7 @@ class Program:
             raise UsageError(f"context is a moderngl.Context, not {type(context).__name__}")
         one_of("precision", precision, get_args(Precision))
         cache = checked_cache(weights_cache)
-        self.model, self._thread = model, threading.get_ident()
+        self.model, self._thread, self._process = model, threading.get_ident(), os.getpid()
         with contextlib.ExitStack() as stack, in_words_of_python():
             opener = cache.open_context if cache else open_context
             self._context = stack.enter_context(Context.from_moderngl(context) if context else opener())
@@ -227,6 +237,10 @@ class Program:
         span = place.buffer, place.offset_bytes, place.size_bytes
         self._context.gl.glBindBufferRange(opengl.SHADER_STORAGE_BUFFER, binding, *span)
 
+    def __reduce__(self) -> str:
+        """There are no copies. Raises UsageError."""
+        raise UsageError("a Program cannot be copied or pickled; make another one of its model, which can")
+
     def close(self) -> None:
         """Free everything, and the context if it was opened for this; harmless when repeated."""
         if self._opened is None:
@@ -251,6 +265,8 @@ class Program:
         """The program, with its context current. Raises UsageError on another thread, and after close()."""
         if self._opened is None:
             raise UsageError("this Program is closed; make another one")
+        if os.getpid() != self._process:
+            raise UsageError("this Program belongs to the process that was forked; make one in each process")
         if threading.get_ident() != self._thread:
             raise UsageError("a Program belongs to the thread that made it; use it there, or make one in each thread")
         self._context.make_current()
@@ -269,6 +285,15 @@ class Program:
         given = wanted.name if isinstance(wanted, Tensor) else repr(wanted)
         named = ", ".join({tensor.index: tensor.name for tensor in (*self.model.inputs, *self.model.outputs)}.values())
         raise UsageError(f"a tensor is one of model.inputs and model.outputs ({named}), not {given}")
+
+
+def _model_of(graph: Graph) -> Model:
+    inputs, outputs = (tuple(graph.tensors[i] for i in indices) for indices in (graph.inputs, graph.outputs))
+    return Model(graph.name, inputs, outputs, graph)
+
+
+def _unpickled(data: bytes) -> Model:
+    return _model_of(from_bytes(Graph, data))
 
 
 def _same(wanted: object, tensor: Tensor) -> bool:

@@ -215,6 +215,10 @@ class Segmenter:
             self._forgotten.detach()
         _end(self._thread, self._work, True)
 
+    def __reduce__(self) -> str:
+        """There are no copies. Raises UsageError."""
+        raise UsageError("a Segmenter cannot be copied or pickled; others may share its WeightsCache")
+
     def __enter__(self) -> "Segmenter":
         return self
 

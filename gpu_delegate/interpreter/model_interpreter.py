@@ -299,7 +299,8 @@ class ModelInterpreter:
         if out is not None:
             return out
         if len(outputs) == 1:
-            return way.get(subgraph, *outputs.values())
+            (index,) = outputs.values()
+            return way.get(subgraph, index)
         return {name: way.get(subgraph, index) for name, index in outputs.items()}
 
     @property

@@ -43,6 +43,10 @@ class WeightsCache:
         """Of the memory that instances use in turns, on one thread of OpenGL and in native code, for what is inside."""
         return self._sharing.arena_bytes
 
+    def __reduce__(self) -> str:
+        """There are no copies. Raises UsageError."""
+        raise UsageError("a WeightsCache cannot be copied or pickled: it is what instances of one process share")
+
     def __repr__(self) -> str:
         models = ", ".join(self._sharing.names) or "no models"
         return f"<texelflow.WeightsCache {self._sharing.state.value}: {models}>"

@@ -1,7 +1,9 @@
 """The public Model and Program: any model runs in OpenGL, in a context opened for it or in one's own, and says no."""
 
+import copy
 import ctypes
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -262,6 +264,26 @@ def test_takes_and_gives_tensors_by_name(tmp_path: Path) -> None:
             program.write(tensor, values)
         program.run()
         np.testing.assert_allclose(program.read("tensor0"), first * second, rtol=1e-6)
+
+
+def test_models_are_copied_and_what_runs_refuses(model: texelflow.Model) -> None:
+    values = np.random.default_rng(0).random(model.inputs[0].shape).astype(np.float32)
+
+    def result(of: texelflow.Model) -> Any:
+        with texelflow.Program(of) as program:
+            program.write(of.inputs[0], values)
+            program.run()
+            return program.read(of.outputs[0])
+
+    again = pickle.loads(pickle.dumps(model))
+    assert (again.name, again.inputs, again.outputs) == (model.name, model.inputs, model.outputs)
+    np.testing.assert_array_equal(result(again), result(model))
+    assert copy.copy(model) is copy.deepcopy(model) is model
+    with texelflow.Program(model) as program, texelflow.Segmenter(backend="cpu") as segmenter:
+        for each in (program, segmenter, texelflow.WeightsCache(), texelflow.GpuDelegate(quiet=True)):
+            for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
+                with pytest.raises(texelflow.UsageError, match="cannot be copied or pickled"):
+                    attempt(each)
 
 
 def test_belongs_to_its_thread_and_its_time(model: texelflow.Model) -> None:

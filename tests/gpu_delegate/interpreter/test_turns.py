@@ -2,7 +2,6 @@
 
 import asyncio
 import copy
-import gc
 import pickle
 import subprocess
 import sys
@@ -250,13 +249,16 @@ def test_what_an_interpreter_has_of_others_is_not_copied() -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_one_that_is_forgotten_goes_at_once(backend: Any) -> None:
+def test_one_that_is_forgotten_goes_without_a_collection_of_garbage(backend: Any) -> None:
     made = texelflow.Interpreter(model_content=picture_model(), backend=backend)
     made(pictures(1)[0])
     asyncio.run(made.run_async(pictures(1)[0]))
     gone = weakref.ref(made)
     del made
-    gc.collect()
+    for _ in range(1000):  # the thread may not have let go of its last run yet
+        if gone() is None:
+            break
+        time.sleep(0.01)
     assert gone() is None
 
 

@@ -52,7 +52,8 @@ class TfliteWay:
         places, renderer = {"in TensorFlow Lite": operators}, package
         if self._own is not None:
             found = delegation_of(self._own, operators)
-            taken = sum(map(len, found.partitions)) + found.by_functions
+            taken = sum(len(each.nodes) for each in self._own.partitions if not getattr(each, "subgraph", 0))
+            taken += found.by_functions
             places = {found.places[0]: taken, "in TensorFlow Lite": operators - taken}
             renderer = f"{found.renderer}, and {package}"
         reasons = ("exact: TensorFlow Lite computes with its reference kernels, which are slow; exact=False: XNNPACK",)
@@ -169,11 +170,13 @@ class TfliteWay:
     def _open(self, way: WayName) -> None:
         """Make the interpreter, with sizes as they were asked for."""
         self.close()
-        self._way, self._said = way, ""
+        self._way, self._said, options = way, "", self._options
+        is_asked = options.backend != "auto"  # whether a part saves time or not
         if way == "native parts":
-            self._own = NativePartsDelegate(self._options.threads, custom_ops=self._options.custom_ops)
+            self._own = NativePartsDelegate(options.threads, every_part=is_asked, custom_ops=options.custom_ops)
         elif way == "gl parts":
-            self._own = GpuDelegate(quiet=self._options.quiet, custom_ops=self._options.custom_ops)
+            least = 1 if is_asked else None
+            self._own = GpuDelegate(quiet=options.quiet, min_nodes_per_partition=least, custom_ops=options.custom_ops)
         with self._errors(ModelValueError):
             self._inner = self._made()
         for subgraph, shapes in self._sizes.all.items():

@@ -19,8 +19,8 @@ class InputSizes:
         self._source = source
         self._resized: dict[int, dict[int, Shape]] = {}
 
-    def resize(self, subgraph: int, index: int, size: Iterable[int], strict: bool) -> None:
-        """Have a tensor with another shape, from the next allocation on.
+    def resize(self, subgraph: int, index: int, size: Iterable[int], strict: bool) -> bool:
+        """Have a tensor with another shape, from the next allocation on; whether it is another one.
 
         Raises CallValueError for what is no shape, a RuntimeError (as TensorFlow Lite) for another tensor than an
         input, and with `strict` for sizes that the file does not leave open.
@@ -38,7 +38,9 @@ class InputSizes:
                     f"tensor {index} ({details.name(index)}) is {list(known)}, of which only sizes of -1 can be other "
                     f"ones with strict=True, not {list(shape)}"
                 )
+        is_new = shape != self.shape(subgraph, index)
         self.note(subgraph, index, shape)
+        return is_new
 
     def note(self, subgraph: int, index: int, shape: Shape) -> None:
         """That a tensor has been resized."""
@@ -52,7 +54,8 @@ class InputSizes:
 
     def shape(self, subgraph: int, index: int) -> Shape:
         """Of a tensor before anything is allocated: as it was asked for, or in the file."""
-        return self._resized.get(subgraph, {}).get(index) or self._source.details(subgraph).shape(index)
+        asked = self._resized.get(subgraph, {}).get(index)
+        return self._source.details(subgraph).shape(index) if asked is None else asked
 
     @property
     def all(self) -> Mapping[int, Mapping[int, Shape]]:

@@ -14,6 +14,7 @@ from ..base.wording import counted, meant
 from ..custom.custom_op import CustomOp
 from ..model.graph import Shape
 from ..model.layout import Precision
+from ..passes.kept_states import keeps_states
 from ..tuning.way_costs import WayName
 from .call_errors import AllocationError, CallOrderError, CallValueError
 from .file_details import Details, SignatureDetails
@@ -127,7 +128,7 @@ class ModelInterpreter:
         Raises RuntimeError where it cannot run on these.
         """
         with self._turns:
-            self._ready_way().allocate(self._subgraph)
+            self._allocate()
 
     def resize_tensor_input(self, input_index: int, tensor_size: Sequence[int], strict: bool = False) -> None:
         """Have an input with another shape, from the next allocate_tensors() on.
@@ -288,8 +289,7 @@ class ModelInterpreter:
         for index, value in values.items():
             if way.shape(subgraph, index) != value.shape:
                 way.resize(subgraph, index, value.shape, True)
-        way.allocate(subgraph)
-        way = self._ready_way()
+        way = self._allocate()
         for index, value in values.items():
             way.set(subgraph, index, value)
         targets = {} if out is None else self._targets(out, outputs)
@@ -399,6 +399,32 @@ class ModelInterpreter:
         if isinstance(failures[0], UnsupportedError) and not isinstance(failures[0], AllocationError):
             raise AllocationError(str(failures[-1])) from None
         raise failures[0]
+
+    def _allocate(self) -> RunWay:
+        """Be ready for inputs of the sizes that were asked for. Raises AllocationError."""
+        way = self._ready_way()
+        try:
+            way.allocate(self._subgraph)
+        except AllocationError:
+            if not self._gives_way():
+                raise
+        return self._ready_way()
+
+    def _gives_way(self) -> bool:
+        """Have TensorFlow Lite run inputs of sizes that our own code does not take, if it does and no state is lost."""
+        graphs = [self._source.graph(number) for number in self._source.entries]
+        if not isinstance(self._way, OwnWay) or any(map(keeps_states, graphs)):
+            return False
+        try:
+            other = TfliteWay(self._source, self._sizes, self._options)
+            other.allocate(self._subgraph)
+        except TexelflowError:
+            return False
+        self._way.close()
+        self._way = other
+        self._turns.survives_fork = other.survives_fork
+        self._bind()
+        return True
 
     def _open(self, name: WayName) -> RunWay:
         """Raises UnsupportedError where the model does not run in that way, DeviceError where the machine lacks it."""

@@ -71,10 +71,12 @@ class OwnWay:
         """Raises UnsupportedError where a subgraph does not run wholly so, DeviceError."""
         self._source, self._sizes, self._maker = source, sizes, maker
         self._ready: dict[int, _Ready] = {}
+        self._graphs: dict[int, Graph] = {}  # of the last allocations, whose shapes are told until the next ones
         self._made: dict[tuple[object, ...], _Ready] = {}
         try:
             for subgraph in source.entries:
                 self._ready[subgraph] = self._at_size(subgraph)
+                self._graphs[subgraph] = self._ready[subgraph].graph
         except BaseException:
             self.close()
             raise
@@ -91,7 +93,8 @@ class OwnWay:
 
     def resize(self, subgraph: int, index: int, size: Sequence[int], strict: bool) -> None:
         """See RunWay."""
-        self._sizes.resize(subgraph, index, size, strict)
+        if self._sizes.resize(subgraph, index, size, strict):
+            self._ready.pop(subgraph, None)
 
     def allocate(self, subgraph: int) -> None:
         """See RunWay."""
@@ -99,12 +102,11 @@ class OwnWay:
         try:
             now = self._at_size(subgraph)
         except UnsupportedError as error:
-            self._ready.pop(subgraph, None)
             raise AllocationError(str(error)) from None
         if now is not before:
             now.kept.clear()
             now.network.reset()
-            self._ready[subgraph] = now
+            self._ready[subgraph], self._graphs[subgraph] = now, now.graph
 
     def set(self, subgraph: int, index: int, value: Any) -> None:
         """See RunWay."""
@@ -164,10 +166,10 @@ class OwnWay:
 
     def shape(self, subgraph: int, index: int) -> Shape:
         """See RunWay."""
-        ready = self._ready.get(subgraph)
-        if ready is None or index in self._sizes.resized(subgraph) or index not in ready.graph.tensors:
+        graph = self._graphs.get(subgraph)
+        if graph is None or index in graph.inputs or index not in graph.tensors:
             return self._sizes.shape(subgraph, index)
-        return ready.graph.tensors[index].shape
+        return graph.tensors[index].shape
 
     def tensor_details(self, subgraph: int, index: int) -> Details | None:
         """See RunWay."""

@@ -1,17 +1,28 @@
 """The interpreter beside ai-edge-litert's own: the same calls, details, results and types of errors, in each way."""
 
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from ai_edge_litert.interpreter import Interpreter as LiteRt
+from ai_edge_litert.interpreter import OpResolverType
 
 import texelflow
+from tests.gpu_delegate.reading.test_signatures import several as three_signatures
+from tests.model_files.called_models import loop
+from tests.model_files.delegate_models import any_size, three_partitions
+from tests.model_files.model_builder import ModelBuilder
+from tests.model_files.quantized_models import small_quantized
 from tests.model_files.sketch import Sketch
 from tests.model_files.state_models import drawn, lstm
 
 BACKENDS = ("native", "gl", "tflite")
+in_each = pytest.mark.parametrize("backend", BACKENDS)
+Values = np.ndarray[Any, np.dtype[Any]]
 
 
 def several() -> bytes:
@@ -23,34 +34,289 @@ def several() -> bytes:
     return m.build()
 
 
-MODELS: dict[str, Callable[[], bytes]] = {"several": several, "lstm": lambda: drawn(lstm)}
+def scalar() -> bytes:
+    m = Sketch(1)
+    x = m.input(())
+    m.output(m.binary("ADD", x, m.input((3,))), m.unary("TANH", x))
+    return m.build()
 
 
-def comparable(details: Any) -> Any:
-    return repr(details)
+def of_type(dtype: str) -> bytes:
+    m = ModelBuilder()
+    x, y = (m.tensor((2, 3), dtype) for _ in range(2))
+    m.inputs += [x, y]
+    m.output(m.op("LOGICAL_AND" if dtype == "bool" else "ADD", [x, y], (2, 3), dtype))
+    return m.build()
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+def given_back() -> bytes:
+    """An input and a constant are outputs as they are."""
+    m = Sketch(1)
+    x = m.input((2, 3))
+    m.output(x, m.unary("RELU", m.input((4,))), m.random(5))
+    return m.build()
+
+
+MODELS: dict[str, Callable[[], bytes]] = {
+    "several": several,
+    "lstm": lambda: drawn(lstm),
+    "int8": small_quantized,
+    "any size": any_size,
+    "in parts": three_partitions,
+    "a loop": loop,
+    "scalar": scalar,
+    "int32": lambda: of_type("int32"),
+    "int64": lambda: of_type("int64"),
+    "bool": lambda: of_type("bool"),
+    "given back": given_back,
+}
+
+
+def values_of(detail: dict[str, Any], rng: np.random.Generator) -> Values:
+    dtype, shape = np.dtype(detail["dtype"]), tuple(detail["shape"])
+    if dtype.kind == "f":
+        return np.asarray(rng.normal(size=shape), dtype)
+    return np.asarray(rng.integers(0, 2, shape) if dtype.kind == "b" else rng.integers(-100, 100, shape), dtype)
+
+
+def litert(model: bytes, **options: Any) -> Any:
+    """By the reference kernels, where these are of 8 bits."""
+    if any(detail["dtype"] is np.int8 for detail in LiteRt(model_content=model).get_tensor_details()):
+        options["experimental_op_resolver_type"] = OpResolverType.BUILTIN_REF
+    return LiteRt(model_content=model, **options)
+
+
+def told(made: Any) -> str:
+    """All details."""
+    return repr((made.get_input_details(), made.get_output_details(), made.get_tensor_details()))
+
+
+@in_each
 @pytest.mark.parametrize("name", MODELS)
 def test_calls_give_what_those_of_litert_give(name: str, backend: Any) -> None:
     model, rng = MODELS[name](), np.random.default_rng(0)
-    ours, theirs = texelflow.Interpreter(model_content=model, backend=backend), LiteRt(model_content=model)
+    ours, theirs = texelflow.Interpreter(model_content=model, backend=backend), litert(model)
     with ours:
+        assert told(ours) == told(theirs)
         for made in (ours, theirs):
             made.allocate_tensors()
-        assert comparable(ours.get_input_details()) == comparable(theirs.get_input_details())
-        assert comparable(ours.get_output_details()) == comparable(theirs.get_output_details())
+        assert repr(ours.get_output_details()) == repr(theirs.get_output_details())
         for _ in range(3):  # states go on
-            for detail in theirs.get_input_details():
-                values = rng.normal(size=detail["shape"]).astype(detail["dtype"])
-                for made in (ours, theirs):
-                    made.set_tensor(detail["index"], values)
-            for made in (ours, theirs):
-                made.invoke()
-            for detail in theirs.get_output_details():
-                found, wanted = (made.get_tensor(detail["index"]) for made in (ours, theirs))
-                np.testing.assert_allclose(found, wanted, atol=2e-5)
+            run_alike(ours, theirs, rng)
         assert ours.backend == ours.report().backend == backend
+        assert sum(ours.report().places.values()) == ours.report().operators
+
+
+def run_alike(ours: Any, theirs: Any, rng: np.random.Generator) -> None:
+    for detail in theirs.get_input_details():
+        values = values_of(detail, rng)
+        for made in (ours, theirs):
+            made.set_tensor(detail["index"], values)
+        np.testing.assert_array_equal(ours.get_tensor(detail["index"]), values)
+    for made in (ours, theirs):
+        made.invoke()
+    assert_alike(ours, theirs)
+
+
+def assert_alike(ours: Any, theirs: Any) -> None:
+    for detail in theirs.get_output_details():
+        found, wanted = (made.get_tensor(detail["index"]) for made in (ours, theirs))
+        assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+        exact = found.dtype.kind != "f"
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=0 if exact else 2e-5)
+
+
+@in_each
+def test_operators_are_those_of_the_file(backend: Any) -> None:
+    with texelflow.Interpreter(model_content=several(), backend=backend) as ours:
+        ours.allocate_tensors()
+        found = [each for each in ours._get_ops_details() if each["op_name"] != "DELEGATE"]
+        assert repr(found) == repr(LiteRt(model_content=several())._get_ops_details())
+
+
+@in_each
+def test_inputs_are_resized_as_in_litert(backend: Any) -> None:
+    model, rng = any_size(), np.random.default_rng(0)
+    theirs = LiteRt(model_content=model)
+    with texelflow.Interpreter(model_content=model, backend=backend) as ours:
+        for size in ([1, 12, 8, 3], [1, 9, 5, 3], [1, 12, 8, 3], [1, 6, 8, 3]):
+            for made in (ours, theirs):
+                made.resize_tensor_input(0, size)
+                assert made.get_input_details()[0]["shape"].tolist() == size
+            assert repr(ours.get_output_details()) == repr(theirs.get_output_details())  # until they are allocated
+            with pytest.raises(ValueError, match=r"allocate_tensors\(\)"):
+                ours.get_tensor(0)
+            with pytest.raises(RuntimeError, match="not ready"):
+                ours.invoke()
+            for made in (ours, theirs):
+                made.allocate_tensors()
+            assert repr(ours.get_output_details()) == repr(theirs.get_output_details())
+            run_alike(ours, theirs, rng)
+        ours.resize_tensor_input(0, [1, 6, 8, 7])
+        with pytest.raises(RuntimeError) as refused:
+            ours.allocate_tensors()
+        assert isinstance(refused.value, texelflow.UnsupportedError)
+
+
+@in_each
+@pytest.mark.parametrize("resets", ["reset_all_variables", "allocate_tensors"])
+def test_states_are_reset_when_litert_resets_them(backend: Any, resets: str) -> None:
+    model = drawn(lstm)
+    theirs = LiteRt(model_content=model)
+    with texelflow.Interpreter(model_content=model, backend=backend) as ours:
+        for made in (ours, theirs):
+            made.allocate_tensors()
+        for seed in (1, 2):
+            run_alike(ours, theirs, np.random.default_rng(seed))
+            for made in (ours, theirs):
+                getattr(made, resets)()
+
+
+@in_each
+def test_signatures_are_called_by_name(backend: Any) -> None:
+    model, rng = three_signatures(), np.random.default_rng(0)
+    theirs = LiteRt(model_content=model)
+    with texelflow.Interpreter(model_content=model, backend=backend) as ours:
+        assert ours.get_signature_list() == theirs.get_signature_list()
+        assert ours.num_subgraphs() == theirs.num_subgraphs()
+        for name in theirs.get_signature_list():
+            mine, other = ours.get_signature_runner(name), theirs.get_signature_runner(name)
+            assert repr(mine.get_input_details()) == repr(other.get_input_details())
+            assert repr(mine.get_output_details()) == repr(other.get_output_details())
+            given = {each: values_of(detail, rng) for each, detail in other.get_input_details().items()}
+            np.testing.assert_allclose(mine(**given)["out0"], other(**given)["out0"], atol=1e-6)
+            for wrong in ({}, {"nobody": 1, **dict(list(given.items())[1:])}):
+                with pytest.raises(ValueError, match="in0, in1"):
+                    mine(**wrong)
+
+
+@in_each
+def test_one_signature_can_be_the_models(backend: Any) -> None:
+    with texelflow.Interpreter(model_content=three_signatures(), backend=backend, signature="product") as ours:
+        given = {name: np.full((2, 7), 3, np.float32) for name in ("in0", "in1")}
+        np.testing.assert_allclose(ours(**given), LiteRt(model_content=three_signatures()).get_signature_runner(
+            "product")(**given)["out0"])  # fmt: skip
+        assert ours.get_input_details()[0]["shape"].tolist() == [2, 7]
+    with pytest.raises(ValueError, match="did you mean product"):
+        texelflow.Interpreter(model_content=three_signatures(), signature="produkt")
+
+
+@in_each
+def test_arrays_of_tensors_are_what_runs_read_and_write(backend: Any) -> None:
+    model = any_size()
+    theirs = LiteRt(model_content=model)
+    with texelflow.Interpreter(model_content=model, backend=backend) as ours:
+        output = theirs.get_output_details()[0]["index"]
+        for made in (ours, theirs):
+            made.allocate_tensors()
+            made.tensor(0)()[...] = 0.7
+            made.invoke()
+        np.testing.assert_allclose(ours.tensor(output)(), theirs.tensor(output)(), atol=1e-5)
+        for made in (ours, theirs):
+            made.tensor(0)().fill(0.2)
+            made.invoke()
+        np.testing.assert_allclose(ours.tensor(output)(), theirs.tensor(output)(), atol=1e-5)
+        run_alike(ours, theirs, np.random.default_rng(0))
+        np.testing.assert_allclose(ours.tensor(output)(), theirs.tensor(output)(), atol=1e-5)
+
+
+@in_each
+def test_values_that_are_not_finite_end_with_their_run(backend: Any) -> None:
+    model = any_size()
+    theirs = LiteRt(model_content=model)
+    with texelflow.Interpreter(model_content=model, backend=backend) as ours:
+        for made in (ours, theirs):
+            made.allocate_tensors()
+        values = np.full((1, 6, 8, 3), np.nan, np.float32)
+        ours.set_tensor(0, values)
+        ours.invoke()
+        run_alike(ours, theirs, np.random.default_rng(0))
+
+
+@in_each
+def test_arrays_in_any_order_are_right(backend: Any) -> None:
+    model, rng = any_size(), np.random.default_rng(0)
+    theirs = LiteRt(model_content=model)
+    with texelflow.Interpreter(model_content=model, backend=backend) as ours:
+        for made in (ours, theirs):
+            made.allocate_tensors()
+        whole = rng.normal(size=(2, 12, 8, 6)).astype(np.float32)
+        for values in (np.asfortranarray(whole[:1, :6, :, :3]), whole[1:, ::2, ::-1, ::2]):
+            for made in (ours, theirs):
+                made.set_tensor(0, values)
+                made.invoke()
+            assert_alike(ours, theirs)
+
+
+@pytest.mark.filterwarnings("ignore:Warning. Enabling")
+def test_all_tensors_are_kept_by_tensorflow_lite() -> None:
+    options: Any = {"experimental_preserve_all_tensors": True}
+    options["experimental_op_resolver_type"] = OpResolverType.BUILTIN_REF
+    theirs = LiteRt(model_content=any_size(), **options)
+    with texelflow.Interpreter(model_content=any_size(), **options) as ours:
+        for made in (ours, theirs):
+            made.allocate_tensors()
+        run_alike(ours, theirs, np.random.default_rng(0))
+        inner = theirs._get_ops_details()[0]["outputs"][0]
+        np.testing.assert_array_equal(ours.get_tensor(inner), theirs.get_tensor(inner))
+        assert ours.backend == "tflite"
+    with texelflow.Interpreter(model_content=any_size(), backend="native") as ours:
+        ours.allocate_tensors()
+        with pytest.raises(ValueError, match="experimental_preserve_all_tensors=True"):
+            ours.get_tensor(inner)
+
+
+def test_a_delegate_of_the_callers_has_tensorflow_lite_run_the_rest() -> None:
+    delegate = texelflow.GpuDelegate(quiet=True)
+    with texelflow.Interpreter(model_content=any_size(), experimental_delegates=[delegate]) as ours:
+        ours.allocate_tensors()
+        assert delegate.is_applied
+        assert ours.backend == "tflite"
+
+
+@in_each
+def test_in_short(backend: Any) -> None:
+    with texelflow.Interpreter(model_content=any_size(), backend=backend) as ours:
+        image = np.random.default_rng(0).random((6, 8, 3))
+        found = ours(image)["tensor12"]
+        np.testing.assert_array_equal(found, ours(image[None].astype(np.float32))["tensor12"])
+        for wrong in ([image, image], [], [image.astype(np.uint8)], ["text"], [np.zeros((6, 8, 4))]):
+            with pytest.raises((ValueError, TypeError)) as refused:
+                ours(*wrong)
+            assert isinstance(refused.value, texelflow.UsageError)
+    with texelflow.Interpreter(model_content=several(), backend=backend) as ours:
+        given = {"tensor0": np.ones((4, 5, 3)), "tensor1": np.ones((2, 3)), "tensor2": [1.0, 2.0, 3.0]}
+        assert {name: value.shape for name, value in ours(**given).items()} == {
+            "tensor5": (1, 4, 5, 6), "tensor6": (2, 3), "tensor2": (3,)}  # fmt: skip
+        with pytest.raises(ValueError, match="did you mean tensor"):
+            ours(tensr0=image)
+
+
+WITHOUT = """
+import sys
+sys.modules.update(dict.fromkeys(("ai_edge_litert", "tflite_runtime", "tensorflow")))
+import numpy as np, texelflow
+for backend in ("native", "gl", "auto"):
+    with texelflow.Interpreter(sys.argv[1], backend=backend) as made:
+        made.allocate_tensors()
+        detail, = made.get_input_details()
+        made.set_tensor(detail["index"], np.ones(detail["shape"], detail["dtype"]))
+        made.invoke()
+        print(made.backend, made.get_tensor(made.get_output_details()[0]["index"]).shape)
+try:
+    texelflow.Interpreter(sys.argv[1], backend="tflite")
+except texelflow.DeviceError as error:
+    print(error)
+"""
+
+
+def test_our_own_ways_need_no_tensorflow_lite(tmp_path: Path) -> None:
+    file = tmp_path / "model.tflite"
+    file.write_bytes(any_size())
+    done = subprocess.run([sys.executable, "-c", WITHOUT, str(file)], capture_output=True, text=True, timeout=120)
+    shown = done.stdout.splitlines()
+    assert shown[:3] == ["native (1, 12, 6)", "gl (1, 12, 6)", "native (1, 12, 6)"], done.stderr
+    assert "not installed" in shown[3]
 
 
 MISTAKES: dict[str, Callable[[Any], Any]] = {
@@ -71,7 +337,7 @@ MISTAKES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@in_each
 def test_mistakes_are_errors_of_the_same_types(backend: Any) -> None:
     model = several()
     with texelflow.Interpreter(model_content=model, backend=backend) as ours:

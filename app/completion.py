@@ -41,7 +41,8 @@ _texelflow() {
     COMPREPLY=("${COMPREPLY[@]%%$'\t'*}")
     case ${found[0]:-none} in
         files) COMPREPLY+=($(compgen -f -- "$word")) ;;
-        tflite) COMPREPLY+=($(compgen -d -- "$word") $(compgen -f -X '!*.tflite' -- "$word")) ;;
+        tflite) COMPREPLY+=($(compgen -d -- "$word") $(compgen -f -X '!*.tflite' -- "$word")
+            $(compgen -f -X '!*.task' -- "$word")) ;;
         *) return ;;
     esac
     compopt -o filenames 2>/dev/null
@@ -60,7 +61,7 @@ _texelflow() {
     (( $#found )) && _describe texelflow found
     case $files in
         files) _files ;;
-        tflite) _files -g '*.tflite' ;;
+        tflite) _files -g '*.(tflite|task)' ;;
     esac
 }
 compdef _texelflow texelflow

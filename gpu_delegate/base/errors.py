@@ -1,7 +1,7 @@
 """What can go wrong, as exceptions whose text is the one line that the user reads.
 
 TexelflowError          exit code 2: bad input, or something that the machine lacks
-├── ModelError          the .tflite file is damaged or contradicts itself
+├── ModelError          the .tflite file, or the bundle, is damaged, contradicts itself or is none
 │   └── ModelSizeError  it may be sound, but is larger than what is read here
 ├── UnsupportedError    the model is valid, but needs an op or a form of it that is not supported
 ├── DeviceError         no OpenGL, too old a version, a limit exceeded, an error of the driver

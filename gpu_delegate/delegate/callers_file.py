@@ -7,8 +7,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ..base.errors import TexelflowError
+from ..reading.bundles import model_file_bytes
 from ..reading.model_file import MAX_TENSORS, ModelFile
-from ..reading.reader import model_file_bytes
 
 Order = tuple[tuple[int, ...], tuple[int, ...]]  # inputs and outputs
 OrderOf = Callable[[int], Order | None]  # of a subgraph, by its number

@@ -11,7 +11,8 @@ from pathlib import Path
 from ..base.errors import ModelError
 from ..custom.custom_op import NO_CUSTOM_OPS, CustomOp, with_functions
 from ..model.graph import Graph, Hybrid, Node, Opaque, Tensor
-from ..reading.reader import ReadModel, model_file_bytes, printable_name, read_model
+from ..reading.bundles import model_file_bytes
+from ..reading.reader import ReadModel, printable_name, read_model
 from .callers_file import OrderOf, unknown_order
 from .context_model import model_of
 from .live_constants import as_bytes, same_bytes

@@ -9,7 +9,8 @@ from pathlib import Path
 from ..base.errors import ModelError, UsageError
 from ..base.wording import meant
 from ..model.graph import Graph
-from ..reading.reader import model_file_bytes, printable_name, read_model
+from ..reading.bundles import model_file_bytes, model_in
+from ..reading.reader import printable_name, read_model
 from .call_errors import CallTypeError, CallValueError, ModelValueError
 from .file_details import SignatureDetails, SubgraphDetails, signatures_of
 
@@ -37,11 +38,9 @@ class ModelSource:
 
     @cached_property
     def data(self) -> bytes:
-        """All of the file."""
-        if self.path is None:
-            return self._content
+        """All of the file, or of the only model in the bundle that the bytes are."""
         try:
-            return model_file_bytes(self.path)
+            return model_in(self._content, self.name) if self.path is None else model_file_bytes(self.path)
         except ModelError as error:
             raise ModelValueError(str(error)) from None
 

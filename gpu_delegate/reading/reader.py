@@ -33,6 +33,7 @@ from ..passes.kept_states import state_faults
 from ..passes.quantized_node import takes_type
 from ..passes.steps import has_form
 from .bodies import CONSTANTS_FROM, Bodies, called_subgraphs_of, check_alike
+from .bundles import model_file_bytes, model_in
 from .file_options import OPTIONS_CLASSES, Options, read_custom_options, read_options
 from .file_tensors import FileTensors
 from .initial_values import InitialValues, initial_values
@@ -40,16 +41,13 @@ from .model_file import MAX_OPERATORS, MAX_TENSORS, ModelFile, names_of, printab
 from .signatures import entries_of, subgraph_of, with_first_subgraph
 
 __all__ = [
-    "MAX_FILE_BYTES",
     "MAX_OPERATORS",
     "SUPPORTED_OPS",
     "load_model",
-    "model_file_bytes",
     "printable_name",
     "read_model",
 ]
 
-MAX_FILE_BYTES = 1 << 31
 MAX_ALL_OPERANDS = 1 << 20  # of all operators together: in a malicious file they may share one vector
 MAX_CUSTOM_CODE = 1 << 10
 OPEN: Shape = (-1,)  # in the place of a shape that the file leaves to whoever computes the tensor
@@ -57,36 +55,21 @@ CUSTOM: int = tflite.BuiltinOperator.CUSTOM
 
 
 def load_model(path: str | os.PathLike[str], subgraph: int | str = 0) -> Graph:
-    """The graph of a .tflite file, named after it. Raises as read_model."""
+    """The graph of a .tflite file, or of a model in a bundle, named after it. Raises as read_model."""
     return read_model(model_file_bytes(path), Path(path).stem, subgraph)
-
-
-def model_file_bytes(path: str | os.PathLike[str]) -> bytes:
-    """The bytes of a .tflite file. Raises ModelError."""
-    file = Path(path)
-    shown = printable_name(str(path))
-    try:
-        if not file.exists():
-            raise ModelError(f"{shown}: no such file")
-        if not file.is_file():
-            raise ModelError(f"{shown}: not a file; give the path of a .tflite model")
-        if file.stat().st_size > MAX_FILE_BYTES:
-            raise ModelError(f"{shown}: larger than {MAX_FILE_BYTES >> 30} GiB, which no model here needs")
-        return file.read_bytes()
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{shown}: cannot be read ({getattr(error, 'strerror', None) or error})") from error
 
 
 def read_model(data: bytes, name: str = "model", subgraph: int | str = 0) -> Graph:
     """The graph of a model's bytes: of one of its subgraphs, by its number or by the name of its signature.
+
+    Bytes of a bundle (.task) with one model are those of that.
 
     Raises ModelError, UsageError for a subgraph that is not there, and nothing else.
     """
     shown = printable_name(name)
     if not data:
         raise ModelError(f"{shown}: the file is empty")
-    if data[4:8] != b"TFL3":
-        raise ModelError(f"{shown}: not a TensorFlow Lite model (its identifier is not TFL3)")
+    data = model_in(data, shown)
     try:
         return GraphReader(data, subgraph).graph(shown)
     except UsageError as error:

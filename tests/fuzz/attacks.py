@@ -19,6 +19,7 @@ from tests.app.models.test_metadata import metadata_flatbuffer, model
 from tests.fuzz.byte_mutations import mutated
 from tests.fuzz.false_refusals import judge_refusal
 from tests.fuzz.models import is_taken, mutated_model, noise, opaque_models, run_model, small_models
+from tests.gpu_delegate.reading.test_bundles import ALIGNED, GESTURE, HAND, WORDS
 from tests.helpers.clips import Recipe, moving, write_clip
 from tests.helpers.mjpeg_server import HEAD, MjpegServer, jpeg, numbered_picture, part
 from texelflow.app.archive.manifest.manifest import MANIFEST_NAME
@@ -41,6 +42,7 @@ from texelflow.gpu_delegate.base.errors import ModelError, UsageError
 from texelflow.gpu_delegate.device.device import HARDWARE
 from texelflow.gpu_delegate.plan.admission import rewrite_graph
 from texelflow.gpu_delegate.plan.placement import MAX_ARENA_BYTES
+from texelflow.gpu_delegate.reading.bundles import model_file_bytes
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.saving.saved_graph import restore_graph, save_graph
 from texelflow.gpu_delegate.targets.gl.context import open_context
@@ -121,6 +123,14 @@ def _described_models() -> Sequence[bytes]:
 
 def _read_metadata(data: bytes) -> None:
     read_metadata(data)
+
+
+def _bundles() -> Sequence[bytes]:
+    return [HAND, ALIGNED, GESTURE, WORDS]
+
+
+def _read_bundle(path: Path) -> None:
+    read_model(model_file_bytes(path))
 
 
 def _recordings() -> Sequence[bytes]:
@@ -279,6 +289,7 @@ ATTACKS = {
     "caches": Attack(_kept_graphs, _restore),
     "manifests": Attack(lambda: [MANIFEST], _with_file(MANIFEST_NAME, _read_manifest)),
     "metadata": Attack(_described_models, _read_metadata),
+    "bundles": Attack(_bundles, _with_file("in.task", _read_bundle)),
     "recordings": Attack(_recordings, _with_file("in.bin", _replay)),
     "images": Attack(_images, _with_file("in.png", read_image)),
     "pipes": Attack(_piped, _with_file("in.bin", _read_pipe)),

@@ -40,8 +40,10 @@ def metadata_of(
     has_labels: bool = False,
     is_picture: bool = False,
     extent: tuple[float, float] | None = None,
+    inputs: int = 1,
+    outputs: int = 1,
 ) -> bytes:
-    """ModelMetadata of one input and one output: means and standard deviations; ImageSegmenterOptions; labels.txt.
+    """ModelMetadata of inputs and outputs: means and standard deviations; ImageSegmenterOptions; labels.txt.
 
     `is_picture`: the output's content is an image in RGB, `extent` its least and greatest value.
     """
@@ -59,7 +61,7 @@ def metadata_of(
         fields[5] = table(b, {0: high, 1: low})
     result = table(b, fields)
     custom = {} if activation is None else {9: tables(b, [_segmenter_options(b, activation)])}
-    subgraph = table(b, {2: tables(b, [image]), 3: tables(b, [result]), **custom})
+    subgraph = table(b, {2: tables(b, [image] * inputs), 3: tables(b, [result] * outputs), **custom})
     return finished(b, table(b, {0: b.CreateString("a name"), 3: tables(b, [subgraph])}))
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from texelflow.gpu_delegate.base.errors import OutputError
+from texelflow.gpu_delegate.reading.bundles import on_disk
 
 from ...atomic import publish
 from ...frame.looks.effects import BUILT_IN_BACKGROUNDS
@@ -46,8 +47,9 @@ def prepare_staging(settings: Settings, out: Path, progress: Progress | None = N
     try:
         if writes:
             staging.mkdir(parents=True, exist_ok=True)
-        staged_model, digest = _copied(model.path, staging / "models", writes)
-        staged = replace(settings, model=str(staged_model))
+        model_file, member = on_disk(model.path)
+        staged_model, digest = _copied(model_file, staging / "models", writes)
+        staged = replace(settings, model=str(staged_model / member))
         if background and settings.background not in BUILT_IN_BACKGROUNDS:
             staged = replace(staged, background=str(_copied(background, staging / "backgrounds", writes)[0]))
     except OSError as error:

@@ -14,6 +14,7 @@ from typing import Any
 from texelflow.gpu_delegate.base.errors import UnsupportedError
 from texelflow.gpu_delegate.cpu.delegation import Delegation
 from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.reading.bundles import model_file_bytes
 from texelflow.gpu_delegate.targets.gl.context import open_context
 from texelflow.gpu_delegate.targets.gl.dispatch_times import time_dispatches
 
@@ -70,7 +71,7 @@ def bench_model(options: ModelBench, console: Console) -> tuple[_Figures, int]:
         with _runner(graph, options, read_ms, console) as (backend, runner):
             ids.append(runner.process_id)
             figures, code = _bench_ready(graph, backend, runner, before, options, console)
-        figures["model_bytes"] = path.stat().st_size
+        figures["model_bytes"] = len(model_file_bytes(path))
     if watch is not None:
         figures["memory"] = {**figures["memory"], "watched_peak_bytes": watch.most_bytes, "looks": watch.looks}
     return figures, code

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.base.wording import counted
 from texelflow.gpu_delegate.model.graph import Graph, Shape
+from texelflow.gpu_delegate.reading.bundles import model_file_bytes
 from texelflow.gpu_delegate.reading.model_file import printable_name
-from texelflow.gpu_delegate.reading.reader import model_file_bytes
 from texelflow.gpu_delegate.reading.resizing import read_resized
 
 AnyValues = npt.NDArray[Any]

@@ -12,6 +12,8 @@ from texelflow.gpu_delegate.delegate.native_delegate import native_delegate
 from texelflow.gpu_delegate.model.graph import Hybrid
 from texelflow.gpu_delegate.model.layout import stores_halves
 from texelflow.gpu_delegate.plan.compile_options import COMPILE_DEFAULTS, CompileOptions
+from texelflow.gpu_delegate.reading.bundles import on_disk
+from texelflow.gpu_delegate.reading.foreign_files import MOST_START, foreign_file, is_archive
 
 from ...console import Console
 from ...files import Files, Read, Write, own_name, settle
@@ -159,8 +161,9 @@ def _is_model(target: str) -> bool:
         return True
     try:
         if not path.is_file():  # opening a pipe may block forever
-            return not path.suffix and not os.path.lexists(path)
+            return bool(on_disk(path)[1]) or (not path.suffix and not os.path.lexists(path))
         with path.open("rb") as file:
-            return file.read(8)[4:] == b"TFL3"
+            start = file.read(MOST_START)
+        return start[4:8] == b"TFL3" or is_archive(start) or foreign_file(start) is not None
     except (OSError, ValueError):
         return not path.suffix and not os.path.lexists(path)

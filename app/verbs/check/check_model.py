@@ -35,6 +35,7 @@ from texelflow.gpu_delegate.model.quantization import (
     with_real_weights,
 )
 from texelflow.gpu_delegate.plan.compile_options import COMPILE_DEFAULTS, CompileOptions
+from texelflow.gpu_delegate.reading.bundles import model_file_bytes
 from texelflow.gpu_delegate.targets.gl.context import Context, open_context
 from texelflow.gpu_delegate.targets.gl.runtime import Program
 from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph
@@ -76,7 +77,7 @@ class Sample:
 
 def subject_of(name: str, path: Path, graph: Graph, input_range: tuple[float, float] | None) -> Subject:
     """A model file that was read already; if no option gives the range, its metadata does, or its input's scale."""
-    said = read_metadata(path.read_bytes(), name).input_range
+    said = read_metadata(model_file_bytes(path), name, graph).input_range
     if said is None and graph.inputs:
         said = real_range(graph.tensors[graph.inputs[0]])
     return Subject(name, graph, input_range or said or (0.0, 1.0))

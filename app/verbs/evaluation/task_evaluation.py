@@ -22,6 +22,7 @@ from texelflow.gpu_delegate.delegate.native_delegate import native_delegate
 from texelflow.gpu_delegate.model.graph import Graph, Hybrid
 from texelflow.gpu_delegate.model.quantization import dequantized, with_real_weights
 from texelflow.gpu_delegate.plan.compile_options import COMPILE_DEFAULTS, CompileOptions
+from texelflow.gpu_delegate.reading.bundles import model_file_bytes
 
 from ...console import Console
 from ...files import Files, Read, settle
@@ -97,7 +98,7 @@ def evaluate_task(target: str, options: EvaluationOptions, console: Console) -> 
     with console.download() as progress:
         resolved = resolve(target, progress)
     graph = load_signature(resolved.path, options.signature, console, options.hybrid)
-    metadata = read_metadata(resolved.path.read_bytes(), graph.name)
+    metadata = read_metadata(model_file_bytes(resolved.path), graph.name, graph)
     task = _task(graph, options, metadata)
     listed = resolved.entry.input_range if resolved.entry else None
     said = options.input_range

@@ -55,7 +55,7 @@ def test_scores_are_the_masks_of_all_classes(backend: Any, with_classes: Path, f
 
 def test_classes_without_names_of_their_own_have_numbers(tmp_path: Path) -> None:
     path = tmp_path / "classes.tflite"
-    path.write_bytes(class_network(labels=("tv", "cat", "TV", "7")))
+    path.write_bytes(class_network(labels=("tv", "cat", "TV", "", "7")))
     with texelflow.Segmenter(path, "cpu", channel=1) as segment:
         assert segment.classes == ("0", "cat", "2", "3", "4")
     for name in segment.classes:  # all of them are taken

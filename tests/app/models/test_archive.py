@@ -19,8 +19,8 @@ from tests.model_files.flatbuffer_tables import tables
 from tests.model_files.metadata_writer import finished, table
 from texelflow.app.models.catalogue import fetch
 from texelflow.app.models.metadata import read_metadata
-from texelflow.app.models.zip_archive import ArchiveError, Bounds, open_archive
 from texelflow.gpu_delegate.base.errors import ModelError
+from texelflow.gpu_delegate.base.zip_archive import ArchiveError, Bounds, open_archive
 
 __all__ = ["index"]  # a fixture
 

@@ -6,17 +6,21 @@ from dataclasses import replace
 from typing import Any
 
 import flatbuffers
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.model_files.flatbuffer_tables import tables
 from tests.model_files.metadata_writer import finished, metadata_of, table, with_labels
+from tests.model_files.model_builder import ModelBuilder
 from texelflow.app.models.catalogue import CATALOGUE, fetch
 from texelflow.app.models.entries import SEGMENTERS
 from texelflow.app.models.metadata import ModelMetadata, read_metadata
 from texelflow.app.models.spec import ModelSpec, PictureSpec, SpecOptions, decide_spec, input_size, parse_range
 from texelflow.gpu_delegate.base.errors import ModelError, UnsupportedError, UsageError
+from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.reading.reader import read_model
 
 SELFIE = CATALOGUE["selfie"]
 DEEPLAB_OUTPUT = (1, 257, 257, 21)
@@ -207,3 +211,56 @@ def test_input_size_is_width_and_height() -> None:
     for shape in ((1, 8, 8, 1), (8, 8, 3), (2, 8, 8, 3)):
         with pytest.raises(UnsupportedError, match="picture"):
             input_size(shape)
+
+
+def described(channels: int, metadata: bytes, labels: bytes | None = None) -> tuple[bytes, Graph]:
+    """A model with one picture as input, an output of so many channels, and metadata."""
+    m = ModelBuilder(metadata=metadata)
+    weights, bias = m.constant(np.ones((channels, 1, 1, 3))), m.constant(np.zeros(channels))
+    x = m.input((1, 4, 4, 3))
+    m.output(m.op("CONV_2D", [x, weights, bias], (1, 4, 4, channels)))
+    data = m.build()
+    return data if labels is None else with_labels(data, labels), read_model(data)
+
+
+@pytest.mark.parametrize(
+    ("channels", "says", "labels", "left", "line"),
+    [
+        (3, {"has_labels": True}, b"a\nb\nc\n\n", {"labels": ("a", "b", "c")}, ""),
+        (4, {"has_labels": True}, b"a\nb\nc\n", {"labels": (), "input_range": (0.0, 1.0)},
+         "labels.txt has 3 lines, and the output 4 channels"),
+        (2, {"has_labels": True}, b"a\nb\nc\n", {"labels": ()}, "labels.txt has 3 lines, and the output 2 channels"),
+        (3, {"input": ((1.0, 1.0), (2.0,))}, None, {"input_range": None},
+         "2 means and 1 deviation normalize the input, which has 3 channels"),
+        (3, {"input": ((1.0,) * 3, (2.0,) * 3)}, None, {"input_range": (-0.5, 127.0)}, ""),
+        (3, {"output": ((0.0,) * 4, (0.5,) * 4), "is_picture": True}, None, {"output_range": None, "is_picture": True},
+         "4 means and 4 deviations normalize the output, which has 3 channels"),
+        (5, {"is_picture": True}, None, {"is_picture": False, "input_range": (0.0, 1.0)},
+         "the output is a picture in RGB, and has 5 channels"),
+        (3, {"inputs": 2, "activation": 2}, None, {"input_range": None, "activation": "softmax"},
+         "it is about 2 inputs, and there is 1"),
+        (3, {"outputs": 3, "has_labels": True}, b"a\nb\nc\n", {"labels": (), "input_range": (0.0, 1.0)},
+         "it is about 3 outputs, and there is 1"),
+    ],
+)  # fmt: skip
+def test_what_contradicts_the_graph_is_left_out_and_told(
+    channels: int,
+    says: dict[str, Any],
+    labels: bytes | None,
+    left: dict[str, Any],
+    line: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    data, graph = described(channels, metadata_of(**says), labels)
+    found = read_metadata(data, "odd", graph)
+    assert {name: getattr(found, name) for name in left} == left
+    told = [record.getMessage() for record in caplog.records]
+    assert told == ([f"odd: its metadata contradicts it: {line}; that is left out"] if line else [])
+    assert read_metadata(data, "odd").name == "a name"  # without a graph nothing is compared
+
+
+def test_labels_of_the_classes_in_a_map_are_not_counted_by_its_channels() -> None:
+    m = ModelBuilder(metadata=metadata_of(has_labels=True))
+    m.output(m.op("CAST", [m.input((1, 4, 4, 1))], (1, 4, 4, 1), "int64"))
+    data = m.build()
+    assert read_metadata(with_labels(data, b"a\nb\nc\n"), "map", read_model(data)).labels == ("a", "b", "c")

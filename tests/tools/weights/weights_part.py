@@ -19,7 +19,8 @@ from texelflow.gpu_delegate.base.errors import DeviceError, TexelflowError
 from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.model.layout import FLOAT_BYTES
 from texelflow.gpu_delegate.programs.model_sharing import ModelSharing
-from texelflow.gpu_delegate.reading.reader import model_file_bytes, read_model
+from texelflow.gpu_delegate.reading.bundles import model_file_bytes
+from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.targets.gl.context import open_context
 from texelflow.gpu_delegate.targets.gl.runtime import Program
 from texelflow.gpu_delegate.targets.glsl.compiled_graph import compile_graph

@@ -1,4 +1,4 @@
-"""Reads the start of a file in a zip archive that is appended to another file, in bounded memory.
+"""Reads files in a zip archive, which may be appended to another file, in bounded memory.
 
 Python's zip reader reads a whole directory, however long, before it checks anything. So its size is checked first, by
 the same record at the end of the file that the reader uses.
@@ -7,10 +7,16 @@ the same record at the end of the file that the reader uses.
 import io
 import struct
 import zipfile
+import zlib
 from dataclasses import dataclass
 from typing import BinaryIO
 
-__all__ = ["ArchiveError", "Bounds", "open_archive", "read_start"]
+__all__ = ["UNREADABLE_ARCHIVE", "ArchiveError", "Bounds", "first_bytes", "open_archive", "read_file", "read_start"]
+
+UNREADABLE_ARCHIVE = (  # what zipfile raises for archives that are damaged or that it does not read
+    *(zipfile.BadZipFile, zlib.error, struct.error, EOFError),
+    *(KeyError, OSError, ValueError, RuntimeError, OverflowError),
+)
 
 _END = struct.Struct("<4s4xHHLLH")  # the end of the directory: entries here, entries, bytes, offset, comment
 _END_SIGNATURE, _LOCATOR_SIGNATURE, _ENTRY_SIGNATURE = b"PK\5\6", b"PK\6\7", b"PK\1\2"
@@ -41,12 +47,36 @@ def open_archive(stream: BinaryIO, most: Bounds) -> zipfile.ZipFile:
 def read_start(archive: zipfile.ZipFile, name: str, most_bytes: int) -> bytes:
     """The first bytes of a file in it. Raises ArchiveError, KeyError if it is not there, and what zipfile does."""
     entry = archive.getinfo(name)
-    if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise NotImplementedError(f"method {entry.compress_type}")  # it may ask for gigabytes of working memory
+    _check_method(entry)
     if entry.compress_size > _MOST_PACKED * most_bytes:
         raise ArchiveError(f"a file has {entry.compress_size:,} bytes packed, more than {_MOST_PACKED * most_bytes:,}")
     with archive.open(entry) as stream:
         return stream.read(most_bytes)
+
+
+def first_bytes(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, count: int) -> bytes:
+    """So many of a file in it, or all there are: what kind of file it is. Raises what zipfile does."""
+    _check_method(entry)
+    with archive.open(entry) as stream:
+        return stream.read(count)
+
+
+def read_file(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, most_bytes: int) -> bytes:
+    """All of a file in it, verified. Raises ArchiveError if it has more bytes than that, and what zipfile does."""
+    _check_method(entry)
+    if entry.file_size > most_bytes:
+        raise ArchiveError(f"{entry.file_size:,} bytes unpacked, more than {most_bytes:,}")
+    with archive.open(entry) as stream:
+        content = stream.read()
+    if len(content) != entry.file_size:
+        raise EOFError
+    return content
+
+
+def _check_method(entry: zipfile.ZipInfo) -> None:
+    """Raise NotImplementedError for a method that may ask for gigabytes of working memory."""
+    if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise NotImplementedError(f"method {entry.compress_type}")
 
 
 def _check(stream: BinaryIO, most: Bounds) -> None:

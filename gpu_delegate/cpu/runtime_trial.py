@@ -8,6 +8,7 @@ import contextlib
 import ctypes
 import hashlib
 import importlib.metadata
+import importlib.util
 import json
 import re
 import signal
@@ -19,6 +20,7 @@ from types import MappingProxyType
 
 from ..base.disk_cache import DiskCache
 from ..base.isolated_python import OURS, python_command
+from .interpreter_module import NEWER, OLDER
 
 StructLayout = tuple[str, int, Sequence[object]]  # of a struct: its name, its bytes, its fields
 _SECONDS = 60.0
@@ -38,6 +40,15 @@ def package_of(module: str) -> str:
     """The package that a module is of, with its version."""
     package, _ = RUNTIMES[module]
     return f"{package} {version_of(package)}".strip()
+
+
+def installed_runtime() -> str:
+    """The package that load_interpreter_module(newer=True) would load, with its version; "" where there is none."""
+    for module in (NEWER, OLDER):
+        with contextlib.suppress(ImportError, ValueError):
+            if importlib.util.find_spec(module) is not None:
+                return package_of(module)
+    return ""
 
 
 def trial_of(module: str, program: str, layouts: Sequence[StructLayout]) -> str:

@@ -5,7 +5,7 @@ import sys
 import weakref
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from ..model.graph import Hybrid
 from ..model.state_values import StateValues
 from ..programs.weights_cache import WeightsCache, checked_cache
 from ..tuning.way_costs import WayName
-from ..tuning.way_decision import RunReport
+from ..tuning.way_report import InterpreterReport
 from .callbacks import NativeDelegate
 from .callers_interpreter import callers_interpreter
 from .chosen_delegate import ChosenDelegate, DelegateChoice
@@ -59,8 +59,7 @@ class Delegate:
         strict: whether the interpreter's constructor raises where a backend that is asked for cannot be applied; else
         one line on stderr says why, and all runs as without it.
         hybrid: "expanded" or "reference", as in GpuDelegate.
-        weights_cache: shares weights with other instances; it is finalized before the interpreter runs. With one
-        nothing is measured beyond what was kept.
+        weights_cache: shares weights with other instances; it is finalized before the interpreter runs.
         quiet: whether lines on stderr are left out.
         custom_ops: what texelflow.custom_op gives.
 
@@ -73,9 +72,8 @@ class Delegate:
                 raise UsageError(f"{name} is True or False, not {given!r}")
         if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
             raise UsageError(f"threads is a whole number from 1 on, or None for as many as pay, not {threads!r}")
-        choice = DelegateChoice(
-            backend, threads, exact, strict, hybrid, quiet, checked_cache(weights_cache), by_name(custom_ops)
-        )
+        checked_cache(weights_cache)
+        choice = DelegateChoice(backend, threads, exact, strict, hybrid, quiet, weights_cache, by_name(custom_ops))
         self._chosen = ChosenDelegate(choice)
         self._native = NativeDelegate(self._chosen, type(self).__name__)
         self._is_given = False
@@ -97,19 +95,19 @@ class Delegate:
     @property
     def way(self) -> WayName:
         """What runs the model: "gl", "native", or "tflite" where it is left as it was."""
-        return self._chosen.report.taken.way
+        return cast(WayName, self._chosen.report.backend)
 
     @property
     def is_applied(self) -> bool:
         """Whether any operator runs on the GPU or in native code."""
-        return bool(self._chosen.partitions)
+        return self._chosen.is_applied
 
     @property
     def error(self) -> BaseException | None:
         """The last exception for which a call of the interpreter has failed, or for which nothing was applied."""
         return self._chosen.error
 
-    def report(self) -> RunReport:
+    def report(self) -> InterpreterReport:
         """What runs where and why, with times, as an object whose str() is a text of some lines.
 
         Raises UsageError before an interpreter has the delegate.

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-import numpy as np
-
 from ..cpu.interpreter_module import load_interpreter_module
 from ..cpu.runtime_trial import RUNTIMES, package_of
+from ..tuning.trial_inputs import drawn_input
 from .callers_file import OrderOf, model_in_frame, order_in, unknown_order
 
 _KEPT = ("num_threads", "experimental_op_resolver_type")  # options that say what TensorFlow Lite's own kernels take
@@ -70,22 +69,3 @@ def callers_interpreter(frame: FrameType) -> CallersInterpreter:
     name, variables = str(frame.f_globals.get("__name__")), frame.f_locals
     options = {key: variables[key] for key in _KEPT if variables.get(key) is not None}
     return CallersInterpreter(sys.modules[name] if name in RUNTIMES else None, model_in_frame(variables), options)
-
-
-def drawn_input(detail: Mapping[str, Any]) -> Any:
-    """Values for an input in a trial: floats of 0 to 1, all bytes, zeros of other numbers, which may be indices.
-
-    Raises ValueError for texts.
-    """
-    dtype, shape = np.dtype(detail["dtype"]), tuple(int(size) for size in detail["shape"])
-    rng = np.random.default_rng(0)
-    if dtype.kind not in "fiub":
-        raise ValueError(
-            f"inputs of {'texts' if dtype.kind in 'OS' else dtype.name} are not drawn, so nothing is measured"
-        )
-    if dtype.kind == "f":
-        return rng.random(shape, np.float32).astype(dtype)
-    if dtype.itemsize == 1 and dtype.kind != "b":
-        limits = np.iinfo(dtype)
-        return rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
-    return np.zeros(shape, dtype)

@@ -2,30 +2,34 @@
 
 import contextlib
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..base.errors import UnsupportedError, UsageError
+from ..cpu.delegation import delegation_of
 from ..custom.custom_op import CustomOp
 from ..model.graph import Hybrid
 from ..model.state_values import StateValues
-from ..programs.weights_cache import WeightsCache
+from ..programs.weights_cache import WeightsCache, checked_cache
 from ..targets.llvm.pool import default_threads
-from ..tuning.way_costs import Renderer, RunChoice, WayName
-from ..tuning.way_decision import RunReport, decide_way
+from ..tuning.way_costs import RunChoice, WayName
+from ..tuning.way_decision import OpenWay, WayDecision, decide_way
+from ..tuning.way_report import InterpreterReport, places_left
 from ..tuning.way_times import WayRuns, gpu_signs
-from .application import Application
 from .callbacks import DelegateHandler, Replace
 from .callers_interpreter import CallersInterpreter
 from .delegate import GpuDelegate
-from .delegate_options import GpuDelegateOptions
 from .model_finder import FoundModel, find_model
 from .native_delegate import NativePartsDelegate
+from .native_operators import execution_plan
+from .report import REASONS_MOST, summed_reasons
 from .structs import TfLiteContext, TfLiteDelegateParams, TfLiteTensor
+
+_RELEASED = "this Delegate has been released; make another one"
+AnyDelegate = GpuDelegate | NativePartsDelegate
 
 
 @dataclass(frozen=True)
@@ -48,25 +52,38 @@ class ChosenDelegate:
     def __init__(self, choice: DelegateChoice) -> None:
         self.interpreter = CallersInterpreter()
         self._choice = choice
-        self._inner: Application | NativePartsDelegate | None = None
-        self._report: RunReport | None = None
+        self._inner: AnyDelegate | None = None
+        self._decision: WayDecision | None = None
+        self._operators = 0  # of the first graph
         self._error: BaseException | None = None
         self._is_released = False
 
     @property
-    def report(self) -> RunReport:
+    def report(self) -> InterpreterReport:
         """Raises UsageError before an interpreter has it."""
-        if self._report is None:
+        if self._decision is None:
             raise UsageError("nothing is chosen yet; make an interpreter with this Delegate first")
-        return self._report
+        package, operators, reasons = self.interpreter.runtime, self._operators, self._decision.reasons
+        way: WayName = "tflite"
+        renderer, places, threads = package, {"in TensorFlow Lite": operators}, self.interpreter.threads or 1
+        if self._error is not None:
+            reasons = (f"an error: {self._error}", *reasons)
+        if self._inner is not None and self.is_applied:
+            found = delegation_of(self._inner, operators)
+            taken = sum(map(len, found.partitions)) + found.by_functions
+            places = {found.places[0]: taken, **places_left(operators - taken)}
+            way, renderer = self._decision.taken.way, f"{found.renderer}, and {package}"
+            threads = self._threads or default_threads() if way == "native" else 1
+            reasons = (*reasons, *summed_reasons(self._inner.reasons)[:REASONS_MOST])
+        times = self._decision.times_ms
+        return InterpreterReport(
+            way, renderer, operators, places, threads, exact=self._choice.exact, reasons=reasons, times_ms=times
+        )
 
     @property
-    def partitions(self) -> Sequence[object]:
-        """What does not run in TensorFlow Lite."""
-        inner = self._inner
-        if isinstance(inner, Application):
-            return [each for found in inner.subgraphs if found.model is not None for each in found.model.partitions]
-        return inner.partitions if inner is not None else ()
+    def is_applied(self) -> bool:
+        """Whether anything does not run in TensorFlow Lite."""
+        return self._inner is not None and bool(self._inner.partitions)
 
     @property
     def error(self) -> BaseException | None:
@@ -79,17 +96,21 @@ class ChosenDelegate:
         if self._is_released:
             self._refused(UsageError(_RELEASED))
             return
-        if self._report is None:
+        if self._decision is None:
+            self._operators = len(execution_plan(context))
             try:
-                self._report = self._decided(context)
-                self._inner = self._made(self._report.taken.way)
+                self._decision = self._decided(context)
+                self._inner = self._made(self._decision.taken.way)
             except Exception as error:
-                self._report = self._report or RunReport(RunChoice("tflite"), "Delegate could not be applied")
+                self._decision = self._decision or WayDecision(RunChoice("tflite"), "nothing else could be applied")
                 self._refused(error)
+            is_first = True
+        else:
+            is_first = False
         if self._inner is None:
             return
-        self._inner.apply(context, replace)
-        if not self.partitions and self._choice.backend != "auto":
+        self._handler().apply(context, replace)
+        if is_first and not self.is_applied and self._choice.backend != "auto":
             self._refused(self._inner.error or UnsupportedError("it can run no operator of this model"))
 
     def make_kernel(self, context: TfLiteContext, params: TfLiteDelegateParams) -> int:
@@ -97,7 +118,7 @@ class ChosenDelegate:
 
     def free_kernel(self, number: int) -> None:
         if self._inner is not None:
-            self._inner.free_kernel(number)
+            _handler_of(self._inner).free_kernel(number)
 
     def prepare_kernel(self, context: TfLiteContext, number: int) -> None:
         self._handler().prepare_kernel(context, number)
@@ -131,84 +152,82 @@ class ChosenDelegate:
 
     # ---------------------------------------------------------------------------------------------------------------
 
-    def _with_states(self) -> Application | NativePartsDelegate:
-        if self._inner is None:
-            raise UsageError("this Delegate keeps no states: TensorFlow Lite runs the model")
+    def _with_states(self) -> AnyDelegate:
+        if self._is_released or self._inner is None:
+            raise UsageError(_RELEASED if self._is_released else "this Delegate keeps no states; nothing runs there")
         return self._inner
 
     def _handler(self) -> DelegateHandler:
         if self._is_released:
             raise UsageError(_RELEASED)
         assert self._inner is not None, "it has operators"
-        return self._inner
+        return _handler_of(self._inner)
 
-    def _decided(self, context: TfLiteContext) -> RunReport:
+    def _decided(self, context: TfLiteContext) -> WayDecision:
         choice = self._choice
         if choice.backend != "auto":
-            way: WayName = "gl" if choice.backend == "gl" else "native"
-            return RunReport(RunChoice(way), "it was asked for")
+            return WayDecision(RunChoice("gl" if choice.backend == "gl" else "native"), "it was asked for")
         found = find_model(context, hybrid=choice.hybrid, order=self.interpreter.order, custom_ops=choice.custom_ops)
-        renderer: Renderer = "hardware" if gpu_signs() else "software"
+        facts = {"by": "delegate", "runtime": self.interpreter.runtime, "asked": repr(self.interpreter.options)}
         with contextlib.ExitStack() as trials:
             return decide_way(
                 found.graph,
                 self._openers(found, trials),
-                renderer,
+                "hardware" if gpu_signs() else "software",
                 self.interpreter.threads or 1,
                 self._threads or default_threads(),
                 choice.exact,
-                {"by": "delegate", "runtime": self.interpreter.runtime, "asked": repr(self.interpreter.options)},
+                facts,
             )
 
     @property
     def _threads(self) -> int | None:
+        """Of native code, as far as anybody asks for a number."""
         return self._choice.threads or self.interpreter.threads
 
-    def _openers(
-        self, found: FoundModel, trials: contextlib.ExitStack
-    ) -> dict[WayName, Callable[[tuple[int, ...]], WayRuns]]:
+    def _openers(self, found: FoundModel, trials: contextlib.ExitStack) -> dict[WayName, OpenWay]:
         """Trials of each way in an interpreter like the caller's; delegates end with the stack."""
 
-        def alone(numbers: tuple[int, ...]) -> WayRuns:
+        def alone(numbers: Sequence[int]) -> WayRuns:
             return {RunChoice("tflite", numbers[0]): self.interpreter.trial(found.data)}
 
         def with_delegate(way: WayName) -> WayRuns:
-            delegate: Any = (
-                GpuDelegate(quiet=True, strict=True, hybrid=self._choice.hybrid) if way == "gl" else self._native()
-            )
+            delegate = self._made(way, is_trial=True)
+            assert delegate is not None, "TensorFlow Lite alone has none"
             trials.callback(delegate.release)
             run = self.interpreter.trial(found.data, [delegate])
-            if not delegate.partitions:
+            if not delegate.partitions and not delegation_of(delegate, 0).by_functions:
                 raise UnsupportedError(f"it takes no operator: {delegate.error or 'none would pay'}")
             return {RunChoice(way): run}
 
-        return {
-            "tflite": alone,
-            "native": lambda _: with_delegate("native"),
-            "gl": lambda _: with_delegate("gl"),
-        }
+        return {"tflite": alone, "native": lambda _: with_delegate("native"), "gl": lambda _: with_delegate("gl")}
 
-    def _made(self, way: WayName) -> Application | NativePartsDelegate | None:
+    def _made(self, way: WayName, is_trial: bool = False) -> AnyDelegate | None:
+        choice = self._choice
+        cache = None if is_trial else choice.weights_cache
+        functions = choice.custom_ops.values()
         if way == "tflite":
             return None
-        if way == "native":
-            return self._native(self._choice.weights_cache)
-        options = GpuDelegateOptions(hybrid=self._choice.hybrid, strict=self._choice.strict, quiet=self._choice.quiet)
-        made = Application(options, None, self._choice.weights_cache, self._choice.custom_ops)
-        made.order = self.interpreter.order
-        return made
-
-    def _native(self, weights_cache: WeightsCache | None = None) -> NativePartsDelegate:
+        if way == "gl":
+            made = GpuDelegate(
+                quiet=choice.quiet or is_trial,
+                strict=choice.strict or is_trial,
+                hybrid=choice.hybrid,
+                weights_cache=cache,
+                custom_ops=functions,
+            )
+            made._application.order = self.interpreter.order
+            return made
         return NativePartsDelegate(
             self._threads,
-            weights_cache,
-            every_part=self._choice.backend == "native",
-            hybrid=self._choice.hybrid,
-            custom_ops=self._choice.custom_ops.values(),
+            checked_cache(cache),
+            every_part=choice.backend == "native",
+            hybrid=choice.hybrid,
+            custom_ops=functions,
             adapts=True,
             order=self.interpreter.order,
             judges_whole=False,
-            exact=self._choice.exact,
+            exact=choice.exact,
         )
 
     def _refused(self, error: BaseException) -> None:
@@ -221,4 +240,5 @@ class ChosenDelegate:
                 print(f"texelflow: TensorFlow Lite runs the whole model without Delegate: {error}", file=sys.stderr)
 
 
-_RELEASED = "this Delegate has been released"
+def _handler_of(delegate: AnyDelegate) -> DelegateHandler:
+    return delegate._application if isinstance(delegate, GpuDelegate) else delegate

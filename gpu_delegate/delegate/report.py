@@ -16,7 +16,7 @@ from ..plan.compiled_parts import AnyParts
 from ..targets.glsl.compiled_partitions import CompiledPartitions
 from .selection import COSTS_MORE
 
-_MOST_LINES = 40  # of reasons
+REASONS_MOST = 40  # lines
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ def reason_lines(found: AnyParts) -> tuple[str, ...]:
         for line in op_lines(found)
         for reason, numbers in _summed_up(line.left)
     ]
-    more = len(lines) - _MOST_LINES
-    return (*lines[:_MOST_LINES], *([f"... and {counted(more, 'line')} more"] if more > 0 else []))
+    more = len(lines) - REASONS_MOST
+    return (*lines[:REASONS_MOST], *([f"... and {counted(more, 'line')} more"] if more > 0 else []))
 
 
 def report_lines(found: CompiledPartitions) -> tuple[str, ...]:
@@ -100,3 +100,11 @@ def _summed_up(left: Mapping[str, tuple[int, ...]]) -> Iterable[tuple[str, tuple
     if costly:
         others = "; other partitions likewise" if costly[1:] else ""
         yield costly[0] + others, tuple(sorted(number for reason in costly for number in left[reason]))
+
+
+def summed_reasons(reasons: Mapping[int, str]) -> tuple[str, ...]:
+    """Why operators are left to TensorFlow Lite, by their numbers in the file: a line for each reason."""
+    left: dict[str, tuple[int, ...]] = {}
+    for number, reason in sorted(reasons.items()):
+        left[reason] = (*left.get(reason, ()), number)
+    return tuple(f"operators {number_ranges(numbers)}: {reason}" for reason, numbers in _summed_up(left))

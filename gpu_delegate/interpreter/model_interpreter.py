@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from types import TracebackType
 from typing import Any
@@ -11,11 +12,14 @@ import numpy as np
 from ..base.arrays import as_input, as_target
 from ..base.errors import DeviceError, TexelflowError, UnsupportedError, UsageError
 from ..base.wording import counted, meant
+from ..cpu.runtime_trial import installed_runtime
 from ..custom.custom_op import CustomOp
 from ..model.graph import Shape
 from ..model.layout import Precision
 from ..passes.kept_states import keeps_states
-from ..tuning.way_costs import WayName
+from ..tuning.way_costs import RunChoice, WayName
+from ..tuning.way_decision import WayDecision
+from .auto_way import open_quickest
 from .call_errors import AllocationError, CallOrderError, CallValueError
 from .file_details import Details, SignatureDetails
 from .gl_way import GlMaker
@@ -109,6 +113,7 @@ class ModelInterpreter:
         self._experimental_compress_quantization_zero_points = experimental_compress_quantization_zero_points
         self._turns = Turns()
         self._way: RunWay | None = None
+        self._decision: WayDecision | None = None  # of backend="auto"
         self._is_closed = False
         self._source.graph(self._subgraph)  # damaged files end here
         facts = ChoiceFacts(self._options.backend, self._options.needs_tflite, bool(self._options.custom_ops))
@@ -312,7 +317,10 @@ class ModelInterpreter:
         """What runs where, and why; str() of it is for people."""
         if self._way is None:
             return InterpreterReport("", precision=self._options.precision)
-        return self._way.report
+        found, decision = self._way.report, self._decision
+        if decision is None:
+            return found
+        return replace(found, reasons=(*decision.reasons, *found.reasons), times_ms=decision.times_ms)
 
     # Its end ------------------------------------------------------------------------------------------------------
 
@@ -390,6 +398,11 @@ class ModelInterpreter:
         return self._way
 
     def _opened(self) -> RunWay:
+        if self._options.backend == "auto" and not self._options.needs_tflite:
+            way, self._decision = open_quickest(
+                self._source, self._sizes, self._options, self._subgraph, self._open_choice, installed_runtime()
+            )
+            return way
         failures: list[TexelflowError] = []
         for name in self._ways:
             try:
@@ -426,9 +439,12 @@ class ModelInterpreter:
         self._bind()
         return True
 
-    def _open(self, name: WayName) -> RunWay:
+    def _open_choice(self, choice: RunChoice) -> RunWay:
+        return self._open(choice.way, choice.threads)
+
+    def _open(self, name: WayName, threads: int | None = None) -> RunWay:
         """Raises UnsupportedError where the model does not run in that way, DeviceError where the machine lacks it."""
-        options = self._options
+        options = replace(self._options, threads=threads or self._options.threads)
         if name == "native":
             return OwnWay(self._source, self._sizes, NativeMaker(options.threads, options.precision))
         if name == "gl":

@@ -1,46 +1,17 @@
 """What a way of running a model is to the interpreter: our code for the CPU, OpenGL, TensorFlow Lite."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy.typing as npt
 
-from ..base.wording import counted
 from ..model.graph import Shape
+from ..tuning.way_report import InterpreterReport
 from .file_details import Details
 
+__all__ = ["AnyTensor", "InterpreterReport", "RunWay"]
+
 AnyTensor = npt.NDArray[Any]
-
-
-@dataclass(frozen=True)
-class InterpreterReport:
-    """What runs where, and why. As text it is a few lines for people.
-
-    backend: "gl", "native" or "tflite"; "" before allocate_tensors. renderer: the GPU, the CPU's instructions, or the
-    package that computes. operators: of the subgraph that invoke() runs. places: how many of them run where, in words.
-    threads: of the CPU. reasons: why the model runs so, a line each. times_ms: what was measured or estimated, by way.
-    """
-
-    backend: str
-    renderer: str = ""
-    operators: int = 0
-    places: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
-    threads: int = 0
-    precision: str = "fp32"
-    exact: bool = True
-    reasons: tuple[str, ...] = ()
-    times_ms: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
-
-    def __str__(self) -> str:
-        if not self.backend:
-            return "\n".join(("not decided before allocate_tensors()", *self.reasons))
-        where = ", ".join(f"{number} {place}" for place, number in self.places.items())
-        lines = [f"{self.backend}: {self.renderer}", f"{counted(self.operators, 'operator')}: {where}"]
-        lines.append(f"{counted(self.threads, 'thread')}, {self.precision}")
-        lines += [f"{way}: {time_ms:.3f} ms" for way, time_ms in self.times_ms.items()]
-        return "\n".join((*lines, *self.reasons))
 
 
 class RunWay(Protocol):

@@ -14,8 +14,8 @@ from ..cpu.runtime_trial import package_of
 from ..delegate.delegate import GpuDelegate
 from ..delegate.native_delegate import NativePartsDelegate
 from ..model.graph import Shape
-from ..model.quantization import has_quantized
-from ..tuning.way_costs import WayName
+from ..tuning.way_costs import WayName, computes_bytes
+from ..tuning.way_report import places_left
 from .call_errors import AllocationError, CallOrderError, CallTypeError, CallValueError, ModelValueError
 from .file_details import Details
 from .input_sizes import InputSizes, shape_asked
@@ -37,7 +37,7 @@ class TfliteWay:
         self._said = ""  # all that TensorFlow Lite has said: it appends
         self._own: AppliedDelegate | None = None
         self._inner: Any = None
-        self._is_exact = options.exact and any(has_quantized(source.graph(each)) for each in source.entries)
+        self._is_exact = options.exact and any(computes_bytes(source.graph(each)) for each in source.entries)
         self._open(way)
 
     @property
@@ -54,7 +54,7 @@ class TfliteWay:
             found = delegation_of(self._own, operators)
             taken = sum(len(each.nodes) for each in self._own.partitions if not getattr(each, "subgraph", 0))
             taken += found.by_functions
-            places = {found.places[0]: taken, "in TensorFlow Lite": operators - taken}
+            places = {found.places[0]: taken, **places_left(operators - taken)}
             renderer = f"{found.renderer}, and {package}"
         reasons = ("exact: TensorFlow Lite computes with its reference kernels, which are slow; exact=False: XNNPACK",)
         return InterpreterReport(
@@ -173,7 +173,14 @@ class TfliteWay:
         self._way, self._said, options = way, "", self._options
         is_asked = options.backend != "auto"  # whether a part saves time or not
         if way == "native parts":
-            self._own = NativePartsDelegate(options.threads, every_part=is_asked, custom_ops=options.custom_ops)
+            self._own = NativePartsDelegate(
+                options.threads,
+                every_part=is_asked,
+                custom_ops=options.custom_ops,
+                adapts=True,
+                judges_whole=False,
+                exact=self._is_exact,
+            )
         elif way == "gl parts":
             least = 1 if is_asked else None
             self._own = GpuDelegate(quiet=options.quiet, min_nodes_per_partition=least, custom_ops=options.custom_ops)

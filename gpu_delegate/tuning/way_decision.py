@@ -1,12 +1,11 @@
 """Decides which way a model runs on this machine, and says why: counted costs, then what is kept, then trials."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 from ..base.errors import UnsupportedError
-from ..base.wording import counted, sized
+from ..base.wording import sized
 from ..model.graph import Graph
 from .way_costs import (
     CountedMs,
@@ -39,47 +38,34 @@ class WayFigures:
 
 
 @dataclass(frozen=True)
-class RunReport:
-    """What runs a model, why, and what it takes; `parts` are lines that say what runs where. str() is all of it."""
+class WayDecision:
+    """Which way was taken, why, and what is known of all."""
 
     taken: RunChoice
     why: str
     work: ModelWork | None = None
     ways: tuple[WayFigures, ...] = ()
-    parts: tuple[str, ...] = ()
 
-    def as_dict(self) -> dict[str, Any]:
-        """The same as plain data."""
-        return asdict(self)
-
-    def __str__(self) -> str:
-        lines = [f"runs by {_NAMES[self.taken.way]}{_threads(self.taken)}: {self.why}"]
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Lines for people."""
+        lines = [f"{self.taken} is taken: {self.why}"]
         if self.work:
-            operators, moved = counted(self.work.operators, "operator"), sized(self.work.moved_bytes)
-            lines.append(f"  {operators}, {self.work.macs / 1e6:.3g} MMAC, {moved} read and written")
-        lines += [f"  {_line(each)}" for each in self.ways]
-        return "\n".join([*lines, *(f"  {part}" for part in self.parts)])
+            moved = sized(self.work.moved_bytes)
+            lines.append(f"counted: {self.work.macs / 1e6:.3g} MMAC, {moved} read and written by operators")
+        return (*lines, *filter(None, map(_line, self.ways)))
 
-
-_NAMES: Mapping[WayName, str] = MappingProxyType(
-    {
-        "tflite": "TensorFlow Lite",
-        "native": "native code",
-        "native parts": "native code and TensorFlow Lite",
-        "gl": "OpenGL",
-        "gl parts": "OpenGL and TensorFlow Lite",
-    }
-)
-
-
-def _threads(taken: RunChoice) -> str:
-    return f" ({taken.threads} thread{'s' * (taken.threads > 1)})" if taken.threads else ""
+    @property
+    def times_ms(self) -> Mapping[str, float]:
+        """Of what was measured, of a run from arrays to arrays."""
+        return {each.name: each.measured_ms for each in self.ways if each.measured_ms is not None}
 
 
 def _line(way: WayFigures) -> str:
-    told = [f"{way.measured_ms:.3f} ms measured"] if way.measured_ms is not None else []
-    if way.counted_ms:
-        told.append(f"{way.counted_ms.least:.3f} to {way.counted_ms.most:.3g} ms counted")
+    bounds = way.counted_ms
+    if not bounds and not way.reason:
+        return ""
+    told = [f"{bounds.least:.3f} to {bounds.most:.3g} ms by counting"] if bounds else []
     return f"{way.name}: " + "; ".join([*told, *([way.reason] if way.reason else [])])
 
 
@@ -92,7 +78,7 @@ def decide_way(
     exact: bool = True,
     facts: Mapping[str, object] = MappingProxyType({}),
     refused: Mapping[WayName, str] = NO_WAYS_LEFT,
-) -> RunReport:
+) -> WayDecision:
     """Which way of those that can be opened runs a graph the quickest.
 
     A way is opened where it has to be tried; one that fails then, with an exception of the library's or of TensorFlow
@@ -109,12 +95,12 @@ def decide_way(
     numbers = thread_candidates(work, threads, default_threads)
     candidates = [RunChoice(way, number) for way in tried for number in (numbers if way == "tflite" else (None,))]
     if len(candidates) == 1:
-        return RunReport(candidates[0], "nothing else comes into question", work, _figures(bounds, {}, left))
+        return WayDecision(candidates[0], "nothing else comes into question", work, _figures(bounds, {}, left))
     key = choice_key(graph, {**facts, "tried": tried, "threads": numbers, "exact": exact})
     found = kept_ways(key)
-    if found is not None and found.taken in candidates:
+    if found is not None and found.taken.way.removesuffix(" parts") in tried:
         why = "the quickest, as an earlier start has measured"
-        return RunReport(found.taken, why, work, _figures(bounds, found.times_ms, left))
+        return WayDecision(found.taken, why, work, _figures(bounds, found.times_ms, left))
     runs, failures = _opened(tried, open_ways, numbers)
     times, failed = measured_ms(runs)
     failures |= {each.way: why for each, why in failed.items()}
@@ -122,15 +108,15 @@ def decide_way(
     if times:
         taken = quickest(times)
         why = "the quickest, as measured now" if len(times) > 1 else "nothing else works"
-        if not failures:
+        if "gl" not in failures:  # what the others refuse, they refuse next time, too
             keep_ways(key, MeasuredWays(taken, times))
-        return RunReport(taken, why, work, _figures(bounds, times, left))
+        return WayDecision(taken, why, work, _figures(bounds, times, left))
     untried = [way for way in eligible if way not in failures]
     if not untried:
         raise UnsupportedError(
             "nothing here runs this model: " + "; ".join(f"{way}: {why}" for way, why in left.items())
         )
-    return RunReport(RunChoice(untried[0]), "nothing else works", work, _figures(bounds, times, left))
+    return WayDecision(RunChoice(untried[0]), "nothing else works", work, _figures(bounds, times, left))
 
 
 def _opened(
@@ -149,7 +135,9 @@ def _opened(
 def _figures(
     counted: Mapping[WayName, CountedMs], times: Mapping[RunChoice, float], left: Mapping[WayName, str]
 ) -> tuple[WayFigures, ...]:
-    rows = [WayFigures(str(each), counted.get(each.way), ms) for each, ms in times.items()]
-    measured = {each.way for each in times}
+    rows, measured = list[WayFigures](), set[WayName]()
+    for each, ms in times.items():
+        rows.append(WayFigures(str(each), None if each.way in measured else counted.get(each.way), ms))
+        measured.add(each.way)
     rows += [WayFigures(way, counted.get(way), None, why) for way, why in left.items() if way not in measured]
     return tuple(rows)

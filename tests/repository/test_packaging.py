@@ -14,6 +14,7 @@ from typing import Any
 import av
 import numpy as np
 import pytest
+from packaging.requirements import Requirement
 
 from tests.helpers.clips import write_clip
 from tests.helpers.markers import exhaustive
@@ -109,6 +110,25 @@ def test_the_licence_the_notices_and_the_command_are_in_it(wheel: Path) -> None:
     assets = {path.name for path in (CHECKOUT / "assets").iterdir() if path.suffix in (".png", ".jpg", ".mp4")}
     unnamed = {name for name in assets if name not in notice}
     assert unnamed == {*BUILT_IN_BACKGROUNDS.values()}  # computed, with nobody in them
+
+
+SYSTEMS = [
+    *(("linux", machine) for machine in ("x86_64", "aarch64", "armv7l", "riscv64")),
+    *(("darwin", machine) for machine in ("x86_64", "arm64")),
+    *(("win32", machine) for machine in ("AMD64", "ARM64")),
+]
+
+
+@pytest.mark.parametrize(("system", "machine"), SYSTEMS)
+def test_code_for_the_cpu_comes_along_where_llvmlite_has_wheels(system: str, machine: str, wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (each for each in archive.namelist() if each.endswith("METADATA"))
+        asked = message_from_string(archive.read(name).decode()).get_all("Requires-Dist") or []
+    found = [Requirement(each) for each in asked if each.startswith("llvmlite")]
+    place = {"sys_platform": system, "platform_machine": machine, "extra": ""}
+    taken = [each for each in found if each.marker is None or each.marker.evaluate(place)]
+    assert len(taken) == (machine not in ("armv7l", "riscv64", "ARM64"))
+    assert all(each.specifier.contains("0.46") != ((system, machine) == ("darwin", "x86_64")) for each in taken)
 
 
 def test_resources_are_found_outside_the_checkout(installed: Path, tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 import contextlib
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy.typing as npt
 import tflite
 
 from ..base.errors import ModelError
+from ..model.graph import Shape
 from ..reading.model_file import MAX_TENSORS, ModelFile, names_of
 from ..reading.packed import blocks_of
 from ..reading.reader import BUILTINS, CUSTOM
@@ -21,12 +23,21 @@ MOST_ENTRIES = 1 << 24  # of a vector in a file
 _NONE = ("resource", "variant")  # types of tensors that have no details
 
 
+@dataclass(frozen=True)
+class _TensorFacts:
+    name: str
+    dtype: type[np.generic] | None
+    shape: Shape
+    signature: Shape | None
+
+
 class SubgraphDetails:
     """One subgraph of a file. What flatbuffers cannot read is a ModelError."""
 
     def __init__(self, data: bytes, number: int) -> None:
         """Raises ModelError for a subgraph that is not there."""
         self._file = ModelFile(data, number)
+        self._facts: dict[int, _TensorFacts] = {}
         self.inputs = self._indices(self._file.subgraph.InputsAsNumpy())
         self.outputs = self._indices(self._file.subgraph.OutputsAsNumpy())
         self.subgraph_count: int = self._file.subgraph_count
@@ -34,29 +45,42 @@ class SubgraphDetails:
 
     def name(self, index: int) -> str:
         """Of a tensor."""
-        return (self._file.subgraph.Tensors(index).Name() or b"").decode("utf-8", "replace")
+        return self._tensor(index).name
 
     def dtype(self, index: int) -> type[np.generic] | None:
         """NumPy's type of a tensor; None where it holds nothing that NumPy has."""
-        return _dtype_of(self._file.subgraph.Tensors(index).Type())
+        return self._tensor(index).dtype
 
-    def shape(self, index: int) -> tuple[int, ...]:
-        """As the file has it, where -1 stands for 1, as in an interpreter."""
-        sizes = self._vector(self._file.subgraph.Tensors(index).ShapeAsNumpy())
-        return tuple(int(size) for size in sizes)
+    def shape(self, index: int) -> Shape:
+        """As the file has it."""
+        return self._tensor(index).shape
 
-    def shape_signature(self, index: int) -> tuple[int, ...] | None:
+    def shape_signature(self, index: int) -> Shape | None:
         """The shape with -1 for sizes that are not known; None where the file says none."""
-        table = self._file.subgraph.Tensors(index)
-        return tuple(map(int, self._vector(table.ShapeSignatureAsNumpy()))) if table.ShapeSignatureLength() else None
+        return self._tensor(index).signature
+
+    def _tensor(self, index: int) -> "_TensorFacts":
+        """What is asked again and again."""
+        if index not in self._facts:
+            with _damage_told(f"tensor {index}"):
+                table = self._file.subgraph.Tensors(index)
+                name = (table.Name() or b"").decode("utf-8", "replace")
+                shape, signature = (
+                    tuple(self._vector(vector).tolist())
+                    for vector in (table.ShapeAsNumpy(), table.ShapeSignatureAsNumpy())
+                )
+                self._facts[index] = _TensorFacts(name, _dtype_of(table.Type()), shape, signature or None)
+        return self._facts[index]
 
     def tensor(self, index: int, shape: Sequence[int]) -> Details:
         """Details of a tensor that has this shape by now. Raises ModelError for one that has none."""
-        table = self._file.subgraph.Tensors(index)
         if (dtype := self.dtype(index)) is None:
             raise ModelError(f"tensor {index} holds no values that NumPy has")
         signature = self.shape_signature(index)
-        scales, zero_points, dimension, block_size = self._quantization(table.Quantization())
+        with _damage_told(f"tensor {index}"):
+            table = self._file.subgraph.Tensors(index)
+            scales, zero_points, dimension, block_size = self._quantization(table.Quantization())
+            sparsity = self._sparsity(table.Sparsity())
         single = (float(scales[0]), int(zero_points[0])) if scales.size == 1 else (0.0, 0)
         return {
             "name": self.name(index),
@@ -71,7 +95,7 @@ class SubgraphDetails:
                 "quantized_dimension": dimension,
                 "block_size": block_size,
             },
-            "sparsity_parameters": self._sparsity(table.Sparsity()),
+            "sparsity_parameters": sparsity,
         }
 
     def operator(self, number: int) -> Details:
@@ -159,6 +183,15 @@ def signatures_of(data: bytes) -> Mapping[str, SignatureDetails]:
             if 0 <= table.SubgraphIndex() < file.subgraph_count:
                 found[str(table.SignatureKey(), "utf-8")] = SignatureDetails(table.SubgraphIndex(), *sides)
     return MappingProxyType(dict(sorted(found.items())))
+
+
+@contextlib.contextmanager
+def _damage_told(what: str) -> Iterator[None]:
+    """What flatbuffers raises, as a ModelError."""
+    try:
+        yield
+    except (struct.error, IndexError, ValueError, TypeError, AttributeError, OverflowError) as error:
+        raise ModelError(f"{what} cannot be read; the file is damaged, get it again") from error
 
 
 def _dtype_of(code: int) -> type[np.generic] | None:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from os import PathLike
 from types import TracebackType
 from typing import Any
@@ -286,7 +287,7 @@ class ModelInterpreter:
 
     def _run(self, arrays: Sequence[Any], out: Any, named: Mapping[str, Any]) -> Any:
         way, subgraph = self._ready_way(), self._subgraph
-        inputs, outputs = self._names(True), self._names(False)
+        inputs, outputs = self._inputs, self._outputs
         if "out" in inputs and out is not None:
             named, out = {**named, "out": out}, None
         given = self._given(arrays, named, inputs)
@@ -457,6 +458,14 @@ class ModelInterpreter:
         for name, call in direct.items():
             if getattr(type(self), name) is getattr(ModelInterpreter, name):
                 vars(self)[name] = call
+
+    @cached_property
+    def _inputs(self) -> Mapping[str, int]:
+        return self._names(True)
+
+    @cached_property
+    def _outputs(self) -> Mapping[str, int]:
+        return self._names(False)
 
     def _names(self, of_inputs: bool) -> Mapping[str, int]:
         """Inputs or outputs by name: of the subgraph's signature, if it has one; in the file's order."""

@@ -14,6 +14,7 @@ from ..cpu.runtime_trial import package_of
 from ..delegate.delegate import GpuDelegate
 from ..delegate.native_delegate import NativePartsDelegate
 from ..model.graph import Shape
+from ..passes.kept_states import keeps_states
 from ..tuning.way_costs import WayName, computes_bytes
 from ..tuning.way_report import places_left
 from .call_errors import AllocationError, CallOrderError, CallTypeError, CallValueError, ModelValueError
@@ -65,8 +66,9 @@ class TfliteWay:
     def resize(self, subgraph: int, index: int, size: Sequence[int], strict: bool) -> None:
         """See RunWay. Parts in the CPU's own code are for one size: another one is TensorFlow Lite's alone."""
         if self._way == "native parts":
-            self._sizes.resize(subgraph, index, size, strict)
-            self._open("tflite")
+            if self._sizes.resize(subgraph, index, size, strict):
+                self._check_stateless()
+                self._open("tflite")
             return
         self._check_unused()
         shape = shape_asked(size)
@@ -133,26 +135,25 @@ class TfliteWay:
 
     def direct_calls(self, turns: Turns) -> dict[str, Callable[..., Any]]:
         """set_tensor, get_tensor and invoke of the first subgraph, which take no more time than TensorFlow Lite's."""
-        run, give, take = self._inner.invoke, self._inner.set_tensor, self._inner.get_tensor
 
         def invoke() -> None:
             try:
                 with turns:
-                    run()
+                    (self._inner or self._none()).invoke()
             except RuntimeError as error:
                 raise self._told(error, InferenceError) from None
 
         def set_tensor(tensor_index: int, value: Any) -> None:
             try:
                 with turns:
-                    give(tensor_index, _for_tflite(value))
+                    (self._inner or self._none()).set_tensor(tensor_index, _for_tflite(value))
             except (ValueError, TypeError) as error:
                 raise self._told(error) from None
 
         def get_tensor(tensor_index: int, subgraph_index: int = 0) -> Any:
             try:
                 with turns:
-                    return take(tensor_index, subgraph_index)
+                    return (self._inner or self._none()).get_tensor(tensor_index, subgraph_index)
             except (ValueError, TypeError) as error:
                 raise self._told(error) from None
 
@@ -212,10 +213,22 @@ class TfliteWay:
             model_content=self._source.data, experimental_op_resolver_type=kinds[resolver.name], **given
         )
 
+    def _check_stateless(self) -> None:
+        """Raise AllocationError where another interpreter would begin with states anew."""
+        if any(keeps_states(self._source.graph(each)) for each in self._source.entries):
+            raise AllocationError(
+                f"{self._source.name} keeps states, in part in native code, which is made for one size: resize inputs "
+                "before allocate_tensors(), or take backend='tflite'"
+            )
+
     @property
     def _threads(self) -> int:
         """As many as TensorFlow Lite's interpreter has where nobody asks for a number."""
         return self._options.threads or 1
+
+    def _none(self) -> Any:
+        """Of an interpreter that is closed."""
+        raise CallOrderError("this interpreter is closed; make another one")
 
     # Errors -------------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from .app.frame.backend_choice.compute import compute_in, open_compute
 from .app.frame.inference.backends import Backend, ComputeBackend
+from .app.frame.textures.borrowed_context import borrowed
 from .app.opengl_options import opengl_chosen, opengl_of
 from .app.picture.picture import rgba_picture
 from .app.picture.video_frame import VideoFrame
@@ -77,8 +78,8 @@ class Pipeline:
         of masks; every, skip_still, still_db. A background alone means the effect "replace", a blur "blur". Those that
         concern a camera, a window or files are refused. `settings` has their values.
         context: one of moderngl's, current in this thread, of OpenGL 4.3 or ES 3.1: all is done in it, in this thread,
-        where it has to be current again at each call, with blending, depth, scissor and stencil tests off; the shader
-        program, framebuffers, viewport and bindings of textures and buffers are others afterwards.
+        where it has to be current again at each call. The shader program, the vertex array and bindings of textures,
+        samplers and buffers are others afterwards; framebuffers, the viewport, blending and tests are as before.
         rate: frames a second, of those that come without a time.
         weights_cache: shares weights and code with other instances, and the thread of OpenGL.
         quiet: show no progress; without it there is some on stderr where that is a terminal.
@@ -225,7 +226,8 @@ class Pipeline:
             if runs and self._cache:
                 self._cache.check_run()
             if here or self._thread is None or self._work.compute.context is None:
-                return act(self._work)
+                with contextlib.nullcontext() if here else self._work.borrowed():
+                    return act(self._work)
             done = self._thread.submit(act, self._work)
         return done.result()
 
@@ -237,8 +239,8 @@ class Pipeline:
 class _Work:
     """All that happens on the thread of OpenGL; where there is none it happens on any, one call at a time.
 
-    Frames and pictures are arrays here: what comes in another form becomes a VideoFrame by `_taken`, or leaves another
-    way than by `_given`; PictureMaker knows of neither.
+    Frames and pictures are arrays here. What comes in another form becomes a VideoFrame as in `_taken`, and what leaves
+    in another form does it as in `_give`; PictureMaker knows of neither, and reads nothing back unless it is asked.
     """
 
     compute: ComputeBackend
@@ -253,6 +255,8 @@ class _Work:
         self._start_ms: float | None = None  # when the first frame was taken, on the caller's clock
         self._time_ms = 0.0  # of the next frame, if nothing else is said
         self._channels = 4  # of the last frame
+        self._picture: Frame | None = None  # the last one, until it is handed over
+        self._lent: Context | None = None
         self._opened = contextlib.ExitStack()
 
     def open(self, mgl: moderngl.Context | None) -> None:
@@ -261,27 +265,32 @@ class _Work:
         with in_words_of_python():
             model = settings_model(settings, self._console, self._cache)
             if mgl:
-                context = self._opened.enter_context(Context.from_moderngl(mgl))
+                self._lent = self._opened.enter_context(Context.from_moderngl(mgl))
                 choice = replace(compute_of(settings), backend="gl")
-                compute = compute_in(context, choice, model, self._console)
+                compute = compute_in(self._lent, choice, model, self._console)
             else:
                 opener = self._cache.open_context if self._cache else open_context
                 with opengl_chosen(opengl_of(settings)):
                     opened = open_compute(compute_of(settings), model, True, self._console, opener)
                     compute = self._opened.enter_context(opened)
             self.compute = compute
-            self.maker = PictureMaker(compute, model, settings, self._given, self._console, self._cache)
+            with self.borrowed():
+                self.maker = PictureMaker(compute, model, settings, self._given, self._console, self._cache)
             self._opened.callback(self.maker.release)
+
+    def borrowed(self) -> contextlib.AbstractContextManager[None]:
+        """Within it a caller's context may be drawn in."""
+        return borrowed(self._lent) if self._lent else contextlib.nullcontext()
 
     def picture(self, frame: Frame, time_s: float | None, step_ms: float) -> Frame:
         """The picture of a frame."""
         with in_words_of_python():
-            self.maker.run(self._taken(frame, time_s, step_ms))
-        return self._given_back()
+            self.maker.run(self._taken(frame, time_s, step_ms), self._give)
+        return self._handed_over()
 
     def last_picture(self) -> Frame | None:
         """As Pipeline.flush has it."""
-        return self._given_back() if self.maker.run_last() else None
+        return self._handed_over() if self.maker.run_last(self._give) else None
 
     def begin_anew(self) -> None:
         """As Pipeline.reset has it."""
@@ -308,10 +317,16 @@ class _Work:
         self._channels = frame.shape[2]
         return VideoFrame(index, index, time_ms, picture, start_ns, (perf_counter_ns() - start_ns) / 1e6)
 
-    def _given_back(self) -> Frame:
-        """The last picture as the array that it is for the caller."""
-        rgba = self.maker.picture()
-        return rgba if self._channels == 4 or self.maker.settings.effect == "cutout" else rgb_of(rgba)
+    def _give(self, read: Callable[[], Frame]) -> None:
+        """Take a picture as the array that it is for the caller."""
+        rgba = read()
+        is_rgba = self._channels == 4 or self.maker.settings.effect == "cutout"
+        self._picture = rgba if is_rgba else rgb_of(rgba)
+
+    def _handed_over(self) -> Frame:
+        picture, self._picture = self._picture, None
+        assert picture is not None, "each frame has one"
+        return picture
 
     def close(self) -> None:
         """Free everything."""

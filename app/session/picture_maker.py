@@ -9,9 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-import numpy as np
-import numpy.typing as npt
-
 from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.programs.model_sharing import ModelSharing
 from texelflow.gpu_delegate.reading.reader import read_model
@@ -26,6 +23,7 @@ from ..frame.textures.picture_device import PictureDevice, Target
 from ..models.model_loading import FrameModel, load_frame_model
 from ..outputs.picture_readers import FrameReader, FrameStamp
 from ..outputs.reader_choice import readers_of
+from ..picture.convert import Rgba
 from ..picture.picture import PictureFormat, rgba_format
 from ..picture.preprocess import Floats
 from ..picture.video_frame import VideoFrame
@@ -39,6 +37,8 @@ from .model_stages import KEPT_FRAMES, SharedParts, StageSteps, SwitchableStages
 from .workload import Workload
 
 READ = "read"  # the last stage, behind those that a session has
+
+Give = Callable[[Callable[[], Rgba]], None]  # takes a picture, in the last stage: what it gets reads it into RAM
 
 
 class PictureMaker:
@@ -81,12 +81,12 @@ class PictureMaker:
     def keeps_frames(self) -> bool:
         """Whether the memory of a frame is still read when the next one comes."""
         parts = self._open
-        return parts is None or parts.looks_ahead(self.settings) or not parts.canvas.look.needs_mask
+        return parts is None or parts.looks_ahead or not parts.canvas.look.needs_mask
 
-    def run(self, frame: VideoFrame) -> None:
-        """Draw the picture of a frame, or with `delay_video` that of the one before it. Raises TexelflowError.
+    def run(self, frame: VideoFrame, give: Give) -> None:
+        """Draw the picture of a frame, or with `delay_video` that of the one before it, and give it to the caller.
 
-        Frames have numbers that count up; a number of 0 begins anew.
+        Frames have numbers that count up; a number of 0 begins anew. Raises TexelflowError.
         """
         parts = self._open
         if parts is None or parts.format != frame.picture.format:
@@ -94,23 +94,17 @@ class PictureMaker:
             parts = self._opened(frame.picture.format)
         self._frames = frame.index + 1
         before, self._before = self._before, frame
-        due = Due(before, frame) if before and parts.looks_ahead(self.settings) else Due(frame, cut=frame.index == 0)
-        self._run(parts, due)
+        due = Due(before, frame) if before and parts.looks_ahead else Due(frame, cut=frame.index == 0)
+        self._run(parts, due, give)
 
-    def run_last(self) -> bool:
+    def run_last(self, give: Give) -> bool:
         """Draw the last frame itself, where pictures come a frame later; False if there is none that is due."""
         parts, last = self._open, self._before
-        if parts is None or last is None or not parts.looks_ahead(self.settings):
+        if parts is None or last is None or not parts.looks_ahead:
             return False
         self._before = None
-        self._run(parts, Due(last))
+        self._run(parts, Due(last), give)
         return True
-
-    def picture(self) -> npt.NDArray[np.uint8]:
-        """The last picture, uint8 (H, W, 4), its top row first; its memory is the caller's."""
-        parts = self._now_open()
-        width, height = parts.canvas.target.size
-        return parts.data.reshape(height, width, 4)
 
     def mask(self) -> Floats:
         """The mask of the last picture's frame as the effect `mask` shows it, (H, W), from 0 to 1.
@@ -216,7 +210,7 @@ class PictureMaker:
             stack.callback(readers.release)
             reader = readers.open(None, None)
             stack.callback(reader.release)
-            parts = _OpenParts(shared, stages, reader, Workload(work_of(settings), has_small_model=False))
+            parts = _OpenParts(shared, stages, reader, settings)
             parts.pipeline = FramePipeline(
                 [*stages.stages, Stage(READ, parts.read)], compute.context, lambda: stages.uploaded_bytes
             )
@@ -227,8 +221,8 @@ class PictureMaker:
         self._open = parts
         return parts
 
-    def _run(self, parts: "_OpenParts", due: Due) -> None:
-        parts.begin(due.frame)
+    def _run(self, parts: "_OpenParts", due: Due, give: Give) -> None:
+        parts.begin(due.frame, give)
         parts.runner.run(due, self.settings)
         for record in parts.pipeline.completed():
             self.figures = MappingProxyType(_times(record))
@@ -254,14 +248,16 @@ class PictureMaker:
 class _OpenParts(FrameParts):
     """What frames of one format run through, and the last of them."""
 
-    def __init__(self, shared: SharedParts, stages: SwitchableStages, reader: FrameReader, workload: Workload) -> None:
+    def __init__(self, shared: SharedParts, stages: SwitchableStages, reader: FrameReader, settings: Settings) -> None:
+        workload = Workload(work_of(settings), has_small_model=False)
         super().__init__(shared=shared, stages=stages, pipeline=FramePipeline(()), workload=workload)
+        self._delays = refinement_of(settings).delay > 0
         self.format = shared.format
         self.drawn: VideoFrame | None = None
-        self.data = np.zeros(0, np.uint8)  # of the last picture, as it was read
         self.runner: FrameRunner
         self.close: Callable[[], None]  # frees all
         self._reader = reader
+        self._give: Give = _leave
         self._mask: Floats | None = None  # of the last picture, once somebody has asked for it
         self._mask_target: Target | None = None
         self._told = ""
@@ -276,24 +272,33 @@ class _OpenParts(FrameParts):
         """Whether the last picture needed no mask, or none that was refined."""
         return not self.canvas.look.needs_mask or not self.stages.refines
 
-    def looks_ahead(self, settings: Settings) -> bool:
+    @property
+    def looks_ahead(self) -> bool:
         """Whether each frame is drawn when the one after it is there."""
-        return self.stages.current.uses_hindsight and refinement_of(settings).delay > 0
+        return self._delays and self.stages.current.uses_hindsight
 
-    def begin(self, frame: VideoFrame) -> None:
+    def begin(self, frame: VideoFrame, give: Give) -> None:
         """A frame is to be drawn."""
-        self.drawn, self._mask = frame, None
+        self.drawn, self._mask, self._give = frame, None, give
 
     def follow(self, settings: Settings) -> None:
         """Draw and work by other settings from the next frame on."""
-        self.stages.set_look(chosen_look_of(settings), refinement_of(settings))
+        refinement = refinement_of(settings)
+        self.stages.set_look(chosen_look_of(settings), refinement)
+        self._delays = refinement.delay > 0
         if (work := work_of(settings)) != self.workload.work:
             self.workload.work = work
 
     def read(self, frame: VideoFrame) -> None:
-        """The stage that brings the picture into RAM."""
-        self._reader.request(FrameStamp(frame.index, frame.pts))
-        ((_, self.data),) = self._reader.drain()
+        """The stage that gives the picture to the caller."""
+        self._give(self._picture)
+
+    def _picture(self) -> Rgba:
+        """It in RAM, (H, W, 4), its top row first; its memory is the caller's."""
+        assert self.drawn, "a frame was drawn"
+        self._reader.request(FrameStamp(self.drawn.index, self.drawn.pts))
+        ((_, data),) = self._reader.drain()
+        return data.reshape(self._reader.size[1], self._reader.size[0], 4)
 
     def mask(self, pictures: PictureDevice) -> Floats:
         """See PictureMaker.mask."""
@@ -314,6 +319,10 @@ class _OpenParts(FrameParts):
         """Free where masks are drawn."""
         if self._mask_target:
             self._mask_target.release()
+
+
+def _leave(read: Callable[[], Rgba]) -> None:
+    """Nobody takes the picture."""
 
 
 def settings_model(settings: Settings, console: Console, weights_cache: ModelSharing | None = None) -> FrameModel:

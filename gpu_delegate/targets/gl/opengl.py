@@ -57,11 +57,22 @@ TEXTURE_WIDTH, TEXTURE_HEIGHT, TEXTURE_INTERNAL_FORMAT, BUFFER_SIZE = 0x1000, 0x
 BUFFER, PROGRAM, TEXTURE = 0x82E0, 0x82E2, 0x1702  # for glObjectLabel, and FRAMEBUFFER
 DEBUG_CALLBACK_FUNCTION = 0x8244
 DRAW_FRAMEBUFFER_BINDING, PIXEL_UNPACK_BUFFER_BINDING, TEXTURE_BINDING_2D = 0x8CA6, 0x88EF, 0x8069
+READ_FRAMEBUFFER_BINDING, VIEWPORT, COLOR_WRITEMASK, POLYGON_MODE = 0x8CAA, 0x0BA2, 0x0C23, 0x0B40
+BLEND, CULL_FACE, DEPTH_TEST, STENCIL_TEST, SCISSOR_TEST = 0x0BE2, 0x0B44, 0x0B71, 0x0B90, 0x0C11
+RASTERIZER_DISCARD, COLOR_LOGIC_OP, FRAMEBUFFER_SRGB = 0x8C89, 0x0BF2, 0x8DB9
+FRONT_AND_BACK, FILL = 0x0408, 0x1B02
 DEBUG_SOURCE_APPLICATION, DEBUG_OUTPUT, DEBUG_OUTPUT_SYNCHRONOUS, DONT_CARE = 0x824A, 0x92E0, 0x8242, 0x1100
 
 
 NOT_IN_ES = frozenset(
-    {"glGetBufferSubData", "glClearBufferSubData", "glBindTextures", "glBindBuffersRange", "glBindTextureUnit"}
+    {
+        "glGetBufferSubData",
+        "glClearBufferSubData",
+        "glBindTextures",
+        "glBindBuffersRange",
+        "glBindTextureUnit",
+        "glPolygonMode",
+    }
 )
 _DEBUGGING = (
     "glObjectLabel", "glGetObjectLabel", "glPushDebugGroup", "glPopDebugGroup", "glDebugMessageCallback",
@@ -192,6 +203,8 @@ class GL:
 
     glBindFramebuffer: Callable[[Uint, Uint], None]
     glViewport: Callable[[Int, Int, Int, Int], None]
+    glColorMask: Callable[[Byte, Byte, Byte, Byte], None]
+    glPolygonMode: Callable[[Uint, Uint], None]
     glClearColor: Callable[[Float, Float, Float, Float], None]
     glClear: Callable[[Uint], None]
     glBlitFramebuffer: Callable[[Int, Int, Int, Int, Int, Int, Int, Int, Uint, Uint], None]
@@ -258,6 +271,12 @@ class GL:
         else:
             self.glGetIntegeri_v(name, index, ctypes.byref(value))
         return value.value
+
+    def integers(self, name: int, count: int) -> tuple[int, ...]:
+        """The 32-bit values of a glGet name that has so many."""
+        values = (ctypes.c_int * count)()
+        self.glGetIntegerv(name, values)
+        return tuple(values)
 
     def integer64(self, name: int) -> int:
         """The 64-bit value of a glGet name."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import cv2
+import moderngl
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -17,6 +18,7 @@ import texelflow
 from tests.helpers.clips import Recipe, write_clip
 from tests.helpers.live_stage import demo_frame
 from tests.helpers.markers import exhaustive, one_in
+from tests.model_files.model_builder import ModelBuilder
 from texelflow.app.console import Console
 from texelflow.app.replay.replay import replay
 from texelflow.app.replay.replay_options import ReplayOptions
@@ -25,12 +27,20 @@ from texelflow.pipeline_settings import PipelineSettings, first_settings
 
 Frame = npt.NDArray[np.uint8]
 
+EGL: dict[str, Any] = {"backend": "egl"} if sys.platform == "linux" else {}
+CORNERS = """#version 430
+void main() { gl_Position = vec4(vec2(gl_VertexID == 1, gl_VertexID == 2) * 4.0 - 1.0, 0.0, 1.0); }
+"""
+HALF = """#version 430
+out vec4 color;
+void main() { color = vec4(1.0, 1.0, 1.0, 0.5); }
+"""
 GL = pytest.param("gl", marks=pytest.mark.gl)
 EXHAUSTIVE_GL = pytest.param("gl", marks=[pytest.mark.gl, exhaustive])
 FRAMES = 5
 LOOKS: list[dict[str, Any]] = [
-    {"effect": "blur"},
     {"effect": "cutout", "grow": 1.5},
+    {"effect": "blur"},
     {"effect": "tint", "smooth": 0.8, "edges": False},
     {"effect": "mask", "gamma": 2.0, "feather": 3.0},
     {"effect": "replace", "background": "room", "mirror": True, "light_wrap": 0.5},
@@ -51,6 +61,17 @@ def clip(frames: Sequence[Frame], tmp_path_factory: pytest.TempPathFactory) -> P
     """A recording of these bytes."""
     recipe = Recipe("png", "rgb24", codec_options={})
     return write_clip(tmp_path_factory.mktemp("clip") / "people.mov", frames, recipe)
+
+
+@pytest.fixture
+def linear(tmp_path: Path) -> Path:
+    """A network whose three classes are red, green and blue, stretched."""
+    model = ModelBuilder()
+    doubled = model.op("MUL", [model.input((1, 8, 8, 3)), model.constant(np.full(3, 2))], (1, 8, 8, 3))
+    model.output(model.op("ADD", [doubled, model.constant(np.full(3, -0.5))], (1, 8, 8, 3)))
+    path = tmp_path / "linear.tflite"
+    path.write_bytes(model.build())
+    return path
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +101,7 @@ def replayed(clip: Path, folder: Path, **flags: Any) -> tuple[list[Frame], list[
 
 class TestPictures:
     @pytest.mark.parametrize("backend", [GL, "cpu"])
-    @one_in(4, "look", LOOKS, ids=lambda look: look["effect"])
+    @one_in(8, "look", LOOKS, ids=lambda look: look["effect"])
     def test_they_and_their_masks_are_replays(
         self, clip: Path, frames: Sequence[Frame], tmp_path: Path, backend: Any, look: Any
     ) -> None:
@@ -131,7 +152,7 @@ class TestPictures:
         assert camera(frames[0]).tobytes() == first.tobytes()
         assert alone.tobytes() != second.tobytes()
 
-    @pytest.mark.parametrize("backend", [GL, "cpu"])
+    @pytest.mark.parametrize("backend", [EXHAUSTIVE_GL, "cpu"])
     def test_of_another_size_begin_anew(self, frames: Sequence[Frame], backend: Any) -> None:
         small = np.ascontiguousarray(frames[3][:201, :155])
         with texelflow.Pipeline(backend=backend) as camera:
@@ -162,7 +183,7 @@ class TestSettings:
     def test_count_from_the_next_frame_on(self, frames: Sequence[Frame], backend: Any) -> None:
         """A picture by changed settings is that of a Pipeline which has had them from the first frame."""
         with texelflow.Pipeline(backend=backend, effect="blur") as camera:
-            for look in ({"effect": "tint"}, {"background": "#204060"}, {"effect": "cutout", "gamma": 1.5}):
+            for look in ({"background": "#204060"}, {"effect": "cutout", "gamma": 1.5}):
                 camera.reset()
                 camera(frames[0])
                 camera.set(**look)
@@ -172,19 +193,25 @@ class TestSettings:
                     assert other(frames[1]).tobytes() == changed.tobytes()
 
     @pytest.mark.parametrize("backend", [EXHAUSTIVE_GL, "cpu"])
-    def test_another_model_begins_anew(self, frames: Sequence[Frame], backend: Any) -> None:
-        with texelflow.Pipeline(backend=backend) as camera, texelflow.Pipeline(
-            backend=backend, model="selfie-landscape"
-        ) as landscape:  # fmt: skip
+    def test_another_model_begins_anew(self, frames: Sequence[Frame], linear: Path, backend: Any) -> None:
+        numbers: Any = {"input_range": (0, 1), "activation": "none", "channel": 0}
+        with (
+            texelflow.Pipeline(backend=backend) as camera,
+            texelflow.Pipeline(backend=backend, model=linear, **numbers) as other,
+        ):
             first = camera(frames[0]).tobytes()
-            camera.set(model="selfie-landscape")
-            assert (camera.model, camera.settings["model"]) == ("selfie-landscape", "selfie-landscape")
-            assert camera(frames[1]).tobytes() == landscape(frames[1]).tobytes()
-            for refused in ({"model": "nowhere"}, {"model": "selfie", "strength": 0.5}):
+            with pytest.raises(texelflow.UsageError, match="give input_range"):
+                camera.set(model=linear)
+            camera.set(model=linear, **numbers)
+            assert (camera.model, camera.settings["model"]) == (other.model, str(linear))
+            assert camera(frames[1]).tobytes() == other(frames[1]).tobytes()
+            camera.set(channel=2)
+            other.set(channel=2)
+            for refused in ({"model": "nowhere"}, {"strength": 0.5}, {"channel": 3}):
                 with pytest.raises(texelflow.TexelflowError):
-                    camera.set(**refused)
-            assert camera(frames[2]).tobytes() == landscape(frames[2]).tobytes()
-            camera.set(model="selfie")
+                    camera.set(**refused)  # type: ignore[arg-type]  # of these
+            assert camera(frames[2]).tobytes() == other(frames[2]).tobytes()
+            camera.set(model="selfie", input_range="", activation="auto", channel="")
             camera.reset()
             assert camera(frames[0]).tobytes() == first
 
@@ -348,6 +375,38 @@ class TestPipeline:
         if backend == "cpu":
             camera.reset()
             assert [camera(frame).tobytes() for frame in frames[:3]] == [mine.tobytes() for mine, _ in pictures]
+
+    @pytest.mark.gl
+    def test_draws_in_a_callers_context_and_leaves_it_as_it_was(self, frames: Sequence[Frame]) -> None:
+        with texelflow.Pipeline(backend="gl") as camera:
+            pictures, mask = [camera(frame).tobytes() for frame in frames[:2]], camera.mask.tobytes()
+        with moderngl.create_context(standalone=True, require=430, **EGL) as own:
+            framebuffer = own.simple_framebuffer((30, 20))
+            framebuffer.use()
+            triangle = own.program(CORNERS, fragment_shader=HALF)
+            vertices = own.vertex_array(triangle, [])
+            own.enable_only(moderngl.BLEND | moderngl.CULL_FACE)
+            framebuffer.scissor, framebuffer.color_mask = (3, 3, 20, 10), (True, False, True, True)
+            framebuffer.use()
+            own.sampler(filter=(moderngl.LINEAR_MIPMAP_LINEAR, moderngl.LINEAR)).use(0)
+
+            def drawn() -> bytes:
+                vertices.render(moderngl.TRIANGLES, 3)
+                return framebuffer.read(components=4)
+
+            first, second = drawn(), drawn()
+            assert second != first  # it is blended
+            with texelflow.Pipeline(context=own) as camera:
+                framebuffer.clear()
+                assert drawn() == first
+                assert [camera(frame).tobytes() for frame in frames[:2]] == pictures
+                assert camera.mask.tobytes() == mask
+                with ThreadPoolExecutor(1) as pool, pytest.raises(texelflow.UsageError, match="the thread that made"):
+                    pool.submit(camera, frames[0]).result()
+                assert drawn() == second
+                camera.set(effect="tint")
+            framebuffer.clear()
+            assert drawn() == first
 
     @pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
     def test_belongs_to_its_process(self, camera: texelflow.Pipeline, frames: Sequence[Frame]) -> None:

@@ -13,7 +13,7 @@ from typing import Literal
 import moderngl
 import numpy as np
 
-from ..base.errors import UsageError
+from ..base.errors import DeviceError, UsageError
 from ..model.graph import Tensor
 from ..model.layout import PHWC4, PLAIN, MapShape, shape_of
 from ..model.quantization import BYTE_DTYPES
@@ -22,7 +22,8 @@ from ..targets.gl.context import Context
 from ..targets.gl.opengl import BufferRange
 from .repacking import array_bytes
 
-GlObject = moderngl.Texture | moderngl.Buffer | tuple[int, int]  # (name of a buffer, offset in bytes)
+# A texture may be its name, a buffer (its name, an offset in bytes).
+GlObject = moderngl.Texture | moderngl.Buffer | tuple[int, int] | int
 BufferLayout = Literal["BHWC", "PHWC4"]
 
 _WRITTEN: Mapping[int, tuple[str, int]] = MappingProxyType(
@@ -45,13 +46,16 @@ _READ: Mapping[int, tuple[str, int]] = MappingProxyType(
 class BoundTexture:
     """A texture of a tensor's size."""
 
-    source: moderngl.Texture
+    source: moderngl.Texture | int
     name: int
     image_format: int  # OpenGL's internal format
 
     def check(self, context: Context, tensor: Tensor) -> None:
         """Raise UsageError if it is not there any more."""
-        _check_there(self.source, tensor)
+        if isinstance(self.source, int):
+            _check_texture(context, tensor, self.source)
+        else:
+            _check_there(self.source, tensor)
 
 
 @dataclass(frozen=True)
@@ -79,13 +83,18 @@ def bound_object(
         raise UsageError(f"{tensor.name} is {tensor.dtype}: only tensors of the types {known} can be bound")
     if layout not in ("BHWC", "PHWC4"):
         raise UsageError(f"layout is BHWC or PHWC4, not {layout!r}")
-    if isinstance(given, moderngl.Texture):
+    if isinstance(given, moderngl.Texture) or type(given) is int:
         if layout != "BHWC":
             raise UsageError(f"{tensor.name}: a texture has no layout; leave it out")
         if tensor.dtype == "int8":
             raise UsageError(f"{tensor.name} is int8, and textures have bytes without a sign; bind a buffer")
         return _bound_texture(context, tensor, given, is_written)
-    return bound_buffer(context, tensor, given, layout)
+    return bound_buffer(context, tensor, given, layout)  # type: ignore[arg-type]  # which looks at what it is
+
+
+def is_gl_object(value: object) -> bool:
+    """Whether it is a texture or a buffer of moderngl's; names of such are numbers, which tell nothing."""
+    return isinstance(value, moderngl.Texture | moderngl.Buffer)
 
 
 def bound_buffer(
@@ -115,32 +124,36 @@ def _name_and_offset(context: Context, tensor: Tensor, given: object) -> tuple[i
     if isinstance(given, tuple) and len(given) == 2 and all(type(part) is int for part in given):
         name, offset_bytes = given
         if not 0 < name < 1 << 32 or not context.gl.glIsBuffer(name):
-            raise UsageError(f"{tensor.name}: there is no buffer {name} in the delegate's OpenGL context")
+            raise UsageError(f"{tensor.name}: there is no buffer {name} in this OpenGL context")
         if offset_bytes < 0 or offset_bytes % 4:
             raise UsageError(f"{tensor.name}: an offset is a multiple of 4 bytes, not {offset_bytes}")
         return name, offset_bytes
     raise UsageError(
-        f"{tensor.name} is bound to a moderngl.Texture, a moderngl.Buffer or (name of a buffer, offset in bytes), "
-        f"not {type(given).__name__}"
+        f"{tensor.name} is bound to a moderngl.Texture, a moderngl.Buffer, the name of a texture or (name of a buffer, "
+        f"offset in bytes), not {type(given).__name__}"
     )
 
 
-def _bound_texture(context: Context, tensor: Tensor, given: moderngl.Texture, is_written: bool) -> BoundTexture:
-    _check_there(given, tensor)
-    _check_context(context, tensor, given)
+def _bound_texture(context: Context, tensor: Tensor, given: moderngl.Texture | int, is_written: bool) -> BoundTexture:
+    if isinstance(given, int):
+        _check_texture(context, tensor, given)
+    else:
+        _check_there(given, tensor)
+        _check_context(context, tensor, given)
     if is_written and context.gl.is_es:
         raise UsageError(f"{tensor.name}: OpenGL ES does not write to textures of moderngl; bind a buffer")
-    if given.samples:
+    if not isinstance(given, int) and given.samples:
         raise UsageError(f"{tensor.name}: a texture with several samples a pixel cannot be bound")
     formats = _WRITTEN if is_written else _READ
     if tensor.dtype == "uint8":
         formats = {number: found for number, found in formats.items() if found[0].endswith("8")}
-    width, height, image_format = _of_texture(context, given.glo)
+    name = given if isinstance(given, int) else given.glo
+    width, height, image_format = _of_texture(context, name)
     if image_format not in formats:
         names = ", ".join(name for name, _ in formats.values())
         raise UsageError(f"{tensor.name}: a texture has one of the formats {names}, not {image_format:#x}")
     _check_size(tensor, shape_of(tensor), (width, height), *formats[image_format])
-    return BoundTexture(given, given.glo, image_format)
+    return BoundTexture(given, name, image_format)
 
 
 def _check_size(tensor: Tensor, shape: MapShape, size: tuple[int, int], image_format: str, components: int) -> None:
@@ -165,6 +178,21 @@ def _of_texture(context: Context, name: int) -> tuple[int, int, int]:
     return found[0], found[1], found[2]
 
 
+def _check_texture(context: Context, tensor: Tensor, name: int) -> None:
+    """Raise UsageError if a name is not that of a plain texture in two dimensions."""
+    is_there = 0 < name < 1 << 32 and bool(context.gl.glIsTexture(name))
+    if is_there:
+        context.check_errors("what came before a texture was bound")
+        context.gl.glActiveTexture(opengl.TEXTURE0)
+        context.gl.glBindTexture(opengl.TEXTURE_2D, name)
+        try:
+            context.check_errors("binding a texture")
+        except DeviceError:
+            is_there = False
+    if not is_there:
+        raise UsageError(f"{tensor.name}: there is no texture {name} in two dimensions in this OpenGL context")
+
+
 def _check_there(given: moderngl.Texture | moderngl.Buffer, tensor: Tensor) -> None:
     if isinstance(given.mglo, moderngl.InvalidObject):
         raise UsageError(f"{tensor.name} is bound to a {type(given).__name__} that has been released")
@@ -173,6 +201,6 @@ def _check_there(given: moderngl.Texture | moderngl.Buffer, tensor: Tensor) -> N
 def _check_context(context: Context, tensor: Tensor, given: moderngl.Texture | moderngl.Buffer) -> None:
     if given.ctx is not context.mgl:
         raise UsageError(
-            f"{tensor.name} is bound to a {type(given).__name__} of another OpenGL context than the delegate's; "
-            "make the delegate with GpuDelegate(context=...) of that one"
+            f"{tensor.name} is bound to a {type(given).__name__} of another OpenGL context than the one that runs the "
+            "model; give that one as context=..."
         )

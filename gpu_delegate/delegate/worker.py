@@ -121,9 +121,9 @@ class CallerWorker:
         self._check()
         with contextlib.nullcontext() if self._current.is_current() else _made_current(self._mgl):
             if not self._current.is_current():
-                raise UsageError("the context that was given to GpuDelegate is not current in this thread")
+                raise UsageError("the context that was given is not current in this thread")
             if not self._mark.is_in(self._context):
-                raise DeviceError("the context that was given to GpuDelegate is gone")
+                raise DeviceError("the context that was given is gone")
             return work(self._context)
 
     def release(self) -> None:
@@ -142,10 +142,10 @@ class CallerWorker:
             raise UsageError(RELEASED)
         if threading.get_ident() != self._thread:
             raise UsageError(
-                "a GpuDelegate with a context of yours belongs to the thread that made it; run the interpreter there"
+                "what works in a context of yours belongs to the thread that made it; run the interpreter there"
             )
         if _is_gone(self._mgl):
-            raise DeviceError("the context that was given to GpuDelegate has been released")
+            raise DeviceError("the context that was given has been released")
 
 
 class _Job(Generic[_Result]):

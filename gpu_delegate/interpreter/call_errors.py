@@ -19,5 +19,10 @@ class ModelValueError(ModelError, ValueError):
     """What was given to the constructor is no model, or a damaged one."""
 
 
+def no_context() -> CallOrderError:
+    """What is raised where something of OpenGL is given to what does not run there."""
+    return CallOrderError("textures and buffers of OpenGL take Interpreter(context=...), the moderngl context of them")
+
+
 class AllocationError(UnsupportedError, RuntimeError):
     """The model cannot run on inputs of these shapes, or not in the way that was asked for."""

@@ -1,8 +1,12 @@
-"""Makes networks of a model as OpenGL programs, on a thread of their own, for OwnWay."""
+"""Makes networks of a model as OpenGL programs, on a thread of their own or in the caller's context, for OwnWay."""
 
+import moderngl
 import numpy as np
 
-from ..delegate.worker import ThreadWorker
+from ..delegate.bound_tensors import TensorBinding
+from ..delegate.io_binding import IoBinding
+from ..delegate.repacking import RepackingPrograms
+from ..delegate.worker import GlWorker, open_worker
 from ..model.graph import Graph
 from ..model.layout import Precision
 from ..plan.compile_options import CompileOptions
@@ -11,19 +15,24 @@ from ..targets.gl.context import Context
 from ..targets.gl.gl_states import GlStates
 from ..targets.gl.runtime import Program
 from ..tuning.store import tuned_device
+from .call_errors import no_context
 from .own_way import copied
 from .run_way import AnyTensor, InterpreterReport
 
 
 class GlMaker:
-    """See NetworkMaker: programs of one context, with one set of variables; to be used from any thread."""
+    """See NetworkMaker: programs of one context, with one set of variables.
+
+    To be used from any thread, or, in a context of the caller's, from the one that makes this.
+    """
 
     survives_fork = False
 
-    def __init__(self, precision: Precision) -> None:
+    def __init__(self, precision: Precision, context: moderngl.Context | None = None) -> None:
         """Raises DeviceError where there is no OpenGL 4.3 or ES 3.1."""
-        self._worker, self._precision = ThreadWorker(), precision
+        self._worker, self._precision, self._is_callers = open_worker(context), precision, context is not None
         self._states = self._worker.call(GlStates)
+        self._shaders = self._worker.call(RepackingPrograms) if context is not None else None
         self._renderer = self._worker.call(lambda context: context.renderer)
 
     def make(self, graph: Graph) -> "GlTensors":
@@ -34,22 +43,32 @@ class GlMaker:
             compiled = graph_compiler(context.programs, None)(graph, device, CompileOptions(precision=self._precision))
             return Program(context, compiled, states=self._states)
 
-        return GlTensors(self._worker, self._worker.call(program))
+        return GlTensors(self._worker, self._worker.call(program), self._shaders)
 
     def report(self, operators: int) -> InterpreterReport:
         """See NetworkMaker."""
         return InterpreterReport("gl", self._renderer, operators, {"on the GPU": operators}, 1, self._precision)
 
     def close(self) -> None:
-        """See NetworkMaker: all that is in the context goes with it."""
+        """See NetworkMaker: all that is in a context of its own goes with it."""
+        if self._is_callers:
+            self._worker.call(self._free)
         self._worker.release()
+
+    def _free(self, context: Context) -> None:
+        self._states.release()
+        if self._shaders:
+            self._shaders.release()
 
 
 class GlTensors:
     """See OwnNetwork. Inputs go up and outputs come back within a run, which is one call of the context's thread."""
 
-    def __init__(self, worker: ThreadWorker, program: Program) -> None:
-        self._worker, self._program = worker, program
+    def __init__(self, worker: GlWorker, program: Program, shaders: RepackingPrograms | None) -> None:
+        """`shaders` are those that binding takes, in the caller's context."""
+        self._worker, self._program, self._shaders = worker, program, shaders
+        self._io: IoBinding | None = None  # once something is bound
+        self._bound: set[int] = set()
         graph = program.compiled.source
         self._given: dict[int, AnyTensor] = {}
         self._changed = {*graph.inputs}
@@ -65,15 +84,33 @@ class GlTensors:
         self._changed.add(index)
 
     def read(self, index: int, out: AnyTensor | None = None) -> AnyTensor:
-        """See OwnNetwork."""
+        """See OwnNetwork. An output that is bound is read back from where the program has it."""
+        if index in self._bound and index in self._outputs:
+            return copied(self._worker.call(lambda _: self._program.read(index)), out)
         return copied(self._given[index], out)
 
     def view(self, index: int) -> AnyTensor | None:
         """See OwnNetwork."""
         return None
 
+    def bind(self, binding: TensorBinding) -> None:
+        """See OwnNetwork."""
+        if self._shaders is None:
+            raise no_context()
+        self._worker.call(lambda _: self._bind(binding))
+        self._bound.add(binding.index)
+
+    def unbind(self, index: int | None) -> None:
+        """See OwnNetwork."""
+        for each in self._bound & ({index} if index is not None else self._bound):
+            self._bound.discard(each)
+            if each in self._program.compiled.graph.inputs:
+                self._changed.add(each)
+            if self._io:
+                self._io.unbind(each)
+
     def run(self) -> None:
-        """See OwnNetwork; waits for the GPU."""
+        """See OwnNetwork; waits for the GPU, unless all outputs are bound."""
         self._worker.call(self._run)
 
     def reset(self) -> None:
@@ -83,13 +120,29 @@ class GlTensors:
 
     def close(self) -> None:
         """See OwnNetwork."""
-        self._worker.call(lambda _: self._program.release())
+        self._worker.call(self._free)
+
+    def _free(self, context: Context) -> None:
+        if self._io:
+            self._io.release()
+        self._program.release()
+
+    def _bind(self, binding: TensorBinding) -> None:
+        if self._io is None:
+            assert self._shaders
+            self._io = IoBinding(self._program, self._shaders, "do-not-wait")
+        bind = self._io.bind_output if binding.is_output else self._io.bind_input
+        bind(binding.index, binding.given, binding.layout)
 
     def _run(self, context: Context) -> None:
-        while self._changed:
-            index = self._changed.pop()
+        for index in self._changed - self._bound:
             self._program.upload(index, self._given[index])
-        self._program.run()
+        self._changed &= self._bound
+        if self._bound and self._io:
+            self._io.run()
+        else:
+            self._program.run()
         for index in self._outputs:
-            self._given[index][...] = self._program.read(index)
+            if index not in self._bound:
+                self._given[index][...] = self._program.read(index)
         context.check_errors("running a model")

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+import moderngl
+
 from ..base.wording import meant
 from ..custom.custom_op import CustomOp
 from ..model.layout import PRECISIONS, Precision
@@ -44,6 +46,7 @@ class RunOptions:
     further: tuple[tuple[str, bool], ...] = ()  # options of TensorFlow Lite's interpreter that are not as by default
     custom_ops: tuple[CustomOp, ...] = ()
     quiet: bool = False
+    context: moderngl.Context | None = None
 
     @property
     def needs_tflite(self) -> str:
@@ -67,6 +70,7 @@ def checked_options(
     further: dict[str, object],
     custom_ops: Iterable[CustomOp],
     quiet: object,
+    context: object,
 ) -> RunOptions:
     """Of what a caller has given. Raises CallValueError, CallTypeError; ValueErrors as TensorFlow Lite's."""
     one_choice("backend", backend, BACKENDS)
@@ -81,7 +85,11 @@ def checked_options(
         )
     if delegates is not None and not isinstance(delegates, list | tuple):
         raise CallTypeError(f"experimental_delegates is a list of delegates, not {type(delegates).__name__}")
-    given: Any = {"backend": backend, "precision": precision}
+    if context is not None and not isinstance(context, moderngl.Context):
+        raise CallTypeError(f"context is a moderngl.Context, not {type(context).__name__}")
+    if context is not None and backend not in ("auto", "gl"):
+        raise CallValueError(f"context is for backend 'gl', not {backend!r}")
+    given: Any = {"backend": backend if context is None else "gl", "precision": precision, "context": context}
     options = RunOptions(
         threads=_threads("threads", threads) or _threads("num_threads", num_threads),
         exact=bool(exact),

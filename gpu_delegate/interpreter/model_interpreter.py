@@ -1,6 +1,8 @@
 """The interpreter: TensorFlow Lite's interface, and a short one, over whichever way runs the model best."""
 
+import contextlib
 import os
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -8,6 +10,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Any
 
+import moderngl
 import numpy as np
 
 from ..base.arrays import as_input, as_target
@@ -15,6 +18,8 @@ from ..base.errors import DeviceError, TexelflowError, UnsupportedError, UsageEr
 from ..base.wording import counted, meant
 from ..cpu.runtime_trial import installed_runtime
 from ..custom.custom_op import CustomOp
+from ..delegate.bound_tensors import TensorBinding, tensor_number
+from ..delegate.gl_objects import BufferLayout, GlObject, is_gl_object
 from ..model.graph import Shape
 from ..model.layout import Precision
 from ..passes.kept_states import keeps_states
@@ -77,6 +82,7 @@ class ModelInterpreter:
         signature: str | None = None,
         exact: bool = True,
         custom_ops: Iterable[CustomOp] = (),
+        context: moderngl.Context | None = None,
         quiet: bool = True,
     ) -> None:
         """Reads the model; what runs it is made ready by allocate_tensors, or by the first call of the short form.
@@ -90,6 +96,8 @@ class ModelInterpreter:
         signature: the name of the one whose subgraph invoke() runs; the file's first subgraph by default.
         exact: whether 8-bit models give the bytes of TensorFlow Lite's reference kernels; else XNNPACK may run them.
         custom_ops: what texelflow.custom_op gives, for operators that nobody else has.
+        context: one of moderngl's, current in this thread, to work in by OpenGL; textures and buffers of it can be
+        bound, and the interpreter belongs to this thread.
         quiet: whether lines on stderr that say what is left to the CPU are left out.
         experimental_...: as in TensorFlow Lite's interpreter; delegates, resolvers but AUTO, and preserved tensors have
         TensorFlow Lite run the model.
@@ -107,6 +115,7 @@ class ModelInterpreter:
         self._options = checked_options(
             backend, threads, num_threads, precision, exact, experimental_delegates, experimental_op_resolver_type,
             experimental_preserve_all_tensors, dict[str, object](further), custom_ops, quiet,
+            context,
         )  # fmt: skip
         self._source = ModelSource(self._path_of(model_path), model_content)
         self._signature, self._subgraph = signature, self._source.subgraph_of(signature)
@@ -204,6 +213,39 @@ class ModelInterpreter:
 
         return view
 
+    def bind_input(self, index: int, source: GlObject, layout: BufferLayout = "BHWC") -> None:
+        """From now on invoke() reads an input from OpenGL: no copy passes the CPU.
+
+        source: of the interpreter's `context`: a moderngl.Texture of exactly the tensor's width and height with as many
+        components as it has channels or more, or the name of such a texture; a moderngl.Buffer of the tensor's type, or
+        (name of a buffer, offset in bytes). Row 0 is row 0 of the tensor; values are those that shaders read.
+        layout: of a buffer: "BHWC", or "PHWC4" with zeros in the lanes behind the last channel.
+
+        Each run reads what is there then; barriers are issued before and after it. Raises RuntimeError before
+        allocate_tensors() and without `context`, UsageError for what does not fit. Another size unbinds.
+        """
+        self._bind_tensor(TensorBinding(tensor_number(index), source, layout, is_output=False))
+
+    def bind_output(self, index: int, target: GlObject, layout: BufferLayout = "BHWC") -> None:
+        """From now on invoke() writes an output to OpenGL, and does not wait for it where it has to read nothing back.
+
+        target: as bind_input has them; a texture is R8, RG8, RGBA8, or the same with 16F or 32F. What 8 bits do not
+        hold is clamped to 0 and 1 and rounded. Raises as bind_input.
+        """
+        self._bind_tensor(TensorBinding(tensor_number(index), target, layout, is_output=True))
+
+    def unbind(self, index: int) -> None:
+        """Have a tensor in RAM again, an input as it was set last. Nothing happens to one that is not bound."""
+        with self._turns:
+            if self._way is not None:
+                self._way.unbind(self._subgraph, tensor_number(index))
+
+    def _bind_tensor(self, binding: TensorBinding) -> None:
+        with self._turns:
+            if self._way is None:
+                raise CallOrderError(_CLOSED if self._is_closed else "call allocate_tensors() before tensors are bound")
+            self._way.bind(self._subgraph, binding)
+
     def invoke(self) -> None:
         """Run the model once. Raises RuntimeError before allocate_tensors(), and for values that it cannot run on."""
         with self._turns:
@@ -262,11 +304,12 @@ class ModelInterpreter:
         """Run the model on arrays in the order of its inputs, or by their names: signature's, else the tensors'.
 
         arrays: of NumPy in any layout, of whatever has DLPack (PyTorch, JAX) or a buffer, images of Pillow, nested
-        lists. Other floats are rounded to the input's type, bytes of pictures are refused for floats: their range is
-        the model's. Axes of size 1 may be missing, such as a batch of 1. Another size gives the input that size where
-        the file leaves it open.
-        out: what outputs are written to, for one output an array or anything with a buffer, or a tensor of PyTorch's;
-        for several a dict of such by name, or a sequence. Of a model with an input of this name it is that input.
+        lists; with `context=...` textures and buffers of moderngl. Other floats are rounded to the input's type, bytes
+        of pictures are refused for floats: their range is the model's. Axes of size 1 may be missing, such as a batch
+        of 1. Another size gives the input that size where the file leaves it open.
+        out: what outputs are written to, for one output an array or anything with a buffer, a tensor of PyTorch's, a
+        texture or buffer of moderngl; for several a dict of such by name, or a sequence. Of a model with an input of
+        this name it is that input.
 
         The result is an array, or a dict of arrays by name of a model with several outputs; or what `out` was. Arrays
         are the caller's own: torch.from_dlpack(result) shares their memory. Raises ValueError for what does not fit,
@@ -283,6 +326,8 @@ class ModelInterpreter:
         first. Raises as the short form.
         """
         self._check_open()
+        if self._options.context is not None:
+            raise CallOrderError("what works in a context of yours belongs to the thread that made it: call it there")
         return await self._turns.run(lambda: self(*arrays, out=out, **named))
 
     def _run(self, arrays: Sequence[Any], out: Any, named: Mapping[str, Any]) -> Any:
@@ -291,6 +336,9 @@ class ModelInterpreter:
         if "out" in inputs and out is not None:
             named, out = {**named, "out": out}, None
         given = self._given(arrays, named, inputs)
+        bound = [
+            TensorBinding(index, given.pop(index), "BHWC", False) for index in [*given] if is_gl_object(given[index])
+        ]
         values = {index: self._fitted(index, value) for index, value in given.items()}
         for index, value in values.items():
             if way.shape(subgraph, index) != value.shape:
@@ -299,9 +347,17 @@ class ModelInterpreter:
         for index, value in values.items():
             way.set(subgraph, index, value)
         targets = {} if out is None else self._targets(out, outputs)
-        way.invoke(subgraph)
-        for index, target in targets.items():
-            way.get(subgraph, index, target)
+        bound += [TensorBinding(index, each, "BHWC", True) for index, each in targets.items() if is_gl_object(each)]
+        try:
+            for binding in bound:
+                way.bind(subgraph, binding)
+            way.invoke(subgraph)
+            for index, target in targets.items():
+                if not is_gl_object(target):
+                    way.get(subgraph, index, target)
+        finally:
+            for binding in bound:
+                way.unbind(subgraph, binding.index)
         if out is not None:
             return out
         if len(outputs) == 1:
@@ -341,8 +397,8 @@ class ModelInterpreter:
         Raises UsageError where it has what cannot be copied.
         """
         options = self._options
-        if self._is_closed or options.delegates or options.custom_ops:
-            what = "that is closed" if self._is_closed else "with delegates or custom ops"
+        if self._is_closed or options.delegates or options.custom_ops or options.context:
+            what = "that is closed" if self._is_closed else "with delegates, custom ops or a context"
             raise UsageError(f"an interpreter {what} cannot be copied or pickled; make another one")
         path = self._source.path
         given = {
@@ -396,6 +452,8 @@ class ModelInterpreter:
             self._way = self._opened()
             self._turns.survives_fork = self._way.survives_fork
             self._bind()
+            if self._options.context is not None:
+                weakref.finalize(self, _let_go, self._way).atexit = False
         return self._way
 
     def _opened(self) -> RunWay:
@@ -449,7 +507,7 @@ class ModelInterpreter:
         if name == "native":
             return OwnWay(self._source, self._sizes, NativeMaker(options.threads, options.precision))
         if name == "gl":
-            return OwnWay(self._source, self._sizes, GlMaker(options.precision))
+            return OwnWay(self._source, self._sizes, GlMaker(options.precision, options.context))
         return TfliteWay(self._source, self._sizes, options, name)
 
     def _bind(self) -> None:
@@ -505,8 +563,11 @@ class ModelInterpreter:
             shape = tuple(-1 if known == -1 else size for known, size in zip(signature, shape, strict=True))
         return as_input(value, details.name(index), dtype, shape)
 
-    def _targets(self, out: Any, outputs: Mapping[str, int]) -> dict[int, AnyTensor]:
-        """The memory that outputs are written to, by index. Raises ArrayError, CallValueError."""
+    def _targets(self, out: Any, outputs: Mapping[str, int]) -> dict[int, Any]:
+        """What outputs are written to, arrays of memory or objects of OpenGL, by index.
+
+        Raises ArrayError, CallValueError.
+        """
         told = f"outputs are {', '.join(outputs)}"
         if len(outputs) == 1 and not isinstance(out, Mapping):
             given = dict(zip(outputs, [out], strict=True))
@@ -518,6 +579,9 @@ class ModelInterpreter:
             raise CallValueError(f"out is to have memory for {counted(len(outputs), 'output')}; {told}")
         found = {}
         for name, target in given.items():
+            if is_gl_object(target):
+                found[outputs[name]] = target
+                continue
             details = self._details_of(self._subgraph, outputs[name])
             found[outputs[name]] = as_target(target, name, details["dtype"], details["shape"].tolist())
         return found
@@ -525,6 +589,12 @@ class ModelInterpreter:
 
 def _side(signature: SignatureDetails, of_inputs: bool) -> Mapping[str, int]:
     return signature.inputs if of_inputs else signature.outputs
+
+
+def _let_go(way: RunWay) -> None:
+    """Free what is in a context of the caller's, if this is its thread and it is there still."""
+    with contextlib.suppress(TexelflowError):
+        way.close()
 
 
 def _made_again(

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..base.wording import counted
+from ..delegate.bound_tensors import TensorBinding
 from ..model.graph import Graph
 from ..model.layout import Precision
 from ..model.packing import Float32Array, to_kernels
@@ -13,6 +14,7 @@ from ..targets.llvm.native_runtime import NativeNetwork
 from ..targets.llvm.native_states import NativeStates
 from ..targets.llvm.planes import values_of, write_planes
 from ..targets.llvm.pool import WorkerPool, default_threads
+from .call_errors import no_context
 from .own_way import copied
 from .run_way import AnyTensor, InterpreterReport
 
@@ -75,6 +77,13 @@ class NativeTensors:
         """See OwnNetwork."""
         view = self._views[index]
         return view if view is not None and view.flags.c_contiguous else None
+
+    def bind(self, binding: TensorBinding) -> None:
+        """See OwnNetwork: there is no OpenGL here."""
+        raise no_context()
+
+    def unbind(self, index: int | None) -> None:
+        """See OwnNetwork."""
 
     def reset(self) -> None:
         """See OwnNetwork."""

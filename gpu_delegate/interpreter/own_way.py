@@ -8,6 +8,7 @@ import numpy as np
 
 from ..base.arrays import as_array
 from ..base.errors import TexelflowError, UnsupportedError
+from ..delegate.bound_tensors import TensorBinding
 from ..model.graph import Graph, Shape, Tensor
 from ..reading.resizing import read_resized
 from .call_errors import AllocationError, CallOrderError, CallTypeError, CallValueError
@@ -29,6 +30,12 @@ class OwnNetwork(Protocol):
 
     def view(self, index: int) -> AnyTensor | None:
         """The tensor's own memory, if it is in the order of the array; None where it lies otherwise."""
+
+    def bind(self, binding: TensorBinding) -> None:
+        """Have runs read or write a tensor in OpenGL. Raises UsageError."""
+
+    def unbind(self, index: int | None) -> None:
+        """Have a tensor in RAM again, or all."""
 
     def run(self) -> None:
         """Raises InferenceError."""
@@ -94,7 +101,9 @@ class OwnWay:
     def resize(self, subgraph: int, index: int, size: Sequence[int], strict: bool) -> None:
         """See RunWay."""
         if self._sizes.resize(subgraph, index, size, strict):
-            self._ready.pop(subgraph, None)
+            before = self._ready.pop(subgraph, None)
+            if before is not None:
+                before.network.unbind(None)
 
     def allocate(self, subgraph: int) -> None:
         """See RunWay."""
@@ -144,6 +153,15 @@ class OwnWay:
             return own
         ready.kept[index] = ready.network.read(index)
         return ready.kept[index]
+
+    def bind(self, subgraph: int, binding: TensorBinding) -> None:
+        """See RunWay."""
+        self._ready_at(subgraph).network.bind(binding)
+
+    def unbind(self, subgraph: int, index: int) -> None:
+        """See RunWay."""
+        if subgraph in self._ready:
+            self._ready[subgraph].network.unbind(index)
 
     def invoke(self, subgraph: int) -> None:
         """See RunWay."""

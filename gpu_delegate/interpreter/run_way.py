@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 import numpy.typing as npt
 
+from ..delegate.bound_tensors import TensorBinding
 from ..model.graph import Shape
 from ..tuning.way_report import InterpreterReport
 from .file_details import Details
@@ -46,6 +47,12 @@ class RunWay(Protocol):
 
     def view(self, subgraph: int, index: int) -> AnyTensor:
         """An array over, or kept alike with, a tensor: what is written there is read by the next run."""
+
+    def bind(self, subgraph: int, binding: TensorBinding) -> None:
+        """Have runs read or write a tensor in OpenGL, until another size is allocated. Raises UsageError."""
+
+    def unbind(self, subgraph: int, index: int) -> None:
+        """Have a tensor in RAM again; nothing happens to one that is not bound."""
 
     def invoke(self, subgraph: int) -> None:
         """One run. Raises RuntimeError before allocate(), and for values that TensorFlow Lite refuses."""

@@ -11,13 +11,14 @@ from ..base.errors import InferenceError, TexelflowError, UnsupportedError
 from ..cpu.delegation import AppliedDelegate, delegation_of
 from ..cpu.interpreter_module import load_interpreter_module
 from ..cpu.runtime_trial import package_of
+from ..delegate.bound_tensors import TensorBinding
 from ..delegate.delegate import GpuDelegate
 from ..delegate.native_delegate import NativePartsDelegate
 from ..model.graph import Shape
 from ..passes.kept_states import keeps_states
 from ..tuning.way_costs import WayName, computes_bytes
 from ..tuning.way_report import places_left
-from .call_errors import AllocationError, CallOrderError, CallTypeError, CallValueError, ModelValueError
+from .call_errors import AllocationError, CallOrderError, CallTypeError, CallValueError, ModelValueError, no_context
 from .file_details import Details
 from .input_sizes import InputSizes, shape_asked
 from .interpreter_options import OpResolverType, RunOptions
@@ -105,6 +106,18 @@ class TfliteWay:
             found: AnyTensor = self._inner._interpreter.tensor(self._inner._interpreter, index, subgraph)
         return found
 
+    def bind(self, subgraph: int, binding: TensorBinding) -> None:
+        """See RunWay. What the delegate says of its tensors holds."""
+        if not isinstance(self._own, GpuDelegate) or self._options.context is None or subgraph:
+            raise no_context()
+        bind = self._own.bind_output if binding.is_output else self._own.bind_input
+        bind(binding.index, binding.given, binding.layout)
+
+    def unbind(self, subgraph: int, index: int) -> None:
+        """See RunWay."""
+        if isinstance(self._own, GpuDelegate):
+            self._own.unbind(index)
+
     def invoke(self, subgraph: int) -> None:
         """See RunWay."""
         self._check_unused()
@@ -184,7 +197,10 @@ class TfliteWay:
             )
         elif way == "gl parts":
             least = 1 if is_asked else None
-            self._own = GpuDelegate(quiet=options.quiet, min_nodes_per_partition=least, custom_ops=options.custom_ops)
+            self._own = GpuDelegate(
+                quiet=options.quiet, min_nodes_per_partition=least, custom_ops=options.custom_ops,
+                context=options.context,
+            )  # fmt: skip
         with self._errors(ModelValueError):
             self._inner = self._made()
         for subgraph, shapes in self._sizes.all.items():

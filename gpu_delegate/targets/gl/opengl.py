@@ -162,6 +162,7 @@ class GL:
     glTexParameteri: Callable[[Uint, Uint, Int], None]
     glTexImage2D: Callable[[Uint, Int, Int, Int, Int, Int, Uint, Uint, Pointer], None]
     glTexSubImage2D: Callable[[Uint, Int, Int, Int, Int, Int, Uint, Uint, Pointer], None]
+    glIsTexture: Callable[[Uint], Byte]
     glGetTexLevelParameteriv: Callable[[Uint, Int, Uint, Pointer], None]
     glGenSamplers: Callable[[Int, Pointer], None]
     glDeleteSamplers: Callable[[Int, Pointer], None]

@@ -240,7 +240,7 @@ WRONG: dict[str, tuple[Callable[[moderngl.Context], Any], str]] = {
     "an array of textures": (lambda gl: gl.texture_array((7, 5, 1), 4), "moderngl.Texture, .*, not TextureArray"),
     "an array": (lambda gl: np.zeros((5, 7, 3)), "moderngl.Texture, .*, not ndarray"),
     "nothing": (lambda gl: None, "moderngl.Texture, .*, not NoneType"),
-    "no buffer": (lambda gl: (4_000_000_000, 0), "no buffer 4000000000 in the delegate's OpenGL context"),
+    "no buffer": (lambda gl: (4_000_000_000, 0), "no buffer 4000000000 in this OpenGL context"),
     "a negative name": (lambda gl: (-1, 0), "no buffer -1"),
     "half a pair": (lambda gl: (1,), "not tuple"),
     "an odd offset": (lambda gl: (gl.buffer(reserve=999).glo, 2), "multiple of 4 bytes, not 2"),
@@ -298,7 +298,7 @@ def test_an_object_of_another_context_is_refused(context: Context) -> None:
             objects = other.texture((WIDTH, HEIGHT), 4), other.buffer(reserve=4096)
         context.make_current()
         for given in objects:
-            with pytest.raises(UsageError, match="of another OpenGL context than the delegate's; make the delegate"):
+            with pytest.raises(UsageError, match="of another OpenGL context than the one that runs the model"):
                 io.bind_input(0, given)
         other.release()
         context.make_current()

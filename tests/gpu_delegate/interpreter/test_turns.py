@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import moderngl
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -21,6 +22,7 @@ import texelflow
 from tests.model_files.sketch import Sketch
 from tests.model_files.state_models import drawn, lstm
 
+EGL: dict[str, Any] = {"backend": "egl"}  # which mypy takes for the type of other arguments
 BACKENDS = ("native", "gl", "tflite")
 
 
@@ -78,9 +80,9 @@ def test_any_calls_of_several_threads_end_in_results_or_in_one_line(interpreter:
     assert "is closed; make another one" in str(errors[-1])
 
 
-@pytest.mark.parametrize("backend", ["native", "tflite"])
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_pythons_lock_is_free_while_it_computes(backend: Any) -> None:
-    """Another thread gets it nowhere but there: nobody is asked to give it up for a minute."""
+    """Another thread gets it nowhere but there: nobody is asked to give it up for a minute. OpenGL is on this one."""
     counted, ends = [0], threading.Event()
 
     def count() -> None:
@@ -89,7 +91,8 @@ def test_pythons_lock_is_free_while_it_computes(backend: Any) -> None:
             time.sleep(0)
 
     interval = sys.getswitchinterval()
-    with texelflow.Interpreter(model_content=picture_model(128), backend=backend) as made:
+    context = moderngl.create_context(standalone=True, require=430, **EGL) if backend == "gl" else None
+    with texelflow.Interpreter(model_content=picture_model(128), backend=backend, context=context) as made:
         made.allocate_tensors()
         thread = threading.Thread(target=count)
         thread.start()
@@ -244,7 +247,7 @@ def test_copies_are_interpreters_of_the_same_model(backend: Any, tmp_path: Path)
 def test_what_an_interpreter_has_of_others_is_not_copied() -> None:
     delegate = texelflow.custom_op("Mine", lambda inputs, operator: inputs)
     made = texelflow.Interpreter(model_content=picture_model(), backend="native", custom_ops=[delegate])
-    with pytest.raises(texelflow.UsageError, match="with delegates or custom ops cannot be copied"):
+    with pytest.raises(texelflow.UsageError, match="with delegates, custom ops or a context cannot be copied"):
         copy.copy(made)
 
 

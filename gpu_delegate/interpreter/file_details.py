@@ -172,7 +172,7 @@ class SignatureDetails:
 
 
 def signatures_of(data: bytes) -> Mapping[str, SignatureDetails]:
-    """Of a model's bytes, by name, in alphabetical order; those that lead nowhere are left out. Raises ModelError."""
+    """Of a model's bytes, by name, in the file's order; those that lead nowhere are left out. Raises ModelError."""
     file, found = ModelFile(data), {}
     for number in range(file.bounded("signatures", file.model.SignatureDefsLength(), MAX_SIGNATURES)):
         with contextlib.suppress(struct.error, IndexError, ValueError, TypeError, AttributeError):
@@ -182,7 +182,7 @@ def signatures_of(data: bytes) -> Mapping[str, SignatureDetails]:
             sides = ({str(each.Name(), "utf-8"): each.TensorIndex() for each in side} for side in (inputs, outputs))
             if 0 <= table.SubgraphIndex() < file.subgraph_count:
                 found[str(table.SignatureKey(), "utf-8")] = SignatureDetails(table.SubgraphIndex(), *sides)
-    return MappingProxyType(dict(sorted(found.items())))
+    return MappingProxyType(found)
 
 
 @contextlib.contextmanager

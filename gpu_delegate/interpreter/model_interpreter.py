@@ -283,6 +283,11 @@ class ModelInterpreter:
         self._source.subgraph_of(signature_key)
         return SignatureRunner(self, signature_key, found[signature_key])
 
+    def _get_full_signature_list(self) -> dict[str, dict[str, dict[str, int]]]:
+        """The same with the numbers of the tensors behind the names."""
+        found = self._source.signatures
+        return {name: {"inputs": {**each.inputs}, "outputs": {**each.outputs}} for name, each in found.items()}
+
     def num_subgraphs(self) -> int:
         """How many subgraphs the file has."""
         return self._source.subgraph_count

@@ -69,7 +69,7 @@ class ModelSource:
 
     @cached_property
     def signatures(self) -> Mapping[str, SignatureDetails]:
-        """By name, in alphabetical order."""
+        """By name, in the file's order."""
         try:
             return signatures_of(self.data)
         except (ModelError, struct.error, IndexError, ValueError, TypeError, AttributeError) as error:

@@ -24,6 +24,10 @@ class VirtualCamera:
         with texelflow.VirtualCamera((640, 480), rate=30) as camera:
             for picture in texelflow.video(0, effect="blur"):
                 camera.send(picture)
+            print(camera.size, camera.device)
+
+        camera = texelflow.VirtualCamera((640, 480))
+        camera.close()
 
     It needs the package pyvirtualcam. `texelflow doctor` tells whether there is such a device. It may be used from any
     thread, by one at a time; close(), or the end of a `with` block, gives the device back.

@@ -26,6 +26,12 @@ class Interpreter(ModelInterpreter):
 def load_delegate(library: str, options: dict[str, Any] | None = None) -> Any:
     """A delegate of a shared library, for `experimental_delegates`: TensorFlow Lite's function of this name.
 
-    Raises ValueError where it cannot be loaded, DeviceError where no TensorFlow Lite is installed.
+        library = "/usr/lib/libedgetpu.so.1"
+        if os.path.exists(library):
+            delegates = [texelflow.load_delegate(library)]
+            interpreter = texelflow.Interpreter("model.tflite", experimental_delegates=delegates)
+
+    library: its path, or its name where the system finds it by that. options: the delegate's own, as text.
+    Raises OSError or ValueError where it cannot be loaded, DeviceError where no TensorFlow Lite is installed.
     """
     return load_interpreter_module(newer=True).load_delegate(library, options)

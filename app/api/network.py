@@ -34,22 +34,32 @@ TensorValues = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Model:
-    """A TensorFlow Lite model, read and checked: what it takes and gives. Model.load makes one."""
+    """A TensorFlow Lite model, read and checked: what it takes and gives. Model.load makes one.
+
+        model = texelflow.Model.load("model.tflite")
+        for tensor in [*model.inputs, *model.outputs]:
+            print(model.name, tensor.name, tensor.shape, tensor.dtype)
+        print(model.signature, model.other_signatures)
+
+        model = model.with_feedback({})  # {"state": "new_state"}: an output that the next run takes as its input
+
+    A tensor's shape is BHWC for pictures, its dtype NumPy's name.
+    """
 
     name: str
     inputs: tuple[Tensor, ...]  # each with its name, shape (BHWC for pictures), dtype and quantization
     outputs: tuple[Tensor, ...]
-    graph: Graph = field(repr=False)
+    _graph: Graph = field(repr=False)
 
     @property
     def signature(self) -> str:
         """The name of the signature that this is; "" where the file gives it none."""
-        return self.graph.signature
+        return self._graph.signature
 
     @property
     def other_signatures(self) -> tuple[str, ...]:
         """The names of the file's others, which lead to other networks: Model.load(path, signature=name)."""
-        return self.graph.other_signatures
+        return self._graph.other_signatures
 
     @staticmethod
     def load(
@@ -89,7 +99,7 @@ class Model:
                     raise UsageError(f"{len(found)} tensors are the {what} {name!r}; there are: {known}")
                 sides[what, name] = found.pop()
         pairs = {sides["input", one]: sides["output", other] for one, other in fed.items()}
-        return replace(self, graph=with_feedback(self.graph, pairs))
+        return replace(self, _graph=with_feedback(self._graph, pairs))
 
     def __copy__(self) -> "Model":
         return self  # nothing of it ever changes
@@ -99,11 +109,36 @@ class Model:
 
     def __reduce__(self) -> tuple[Callable[[bytes], "Model"], tuple[bytes]]:
         """What pickle keeps: the model itself, not where its file is."""
-        return _unpickled, (to_bytes(self.graph),)
+        return _unpickled, (to_bytes(self._graph),)
 
 
 class Program:
     """A model as OpenGL compute dispatches: write() its inputs, run(), read() its outputs; or let own shaders do so.
+
+        model = texelflow.Model.load("model.tflite")
+        with texelflow.Program(model) as program:
+            program.write(model.inputs[0], np.zeros(model.inputs[0].shape, np.float32))
+            program.run()
+            result = program.read(model.outputs[0])  # an array of the output's shape and dtype
+            print(program.model.name, program.renderer, program.context)
+
+            kept = program.states()  # of models that keep something from run to run: arrays by name
+            program.restore_states(kept)
+            program.reset_states()
+
+    In a context of moderngl's own shaders read what the network puts out, and no value passes the CPU:
+
+        import moderngl
+
+        context = moderngl.create_standalone_context(backend="egl", require=430)
+        program = texelflow.Program(model, context)
+        place = program.input  # or program.range_of(model.inputs[0]); a shader writes there
+        program.bind_storage(model.inputs[0], 0)  # buffer 0 of a compute shader, which writes the input
+        program.run()
+        program.bind_storage(model.outputs[0], 0)
+        program.bind_texture(model.outputs[0], 3)  # a samplerBuffer on texture unit 3, which reads the output
+        print(program.output.buffer, program.output.offset_bytes, program.range_of(model.outputs[0]).stride)
+        program.close()
 
     Tensors are those of model.inputs and model.outputs, or their names. A name that an input and an output share means
     the input where it is written and bound, the output where it is read; one that several inputs, or several outputs,
@@ -140,14 +175,15 @@ class Program:
             raise UsageError(f"context is a moderngl.Context, not {type(context).__name__}")
         one_of("precision", precision, get_args(Precision))
         cache = checked_cache(weights_cache)
-        self.model, self._thread, self._process = model, threading.get_ident(), os.getpid()
+        self.model: Model = model  # that it was made of
+        self._thread, self._process = threading.get_ident(), os.getpid()
         with contextlib.ExitStack() as stack, in_words_of_python():
             opener = cache.open_context if cache else open_context
             self._context = stack.enter_context(Context.from_moderngl(context) if context else opener())
             try:
                 device = tuned_device(self._context, precision)
                 compiling = CompileOptions(precision=precision)
-                compiled = graph_compiler(self._context.programs, cache)(model.graph, device, compiling)
+                compiled = graph_compiler(self._context.programs, cache)(model._graph, device, compiling)
             except UnsupportedError as error:
                 raise UnsupportedError(f"{error}; texelflow.GpuDelegate runs the rest of a model") from None
             with LibraryConsole(quiet).compilation() as progress:

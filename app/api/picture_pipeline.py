@@ -52,6 +52,15 @@ class Pipeline:
             for frame in frames:  # uint8 (H, W, 3) RGB or (H, W, 4) RGBA
                 picture = camera(frame)  # the same kind
                 mask = camera.mask  # float32 (H, W), 0 to 1
+            print(camera.figures)  # ms of each stage
+            camera.reset()  # what comes now is another stream
+            camera.set(effect="blur")
+            print(camera.settings["effect"], camera.model, camera.backend, camera.renderer)
+
+        camera = texelflow.Pipeline(delay_video=True)  # each mask also of the frame after it
+        pictures = [camera(frame) for frame in frames]
+        pictures.append(camera.flush())
+        camera.close()
 
     Frames are those of one stream: masks are kept still from frame to frame, and fitted to the frame's edges, as
     `texelflow live` does it; the pictures have the bytes that `texelflow replay` writes. reset() tells of a cut.

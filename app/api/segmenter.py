@@ -49,6 +49,21 @@ class Segmenter:
     frames are those of a video, in their order, and masks are made as live and replay make them: fitted to the edges
     of the picture, and kept still from frame to frame. reset() begins another video.
 
+        with texelflow.Segmenter("selfie") as segment:
+            mask = segment(frame)  # float32 (H, W), 0 to 1
+            print(segment.model, segment.backend, segment.renderer)
+
+        with texelflow.Segmenter(refine=True) as segment:
+            assert segment.refine
+            for frame in frames:
+                mask = segment(frame)
+            segment.reset()  # what comes now is another video
+
+        segment = texelflow.Segmenter("model.tflite", channel="person")
+        print(segment.classes)
+        scores = segment.scores(frame)  # float32 (H, W, C), of all classes
+        segment.close()
+
     It may be used from any thread; calls from several threads are done one after the other. What OpenGL has to do is
     done on a thread of its own, so that no other OpenGL is touched. Several Segmenters may be open at a time. close(),
     or the end of a `with` block, frees what it holds.

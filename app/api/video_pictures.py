@@ -79,6 +79,12 @@ def video(
 class Video:
     """Pictures of a recording, a camera or a stream: what texelflow.video returns. An iterator, and a context manager.
 
+        with texelflow.video("talk.mp4", effect="blur") as video:
+            print(video.size, video.rate, video.frames)
+            for picture in video:  # uint8 (H, W, 3) RGB
+                print(video.index, video.time)
+        video.close()  # the `with` block has done that
+
     What it holds is freed with its last picture, by close(), at the end of a `with` block, or when it is forgotten, as
     at the end of a loop that was left early. It may be used from any thread, by one at a time.
     """

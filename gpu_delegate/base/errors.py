@@ -15,9 +15,17 @@ TexelflowError          exit code 2: bad input, or something that the machine la
 
 
 class TexelflowError(Exception):
-    """Base of all errors with a text meant for the user: one line with what, where and what to do."""
+    """Base of all errors with a text meant for the user: one line with what, where and what to do.
 
-    exit_code = 2
+        try:
+            segment = texelflow.Segmenter("nowhere.tflite")
+        except texelflow.TexelflowError as error:
+            print(error)
+
+    The others are caught alike, by their own names or by this one.
+    """
+
+    exit_code = 2  # of the command line
 
 
 class ModelError(TexelflowError):

@@ -20,7 +20,16 @@ MAX_CUSTOM_ELEMENTS = 1 << 28  # of one output
 
 @dataclass(frozen=True)
 class CustomOperator:
-    """One operator of a custom op, as its function sees it."""
+    """One operator of a custom op, as its function sees it.
+
+        def scaled(inputs, operator):  # arrays of operator.inputs, in their order
+            print(operator.op, operator.index, [tensor.name for tensor in operator.inputs + operator.outputs])
+            return inputs[0] * operator.options.get("factor", len(operator.custom_options))
+
+        op = texelflow.custom_op("Scaled", scaled)
+
+    Tensors have names, dtypes and quantization; shapes of inputs are those of this run, of outputs those of the file.
+    """
 
     op: str
     index: int  # of the operator, in the file
@@ -40,34 +49,43 @@ ShapesFunction = Callable[[CustomOperator], Sequence[Sequence[int]]]  # of the o
 
 @dataclass(frozen=True)
 class CustomOp:
-    """A custom op by its name in files, and the functions that compute it; `custom_op` makes one."""
+    """A custom op by its name in files, and the functions that compute it; `custom_op` makes one.
+
+        op = texelflow.custom_op("Twice", lambda inputs, operator: 2 * inputs[0])
+        print(op.name, op.function, op.shapes)
+
+    Arrays are NumPy's; `shapes` is None where outputs have the shapes of the file.
+    """
 
     name: str
     function: ComputeFunction
     shapes: ShapesFunction | None = None
 
-    def output_shapes(self, operator: CustomOperator) -> tuple[Shape, ...]:
-        """Those of its outputs, before it runs. Raises TexelflowError, InferenceError for what the function raises."""
-        if self.shapes is None:
-            return tuple(tensor.shape for tensor in operator.outputs)
-        given = _called(operator, lambda: [*map(tuple, self.shapes(operator) if self.shapes else ())])
-        shapes = tuple(tuple(int(size) for size in shape) for shape in given)
-        if len(shapes) != len(operator.outputs):
-            raise _failed(operator, f"{len(shapes)} shapes for {len(operator.outputs)} outputs")
-        for shape in shapes:
-            if min(shape, default=0) < 0 or int(np.prod(shape, dtype=object)) > MAX_CUSTOM_ELEMENTS:
-                raise _failed(operator, f"an output of shape {list(shape)}")
-        return shapes
 
-    def compute(
-        self, operator: CustomOperator, inputs: Sequence[OpArray | None], outputs: Sequence[Tensor]
-    ) -> tuple[OpArray, ...]:
-        """The values of the outputs, which have shapes now. Raises as output_shapes."""
-        found = _called(operator, lambda: self.function(inputs, operator))
-        values = [*found] if isinstance(found, tuple | list) else [found]
-        if len(values) != len(outputs):
-            raise _failed(operator, f"its function returns {len(values)} arrays for {len(outputs)} outputs")
-        return tuple(_fitting(operator, *pair) for pair in zip(values, outputs, strict=True))
+def shapes_of_outputs(op: CustomOp, operator: CustomOperator) -> tuple[Shape, ...]:
+    """Before an operator runs. Raises TexelflowError, InferenceError for what the function raises."""
+    shapes_of = op.shapes
+    if shapes_of is None:
+        return tuple(tensor.shape for tensor in operator.outputs)
+    given = _called(operator, lambda: [*map(tuple, shapes_of(operator))])
+    shapes = tuple(tuple(int(size) for size in shape) for shape in given)
+    if len(shapes) != len(operator.outputs):
+        raise _failed(operator, f"{len(shapes)} shapes for {len(operator.outputs)} outputs")
+    for shape in shapes:
+        if min(shape, default=0) < 0 or int(np.prod(shape, dtype=object)) > MAX_CUSTOM_ELEMENTS:
+            raise _failed(operator, f"an output of shape {list(shape)}")
+    return shapes
+
+
+def computed_outputs(
+    op: CustomOp, operator: CustomOperator, inputs: Sequence[OpArray | None], outputs: Sequence[Tensor]
+) -> tuple[OpArray, ...]:
+    """The values of an operator's outputs, which have shapes now. Raises as shapes_of_outputs."""
+    found = _called(operator, lambda: op.function(inputs, operator))
+    values = [*found] if isinstance(found, tuple | list) else [found]
+    if len(values) != len(outputs):
+        raise _failed(operator, f"its function returns {len(values)} arrays for {len(outputs)} outputs")
+    return tuple(_fitting(operator, *pair) for pair in zip(values, outputs, strict=True))
 
 
 NO_CUSTOM_OPS: Mapping[str, CustomOp] = MappingProxyType({})
@@ -84,6 +102,7 @@ def custom_op(name: str, function: ComputeFunction, shapes: ShapesFunction | Non
     function: takes the inputs, arrays that may be read until it returns (None for one that is left out), and the
     operator: `options` (its FlexBuffer as a mapping), `custom_options` (the bytes), `inputs` and `outputs` (tensors
     with name, shape, dtype and quantization). Returns the output as an array, or one for each output.
+    name: that of the op in files.
     shapes: takes the operator and returns the shape of each output; without it these are as in the file.
 
     It runs on the CPU, wherever an operator of that name has no code of the engine's own. Raises UsageError.

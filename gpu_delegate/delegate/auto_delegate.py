@@ -31,6 +31,14 @@ class Delegate:
 
         delegate = texelflow.Delegate()
         interpreter = Interpreter(model_path="model.tflite", experimental_delegates=[delegate])
+        interpreter.allocate_tensors()
+        interpreter.invoke()
+        print(delegate.report(), delegate.way, delegate.is_applied, delegate.error)
+        if delegate.is_applied:
+            kept = delegate.states()  # of models that keep something from run to run
+            delegate.restore_states(kept)
+            delegate.reset_states()
+        delegate.release()
 
     The interpreter is used as before, from any thread. What runs its model is chosen when it is made: OpenGL on a GPU,
     code made for this CPU, or TensorFlow Lite as it comes, the quickest on this machine. Nothing changes that later.

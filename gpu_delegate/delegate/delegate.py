@@ -36,10 +36,36 @@ class GpuDelegate:
 
         delegate = texelflow.GpuDelegate()
         interpreter = Interpreter(model_path="model.tflite", experimental_delegates=[delegate])
+        interpreter.allocate_tensors()
+        interpreter.invoke()
+        print(delegate.summary, delegate.renderer, delegate.is_applied, delegate.buffer_bytes)
+        print(delegate.partitions, delegate.reasons, delegate.reasons_of(0), delegate.places)
+
+        kept = delegate.states()  # of models that keep something from run to run
+        delegate.restore_states(kept)
+        delegate.reset_states()
+        if delegate.error:  # the exception behind the last RuntimeError of the interpreter
+            raise delegate.error
+        delegate.release()
 
     The interpreter then runs the operators that the GPU can compute there, as few partitions as possible, and the
     others as before; it is used as before, from any thread. What the GPU cannot do ends in a RuntimeError of the
     interpreter that holds the reason, and `error` is the exception behind it.
+
+    In a context of moderngl's inputs and outputs are textures or buffers, which no copy of passes the CPU:
+
+        import moderngl
+
+        context = moderngl.create_standalone_context(backend="egl", require=430)
+        delegate = texelflow.GpuDelegate(context=context)
+        interpreter = Interpreter(model_path="model.tflite", experimental_delegates=[delegate])
+        interpreter.allocate_tensors()
+        (given,), (found,) = interpreter.get_input_details(), interpreter.get_output_details()
+        source, target = (context.buffer(reserve=4 * int(np.prod(each["shape"]))) for each in (given, found))
+        delegate.bind_input(given["index"], source)
+        delegate.bind_output(found["index"], target)
+        interpreter.invoke()
+        delegate.unbind(found["index"])
 
     A delegate belongs to one interpreter, which keeps it alive. release(), or the end of a `with` block, frees what it
     has in OpenGL; so does the end of the interpreter and of the delegate.

@@ -6,7 +6,15 @@ from dataclasses import replace
 import numpy as np
 
 from ..base.errors import UnsupportedError, UsageError
-from ..custom.custom_op import CustomOp, CustomOperator, OpArray, computed_by_functions, custom_name
+from ..custom.custom_op import (
+    CustomOp,
+    CustomOperator,
+    OpArray,
+    computed_by_functions,
+    computed_outputs,
+    custom_name,
+    shapes_of_outputs,
+)
 from ..model.graph import ABSENT, Graph, Node, Opaque, Shape, Tensor
 from .native_tensors import array_at, memory_of, reshape, shape_at, tensor_at
 from .structs import TYPES, TfLiteContext, TfLiteDelegateParams, integers_at
@@ -28,7 +36,7 @@ class FunctionKernel:
         """Give its outputs shapes. Raises InferenceError for what an operator does not take."""
         self._shapes.clear()
         for node in self._nodes:
-            shapes = self._ops[custom_name(node)].output_shapes(self._operator(context, node))
+            shapes = shapes_of_outputs(self._ops[custom_name(node)], self._operator(context, node))
             self._shapes.update(zip(node.outputs, shapes, strict=True))
             for index in self._outputs.intersection(node.outputs):
                 reshape(context, index, self._shapes[index])
@@ -39,7 +47,7 @@ class FunctionKernel:
         for node in self._nodes:
             inputs = [None if index == ABSENT else self._value(context, index, values) for index in node.inputs]
             outputs = [replace(self._tensors[index], shape=self._shapes[index]) for index in node.outputs]
-            found = self._ops[custom_name(node)].compute(self._operator(context, node), inputs, outputs)
+            found = computed_outputs(self._ops[custom_name(node)], self._operator(context, node), inputs, outputs)
             for tensor, value in zip(outputs, found, strict=True):
                 values[tensor.index] = np.ascontiguousarray(value, tensor.dtype).reshape(tensor.shape)
                 if tensor.index in self._outputs:

@@ -24,6 +24,10 @@ class OpResolverType(enum.Enum):
     AUTO and BUILTIN are its optimized kernels with XNNPACK, BUILTIN_REF its reference kernels,
     BUILTIN_WITHOUT_DEFAULT_DELEGATES the optimized ones without XNNPACK. All but AUTO ask for TensorFlow Lite:
     backend="auto" is "tflite" then.
+
+        kinds = texelflow.OpResolverType
+        print(kinds.AUTO, kinds.BUILTIN, kinds.BUILTIN_REF, kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES)
+        interpreter = texelflow.Interpreter("model.tflite", experimental_op_resolver_type=kinds.BUILTIN_REF)
     """
 
     AUTO = 0

@@ -56,6 +56,21 @@ class ModelInterpreter:
         interpreter.set_tensor(interpreter.get_input_details()[0]["index"], image)
         interpreter.invoke()
         result = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+        print(interpreter.report(), interpreter.backend)
+
+        given = interpreter.tensor(interpreter.get_input_details()[0]["index"])
+        given()[...] = image  # written where it is read
+        interpreter.reset_all_variables()
+        names = [each["name"] for each in interpreter.get_tensor_details()]
+        print(interpreter.num_subgraphs(), interpreter.experimental_compress_quantization_zero_points)
+        for name in interpreter.get_signature_list():
+            run = interpreter.get_signature_runner(name)
+        interpreter.resize_tensor_input(0, image.shape)  # allocate_tensors() comes next
+
+        async def answer():
+            return await interpreter.run_async(image)  # while others are served
+
+        interpreter.close()
 
     An interpreter is used from any thread; calls are done one after the other, the short form as one. Python's lock is
     free while it computes. What goes wrong is a TexelflowError that is also the ValueError, RuntimeError or TypeError

@@ -278,7 +278,17 @@ class Steps:
 
 @dataclass(frozen=True)
 class Tensor:
-    """A value of the graph: a constant if it has data, else computed at run time."""
+    """A value of the graph: a constant if it has data, else computed at run time.
+
+        tensor = texelflow.Model.load("model.tflite").inputs[0]
+        print(tensor.index, tensor.name, tensor.shape, tensor.dtype)
+        values = np.zeros(tensor.shape, tensor.dtype)
+        assert not tensor.is_constant and tensor.data is None and not tensor.is_variable
+        if tensor.quantization:  # real numbers are scale * (integer - zero point)
+            print(tensor.quantization.scales, tensor.quantization.zero_points)
+
+    `unusable` and `steps` are the engine's own.
+    """
 
     index: int
     name: str
@@ -292,6 +302,7 @@ class Tensor:
 
     @property
     def is_constant(self) -> bool:
+        """Whether it has data."""
         return self.data is not None
 
 

@@ -8,8 +8,12 @@ class WeightsCache:
     """Several instances of one model share packed weights and compiled programs: each takes its tensors alone.
 
         cache = texelflow.WeightsCache()
-        programs = [texelflow.Program(model, weights_cache=cache) for _ in range(4)]
+        segmenters = [texelflow.Segmenter("selfie", weights_cache=cache) for _ in range(2)]
         cache.finalize_soft()
+        segmenters.append(texelflow.Segmenter("selfie", weights_cache=cache))
+        cache.finalize_hard()  # no further one is to come
+        masks = [segment(frame) for segment in segmenters]
+        print(cache.weights_bytes, cache.arena_bytes)
 
     Until it is finalized, several models may be added, whose equal layers share weights; nothing may run before that.
     After finalize_soft() further instances of the same models may be made, after finalize_hard() none. What instances

@@ -57,7 +57,15 @@ def device_of(context: Context, precision: Precision = "fp32") -> Device:
 
 @dataclass(frozen=True)
 class TensorRange:
-    """Where a tensor is stored: a GL buffer, a range of its bytes, and a buffer texture over them."""
+    """Where a tensor is stored: a GL buffer, a range of its bytes, and a buffer texture over them.
+
+        with texelflow.Program(texelflow.Model.load("model.tflite")) as program:
+            place = program.output
+            print(place.buffer, place.offset_bytes, place.size_bytes)  # for glBindBufferRange
+            print(place.texture, place.shape, place.stride, place.storage)
+
+    Names are OpenGL's. Where the tensor is too large for a buffer texture, `texture` is 0.
+    """
 
     buffer: int
     offset_bytes: int

@@ -222,7 +222,7 @@ def test_refuses_what_it_cannot_do(program: texelflow.Program, tmp_path: Path) -
         texelflow.UsageError, match=r"a tensor is one of model\.inputs .* \(tensor0, tensor4\), not 'texelflow'"
     ):
         program.read(anything.__name__)
-    inner = program.model.graph.tensors[2]
+    inner = program.model._graph.tensors[2]
     with pytest.raises(texelflow.UsageError, match="not tensor2"):
         program.range_of(inner)
     with pytest.raises(texelflow.UsageError, match=r"model is what Model\.load gives, not str"):

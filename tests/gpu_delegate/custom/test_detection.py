@@ -11,7 +11,7 @@ from flatbuffers import flexbuffers
 from tests.model_files.model_builder import ModelBuilder
 from texelflow.gpu_delegate.base.errors import InferenceError
 from texelflow.gpu_delegate.cpu.interpreter_module import load_interpreter_module
-from texelflow.gpu_delegate.custom.custom_op import CustomOperator
+from texelflow.gpu_delegate.custom.custom_op import CustomOperator, computed_outputs, shapes_of_outputs
 from texelflow.gpu_delegate.custom.detection import DETECTION_POSTPROCESS
 from texelflow.gpu_delegate.model.graph import Quantization, Tensor
 
@@ -67,9 +67,9 @@ def here(options: Mapping[str, Any], inputs: Arrays, scales: Sequence[float] = (
     ]
     outputs = tuple(Tensor(9 + k, name, ()) for k, name in enumerate(NAMES))
     operator = CustomOperator(op.name, 0, tuple(tensors), outputs, data)
-    shapes = op.output_shapes(operator)
+    shapes = shapes_of_outputs(op, operator)
     shaped = [Tensor(9 + k, name, shape) for k, (name, shape) in enumerate(zip(NAMES, shapes, strict=True))]
-    return op.compute(operator, inputs, shaped)
+    return computed_outputs(op, operator, inputs, shaped)
 
 
 def assert_same(options: Mapping[str, Any], inputs: Arrays, scales: Sequence[float] = ()) -> int:

@@ -14,7 +14,7 @@ from tests.helpers.delegated import inferred
 from tests.model_files.model_builder import ModelBuilder
 from texelflow.gpu_delegate.base.errors import InferenceError
 from texelflow.gpu_delegate.cpu.interpreter_module import load_interpreter_module
-from texelflow.gpu_delegate.custom.custom_op import CustomOperator
+from texelflow.gpu_delegate.custom.custom_op import CustomOperator, computed_outputs, shapes_of_outputs
 from texelflow.gpu_delegate.custom.posenet import POSENET_DECODER
 from texelflow.gpu_delegate.model.graph import Quantization, Tensor
 
@@ -127,9 +127,9 @@ def here(
     operator = CustomOperator(
         POSENET_DECODER.name, 7, tuple(tensors), tuple(outputs), bytes(flexbuffers.Dumps(options))
     )
-    shapes = POSENET_DECODER.output_shapes(operator)
+    shapes = shapes_of_outputs(POSENET_DECODER, operator)
     shaped = [Tensor(tensor.index, tensor.name, shape) for tensor, shape in zip(outputs, shapes, strict=True)]
-    return POSENET_DECODER.compute(operator, maps, shaped)
+    return computed_outputs(POSENET_DECODER, operator, maps, shaped)
 
 
 def assert_decoded(maps: Sequence[Maps], floats: Sequence[Maps], options: dict[str, Any], found: Sequence[Maps]) -> int:

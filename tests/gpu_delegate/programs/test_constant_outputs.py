@@ -186,11 +186,11 @@ def test_of_programs_that_share_weights(tmp_path: Path) -> None:
     programs = [texelflow.Program(model, weights_cache=cache) for _ in range(2)]
     cache.finalize_soft()
     programs.append(texelflow.Program(model, weights_cache=cache))
-    wanted = expected(model.graph)
+    wanted = expected(model._graph)
     for program in programs * 2:
         program.write(model.inputs[0], X)
         program.run()
-        check([program.read(tensor) for tensor in model.outputs], model.graph, wanted)
+        check([program.read(tensor) for tensor in model.outputs], model._graph, wanted)
     for program in programs:
         program.close()
 

@@ -134,7 +134,7 @@ def test_what_was_not_there_when_it_was_finalized_is_refused_by_name(
         layout = "" if "llvmpipe" in program.renderer else "(, another layout)?"
         with pytest.raises(texelflow.UsageError, match=rf"net.tflite is in it with precision fp32, not fp16{layout}$"):
             texelflow.Program(model, weights_cache=cache, precision="fp16")
-        graph = replace(model.graph, hybrid="reference")
+        graph = replace(model._graph, hybrid="reference")
         with pytest.raises(texelflow.UsageError, match=r"net\.tflite is in it with hybrid expanded, not reference"):
             cache._sharing.shared(graph, {}, lambda: None)
         cache.finalize_hard()
@@ -149,7 +149,7 @@ def test_what_was_not_there_when_it_was_finalized_is_refused_by_name(
 def test_a_changed_weight_is_named_where_a_model_is_there_in_both_ways(
     tmp_path: Path, cache: texelflow.WeightsCache
 ) -> None:
-    graphs = [load(tmp_path, network(1, seed), f"net{seed}").graph for seed in (2, 4)]
+    graphs = [load(tmp_path, network(1, seed), f"net{seed}")._graph for seed in (2, 4)]
     for hybrid in get_args(Hybrid):
         cache._sharing.shared(replace(graphs[0], hybrid=hybrid), {}, lambda: None)
     cache.finalize_soft()

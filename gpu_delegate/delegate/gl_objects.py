@@ -22,6 +22,7 @@ from ..targets.gl.context import Context
 from ..targets.gl.opengl import BufferRange
 from .repacking import array_bytes
 
+CallersContext = moderngl.Context
 # A texture may be its name, a buffer (its name, an offset in bytes).
 GlObject = moderngl.Texture | moderngl.Buffer | tuple[int, int] | int
 BufferLayout = Literal["BHWC", "PHWC4"]

@@ -1,9 +1,9 @@
 """Makes networks of a model as OpenGL programs, on a thread of their own or in the caller's context, for OwnWay."""
 
-import moderngl
 import numpy as np
 
 from ..delegate.bound_tensors import TensorBinding
+from ..delegate.gl_objects import CallersContext
 from ..delegate.io_binding import IoBinding
 from ..delegate.repacking import RepackingPrograms
 from ..delegate.worker import GlWorker, open_worker
@@ -28,7 +28,7 @@ class GlMaker:
 
     survives_fork = False
 
-    def __init__(self, precision: Precision, context: moderngl.Context | None = None) -> None:
+    def __init__(self, precision: Precision, context: CallersContext | None = None) -> None:
         """Raises DeviceError where there is no OpenGL 4.3 or ES 3.1."""
         self._worker, self._precision, self._is_callers = open_worker(context), precision, context is not None
         self._states = self._worker.call(GlStates)

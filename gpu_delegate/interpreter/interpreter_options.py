@@ -5,10 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-import moderngl
-
 from ..base.wording import meant
 from ..custom.custom_op import CustomOp
+from ..delegate.gl_objects import CallersContext
 from ..model.layout import PRECISIONS, Precision
 from ..targets.llvm.pool import MOST_POOL_THREADS
 from .call_errors import CallTypeError, CallValueError
@@ -50,7 +49,7 @@ class RunOptions:
     further: tuple[tuple[str, bool], ...] = ()  # options of TensorFlow Lite's interpreter that are not as by default
     custom_ops: tuple[CustomOp, ...] = ()
     quiet: bool = False
-    context: moderngl.Context | None = None
+    context: CallersContext | None = None
 
     @property
     def needs_tflite(self) -> str:
@@ -89,7 +88,7 @@ def checked_options(
         )
     if delegates is not None and not isinstance(delegates, list | tuple):
         raise CallTypeError(f"experimental_delegates is a list of delegates, not {type(delegates).__name__}")
-    if context is not None and not isinstance(context, moderngl.Context):
+    if context is not None and not isinstance(context, CallersContext):
         raise CallTypeError(f"context is a moderngl.Context, not {type(context).__name__}")
     if context is not None and backend not in ("auto", "gl"):
         raise CallValueError(f"context is for backend 'gl', not {backend!r}")

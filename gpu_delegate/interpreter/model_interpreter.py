@@ -10,7 +10,6 @@ from os import PathLike
 from types import TracebackType
 from typing import Any
 
-import moderngl
 import numpy as np
 
 from ..base.arrays import as_input, as_target
@@ -19,7 +18,7 @@ from ..base.wording import counted, meant
 from ..cpu.runtime_trial import installed_runtime
 from ..custom.custom_op import CustomOp
 from ..delegate.bound_tensors import TensorBinding, tensor_number
-from ..delegate.gl_objects import BufferLayout, GlObject, is_gl_object
+from ..delegate.gl_objects import BufferLayout, CallersContext, GlObject, is_gl_object
 from ..model.graph import Shape
 from ..model.layout import Precision
 from ..passes.kept_states import keeps_states
@@ -97,7 +96,7 @@ class ModelInterpreter:
         signature: str | None = None,
         exact: bool = True,
         custom_ops: Iterable[CustomOp] = (),
-        context: moderngl.Context | None = None,
+        context: CallersContext | None = None,
         quiet: bool = True,
     ) -> None:
         """Reads the model; what runs it is made ready by allocate_tensors, or by the first call of the short form.

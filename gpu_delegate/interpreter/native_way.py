@@ -6,9 +6,10 @@ import numpy as np
 
 from ..base.wording import counted
 from ..delegate.bound_tensors import TensorBinding
-from ..model.graph import Graph
+from ..model.graph import Graph, Tensor
 from ..model.layout import Precision
 from ..model.packing import Float32Array, to_kernels
+from ..model.quantization import is_quantized, zero_point_of
 from ..targets.llvm.compiler import native_target
 from ..targets.llvm.native_runtime import NativeNetwork
 from ..targets.llvm.native_states import NativeStates
@@ -45,6 +46,22 @@ class NativeMaker:
         self._pool.close()
 
 
+_AT_ONCE = 1 << 15  # floats that stay in a cache while several functions of NumPy change them
+
+
+def bytes_of(steps: Float32Array, tensor: Tensor) -> AnyTensor:
+    """The integers of a quantized tensor for steps (..., channels) in any order of memory, some pixels at a time."""
+    pixels, limits = steps.reshape(-1, steps.shape[-1]), np.iinfo(tensor.dtype)
+    found = np.empty(pixels.shape, tensor.dtype)
+    many, zero_point = max(1, _AT_ONCE // pixels.shape[1]), np.float32(zero_point_of(tensor))
+    for first in range(0, len(pixels), many):
+        part = np.ascontiguousarray(pixels[first : first + many])
+        part = np.rint(part + zero_point)
+        np.clip(part, limits.min, limits.max, part)
+        np.copyto(found[first : first + many], part, casting="unsafe")
+    return found.reshape(tensor.shape)
+
+
 class NativeTensors:
     """See OwnNetwork."""
 
@@ -70,7 +87,11 @@ class NativeTensors:
         view = self._views[index]
         if view is not None:
             return copied(view, out)
-        found = self._network.read(index)
+        stored = self._network.image.tensors[index]
+        if stored.floats > _AT_ONCE and not stored.storage.is_bytes and is_quantized(stored.own):
+            found = bytes_of(values_of(self._network.memory(index), stored.shape, stored.storage), stored.own)
+        else:
+            found = self._network.read(index)
         return found if out is None else copied(found, out)
 
     def view(self, index: int) -> AnyTensor | None:

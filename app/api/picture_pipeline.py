@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from numbers import Real
-from time import perf_counter_ns
+from time import perf_counter_ns, sleep
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,9 +24,10 @@ from .app.picture.picture import rgba_picture
 from .app.picture.video_frame import VideoFrame
 from .app.session.derived import compute_of
 from .app.session.picture_maker import PictureMaker, settings_model
+from .app.session.recovery import RESET_WAITS_S
 from .app.settings.settings import Settings, SettingValue
 from .frame_arrays import Frame, Mask, RgbaCopies, check_frame, rgb_of
-from .gpu_delegate.base.errors import UsageError
+from .gpu_delegate.base.errors import ContextLostError, DeviceError, UsageError
 from .gpu_delegate.programs.model_sharing import ModelSharing
 from .gpu_delegate.programs.weights_cache import WeightsCache, checked_cache
 from .gpu_delegate.targets.gl.context import Context, open_context
@@ -134,6 +135,8 @@ class Pipeline:
         time: seconds, when the frame was taken, on any clock; by it backgrounds move, and skip_still counts. Without it
         frames follow one another at `rate`.
 
+        A GPU that was reset is opened anew, as after another size; in a caller's context that is a ContextLostError.
+
         Raises UsageError for anything else, and after close(); DeviceError for sizes that the GPU does not take.
         """
         check_frame(frame)
@@ -198,6 +201,10 @@ class Pipeline:
         return self._work.maker.renderer
 
     # ------------------------------------------------------------------------------------------------------------------
+
+    def __reduce__(self) -> str:
+        """There are no copies. Raises UsageError."""
+        raise UsageError("a Pipeline cannot be copied or pickled; others may share its WeightsCache")
 
     def close(self) -> None:
         """Free everything, once calls from other threads are done; those that come later raise UsageError.
@@ -287,6 +294,17 @@ class _Work:
                 self.maker = PictureMaker(compute, model, settings, self._given, self._console, self._cache)
             self._opened.callback(self.maker.release)
 
+    def _open_again(self) -> None:
+        """All is built anew after a reset of the GPU. Raises TexelflowError if it is not back in time."""
+        for wait_s in RESET_WAITS_S:
+            with contextlib.suppress(DeviceError):  # freeing what is lost may fail, too
+                self.close()
+            with contextlib.suppress(DeviceError):
+                self.open(None)
+                return
+            sleep(wait_s)
+        self.open(None)
+
     def borrowed(self) -> contextlib.AbstractContextManager[None]:
         """Within it a caller's context may be drawn in."""
         return borrowed(self._lent) if self._lent else contextlib.nullcontext()
@@ -294,7 +312,14 @@ class _Work:
     def picture(self, frame: Frame, time_s: float | None, step_ms: float) -> Frame:
         """The picture of a frame."""
         with in_words_of_python():
-            self.maker.run(self._taken(frame, time_s, step_ms), self._give)
+            taken = self._taken(frame, time_s, step_ms)
+            try:
+                self.maker.run(taken, self._give)
+            except ContextLostError:
+                if self._lent:
+                    raise
+                self._open_again()
+                self.maker.run(replace(taken, index=0), self._give)
         return self._handed_over()
 
     def last_picture(self) -> Frame | None:
@@ -311,7 +336,7 @@ class _Work:
         with in_words_of_python():
             settings, values = changed_settings(self.settings, given)
             self.maker.change(settings, values)
-        self.settings = settings
+        self.settings, self._given = settings, {**self._given, **values}
 
     def _taken(self, frame: Frame, time_s: float | None, step_ms: float) -> VideoFrame:
         """An array as a frame of the stream, with its number and time."""

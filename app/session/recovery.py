@@ -11,6 +11,7 @@ from .clock import Due
 Rebuild = Callable[[ContextLostError], int | None]  # makes all that belongs to a context; the last frame delivered
 
 MOST_AGAIN = 8  # frames: more than are on their way from the device at any time
+RESET_WAITS_S = (0.2, 0.5, 1.0, 2.0)  # a driver takes some seconds to reset a GPU
 _MOST, _WITHIN_S = 3, 60.0  # a GPU that is lost so often does not get well
 
 

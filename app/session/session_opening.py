@@ -61,11 +61,10 @@ from .frame_parts import compiled_at_once, drawn_on, target_on
 from .grid_stages import all_stages_in_steps
 from .model_stages import Drawn, ModelStages, SharedParts, SwitchableStages
 from .parts import SessionParts, captions_of, facts_of
+from .recovery import RESET_WAITS_S
 from .session import Session
 from .view import NoView, View, WindowView
 from .workload import Workload
-
-_RESET_WAITS_S = (0.2, 0.5, 1.0, 2.0)
 
 
 @dataclass(frozen=True)
@@ -246,8 +245,8 @@ def _rebuild(
 
 
 def _renew_patiently(host: SessionHost) -> None:
-    """A driver takes some seconds to reset a GPU. Raises DeviceError if it is not back by then."""
-    for wait_s in _RESET_WAITS_S:
+    """Raises DeviceError if the GPU is not back in time."""
+    for wait_s in RESET_WAITS_S:
         with contextlib.suppress(DeviceError):
             host.renew()
             return

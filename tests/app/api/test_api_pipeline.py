@@ -1,5 +1,6 @@
 """A Pipeline's pictures have the bytes that replay writes, whatever is changed between frames; all else is refused."""
 
+import copy
 import os
 import sys
 import threading
@@ -16,6 +17,7 @@ import pytest
 
 import texelflow
 from tests.helpers.clips import Recipe, write_clip
+from tests.helpers.gpu_resets import GpuResets
 from tests.helpers.live_stage import demo_frame
 from tests.helpers.markers import exhaustive, one_in
 from tests.model_files.model_builder import ModelBuilder
@@ -312,6 +314,10 @@ class TestSettings:
 
 
 class TestPipeline:
+    def test_is_not_copied(self, camera: texelflow.Pipeline) -> None:
+        with pytest.raises(texelflow.UsageError, match="cannot be copied or pickled"):
+            copy.copy(camera)
+
     def test_says_which_it_is(self, camera: texelflow.Pipeline) -> None:
         assert (camera.model, camera.backend) == ("selfie", "cpu")
         assert repr(camera) == f"<texelflow.Pipeline blur by 'selfie': cpu, {camera.renderer}>"
@@ -407,6 +413,18 @@ class TestPipeline:
                 camera.set(effect="tint")
             framebuffer.clear()
             assert drawn() == first
+
+    @pytest.mark.gl
+    def test_goes_on_after_the_gpu_was_reset(self, frames: Sequence[Frame], gpu: GpuResets) -> None:
+        with texelflow.Pipeline(backend="gl") as camera:
+            camera(frames[0])
+            camera.set(effect="tint")
+            gpu.reset()
+            with pytest.raises(texelflow.ContextLostError):
+                _ = camera.mask
+            pictures = [camera(frame).tobytes() for frame in frames[1:3]]
+            camera.reset()
+            assert [camera(frame).tobytes() for frame in frames[1:3]] == pictures
 
     @pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
     def test_belongs_to_its_process(self, camera: texelflow.Pipeline, frames: Sequence[Frame]) -> None:

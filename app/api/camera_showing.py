@@ -85,6 +85,10 @@ class VirtualCamera:
             if sink:
                 sink.close(complete=True)
 
+    def __reduce__(self) -> str:
+        """There are no copies. Raises UsageError."""
+        raise UsageError("a VirtualCamera cannot be copied or pickled")
+
     def __enter__(self) -> "VirtualCamera":
         return self
 

@@ -141,6 +141,10 @@ class Video:
         """Free everything, and end all threads; no picture comes any more. Harmless when repeated."""
         self._making.close()
 
+    def __reduce__(self) -> str:
+        """There are no copies. Raises UsageError."""
+        raise UsageError("a Video cannot be copied or pickled; call texelflow.video again")
+
     def __enter__(self) -> "Video":
         return self
 

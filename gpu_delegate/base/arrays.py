@@ -23,7 +23,7 @@ _DEVICES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 14: "on
 _MODES = {"1": "L", "La": "LA", "PA": "RGBA", "RGBa": "RGBA"}
 _AS_THEY_ARE = ("L", "LA", "RGB", "RGBA", "I", "F")
 _BYTES = ("B", "b", "c")  # formats of buffers that say no type
-_NOT_NUMPYS = ("torch.bfloat16", "torch.float8", "torch.float4")
+_NOT_NUMPYS = ("bfloat16", "float8", "float4")
 _MOST_TEXT = 160
 
 
@@ -228,7 +228,9 @@ def _in_one_line(value: object, name: str) -> Iterator[None]:
         raise
     except Exception as error:
         text = " ".join(str(error).split())[:_MOST_TEXT] or type(error).__name__
-        hint = "; write tensor.float()" if str(getattr(value, "dtype", "")).startswith(_NOT_NUMPYS) else ""
+        hint = ""
+        if str(getattr(value, "dtype", "")).removeprefix("torch.").startswith(_NOT_NUMPYS):
+            hint = "; write tensor.float()" if _is_of_torch(value) else "; write array.astype('float32')"
         raise ArrayError(f"{name} is {_of_kind(value)} of which NumPy makes no array: {text}{hint}") from None
 
 

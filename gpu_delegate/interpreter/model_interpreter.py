@@ -372,8 +372,9 @@ class ModelInterpreter:
                 way.bind(subgraph, binding)
             way.invoke(subgraph)
             for index, target in targets.items():
-                if not is_gl_object(target):
-                    way.get(subgraph, index, target)
+                if not is_gl_object(target):  # whose size the run may have told
+                    details, shape = self._source.details(subgraph), way.shape(subgraph, index)
+                    way.get(subgraph, index, as_target(target, details.name(index), details.dtype(index), shape))
         finally:
             for binding in bound:
                 way.unbind(subgraph, binding.index)
@@ -583,27 +584,18 @@ class ModelInterpreter:
         return as_input(value, details.name(index), dtype, shape)
 
     def _targets(self, out: Any, outputs: Mapping[str, int]) -> dict[int, Any]:
-        """What outputs are written to, arrays of memory or objects of OpenGL, by index.
-
-        Raises ArrayError, CallValueError.
-        """
+        """What outputs are written to, by index. Raises CallValueError where that is not one for each."""
         told = f"outputs are {', '.join(outputs)}"
         if len(outputs) == 1 and not isinstance(out, Mapping):
             given = dict(zip(outputs, [out], strict=True))
         elif isinstance(out, Mapping):
             given = dict(out)
         else:
-            given = dict(zip(outputs, out, strict=False)) if isinstance(out, list | tuple) else {}
+            is_one_for_each = isinstance(out, list | tuple) and len(out) == len(outputs)
+            given = dict(zip(outputs, out, strict=True)) if is_one_for_each else {}
         if given.keys() != outputs.keys():
             raise CallValueError(f"out is to have memory for {counted(len(outputs), 'output')}; {told}")
-        found = {}
-        for name, target in given.items():
-            if is_gl_object(target):
-                found[outputs[name]] = target
-                continue
-            details = self._details_of(self._subgraph, outputs[name])
-            found[outputs[name]] = as_target(target, name, details["dtype"], details["shape"].tolist())
-        return found
+        return {outputs[name]: target for name, target in given.items()}
 
 
 def _side(signature: SignatureDetails, of_inputs: bool) -> Mapping[str, int]:

@@ -94,8 +94,7 @@ class TfliteWay:
     def get(self, subgraph: int, index: int, out: AnyTensor | None = None) -> AnyTensor:
         """See RunWay."""
         if out is not None and out.ndim:
-            np.copyto(out, self.view(subgraph, index))
-            return out
+            return copied(self.view(subgraph, index), out)
         with self._errors():
             found: AnyTensor = self._inner._interpreter.GetTensor(index, subgraph)
         return found if out is None else copied(found, out)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pytest
 
 import texelflow
+from tests.helpers.clips import DEMO_CLIP
 from tests.helpers.display import Display
 from tests.helpers.markers import exhaustive
 from tests.model_files.model_builder import ModelBuilder
@@ -279,8 +280,13 @@ def test_models_are_copied_and_what_runs_refuses(model: texelflow.Model) -> None
     assert (again.name, again.inputs, again.outputs) == (model.name, model.inputs, model.outputs)
     np.testing.assert_array_equal(result(again), result(model))
     assert copy.copy(model) is copy.deepcopy(model) is model
-    with texelflow.Program(model) as program, texelflow.Segmenter(backend="cpu") as segmenter:
-        for each in (program, segmenter, texelflow.WeightsCache(), texelflow.GpuDelegate(quiet=True)):
+    with (
+        texelflow.Program(model) as program,
+        texelflow.Segmenter(backend="cpu") as segmenter,
+        texelflow.Pipeline(backend="cpu") as pipeline,
+        texelflow.video(DEMO_CLIP, effect="none", backend="cpu") as video,
+    ):
+        for each in (program, segmenter, pipeline, video, texelflow.WeightsCache(), texelflow.Delegate()):
             for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
                 with pytest.raises(texelflow.UsageError, match="cannot be copied or pickled"):
                     attempt(each)

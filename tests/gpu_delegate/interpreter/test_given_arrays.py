@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import texelflow
 from tests.helpers.exporters import OnlyDlpack
+from tests.model_files.delegate_models import late_size
 from tests.model_files.sketch import Sketch
 
 BACKENDS = ("native", "gl", "tflite")
@@ -108,6 +109,7 @@ def test_results_go_to_the_callers_memory(backend: str) -> None:
     for one, other in zip(in_order, wanted.values(), strict=True):
         np.testing.assert_array_equal(one, other)
     for wrong, said in (
+        ([*in_order, strided], "out is to have memory for 2 outputs; outputs are"),
         (in_order[:1], "out is to have memory for 2 outputs; outputs are"),
         (in_order[0], "out is to have memory for 2 outputs; outputs are"),
         ({names[0]: strided, "other": strided}, "out is to have memory for 2 outputs; outputs are"),
@@ -129,6 +131,19 @@ def test_results_are_the_callers_and_share_memory_by_dlpack(backend: str) -> Non
         assert one.flags.writeable
         assert one.flags.owndata or one.base.flags.owndata
         assert np.shares_memory(np.from_dlpack(one), one)
+
+
+def test_an_output_that_only_the_run_tells_the_size_of() -> None:
+    values, size = np.random.default_rng(5).normal(size=(1, 24, 3)).astype(np.float32), [1, 6, 4, 3]
+    with texelflow.Interpreter(model_content=late_size(), backend="tflite") as made:
+        outputs = made(values, size)
+        assert {each.shape for each in outputs.values()} == {(1, 6, 4, 5)}
+        smaller = {name: np.zeros((1, 4, 6, 5), np.float32) for name in outputs}
+        with pytest.raises(ValueError, match=r"\[1, 6, 4, 5\]"):
+            made(values, size, out=smaller)
+        made(values, [1, 4, 6, 3], out=smaller)
+        for name, each in made(values, [1, 4, 6, 3]).items():
+            np.testing.assert_array_equal(smaller[name], each)
 
 
 def test_an_output_alone_goes_to_memory_and_an_input_may_be_called_out() -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import math
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Mapping
@@ -35,7 +36,9 @@ from .pipeline_settings import PipelineSettings, changed_settings, first_setting
 from .words import LibraryConsole, in_words_of_python
 from .work_thread import SharedThread
 
-if TYPE_CHECKING:
+if sys.version_info >= (3, 11):
+    from typing import Unpack
+elif TYPE_CHECKING:
     from typing_extensions import Unpack
 
 __all__ = ["Pipeline"]
@@ -59,7 +62,7 @@ class Pipeline:
             print(camera.settings["effect"], camera.model, camera.backend, camera.renderer)
 
         camera = texelflow.Pipeline(delay_video=True)  # each mask also of the frame after it
-        pictures = [camera(frame) for frame in frames]
+        pictures = [camera(frame) for frame in frames][1:]  # of the first frame there are two
         pictures.append(camera.flush())
         camera.close()
 

@@ -37,6 +37,8 @@
 # make whole-frame: what a whole frame takes without a GPU, from file to file, in turn with a script that uses MediaPipe,
 #              which gets an environment of its own (make script-env; Python up to 3.12); SIZES="640x480 1920x1080" ROUNDS=5;
 #              a quarter of an hour for each size
+# make examples: the files of examples/, also those that need FastAPI, PyTorch, Jupyter or GStreamer, in an environment of
+#              its own; a minute
 # make compile-budgets: seconds of the CPU that compiling takes with empty caches, of the catalogue or COMPILED="FILES",
 # at BUDGETS="2 5 10 20" or the default; minutes
 # make gpu-compilers: what the compilers of GPUs that are not here make of the kernels, in docs/gpu.md; minutes;
@@ -73,6 +75,7 @@ THREADS := 1
 STEPS :=
 ARCHIVE_ENV := build/archive-env
 SCRIPT_ENV := build/script-env
+EXAMPLES_ENV := build/examples-env
 SIZES := 640x480
 ROUNDS := 5
 LINK = rm -rf .links && mkdir -p .links/texelflow && \
@@ -81,7 +84,7 @@ LINK = rm -rf .links && mkdir -p .links/texelflow && \
 # Many tests wait for clocks, windows and other processes: three workers keep two cores busy
 WORKERS := -n 3 --dist loadfile --no-loadscope-reorder
 
-.PHONY: setup system demo check lint test suite types types-linux types-win32 types-darwin exhaustive soak sound fuzz fuzz-graphs fuzz-bytes fuzz-memory fuzz-models models delegate memory cliffs quantized op-cases league contenders whole-frame script-env gpu-compilers compile-budgets archive-test pieces check-arm tune-check bench lock clean
+.PHONY: setup system demo check lint test suite types types-linux types-win32 types-darwin exhaustive soak sound fuzz fuzz-graphs fuzz-bytes fuzz-memory fuzz-models models delegate memory cliffs quantized op-cases league contenders whole-frame script-env examples gpu-compilers compile-budgets archive-test pieces check-arm tune-check bench lock clean
 
 setup: $(STAMP)
 
@@ -222,6 +225,21 @@ compile-budgets: setup
 gpu-compilers: setup
 	@.ci/setup tests
 	$(BIN)/python -m tests.gpu_compilers --brief --write
+
+# The packages of $(VENV), those that examples alone need (PyTorch without CUDA) and, where it is Debian's Python, GStreamer's,
+# which no index has
+SITE = -c 'from sysconfig import get_path; print(get_path("purelib"))'
+$(EXAMPLES_ENV)/.installed: $(STAMP)
+	$(BIN)/python -m venv --clear $(EXAMPLES_ENV)
+	echo "import site; site.addsitedir('$$($(BIN)/python $(SITE))')" >"$$($(EXAMPLES_ENV)/bin/python $(SITE))/base.pth"
+	$(EXAMPLES_ENV)/bin/python -m pip install -q --disable-pip-version-check fastapi httpx ipykernel nbclient jinja2 networkx sympy
+	$(EXAMPLES_ENV)/bin/python -m pip install -q --disable-pip-version-check --index-url https://download.pytorch.org/whl/cpu torch
+	echo /usr/lib/python3/dist-packages >"$$($(EXAMPLES_ENV)/bin/python $(SITE))/system.pth"
+	@touch $@
+
+examples: setup $(EXAMPLES_ENV)/.installed
+	@.ci/setup tests
+	$(EXAMPLES_ENV)/bin/python -m pytest -q -rs tests/repository/test_examples.py tests/repository/test_examples_apart.py
 
 # In an environment of its own, made once, to which the program is installed as it is now; pip leaves folders behind
 archive-test: $(ARCHIVE_ENV)/.installed

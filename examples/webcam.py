@@ -1,4 +1,4 @@
-"""Shows a webcam, or any video that OpenCV opens, with the background darkened: webcam.py [NUMBER|FILE]; Esc ends."""
+"""Shows a webcam, a stream or a recording with the background blurred: webcam.py [NUMBER|FILE|ADDRESS]; Esc ends."""
 
 import sys
 
@@ -7,13 +7,10 @@ import cv2
 import texelflow
 
 name = sys.argv[1] if len(sys.argv) > 1 else "0"
-camera = cv2.VideoCapture(int(name) if name.isdecimal() else name)
-if not camera.isOpened():
-    sys.exit(f"{name}: no camera or video; usage: webcam.py [NUMBER|FILE]")
-with texelflow.Segmenter("selfie") as segment:
-    while cv2.pollKey() != 27:
-        there, bgr = camera.read()
-        if not there:
+try:
+    for picture in texelflow.video(int(name) if name.isdecimal() else name, effect="blur"):
+        cv2.imshow("webcam", cv2.cvtColor(picture, cv2.COLOR_RGB2BGR))
+        if cv2.pollKey() == 27:
             break
-        mask = segment(cv2.cvtColor(bgr, cv2.COLOR_BGR2RGB))
-        cv2.imshow("webcam", (bgr * (0.2 + 0.8 * mask[..., None])).astype("uint8"))
+except texelflow.TexelflowError as error:
+    sys.exit(f"{error}; usage: webcam.py [NUMBER|FILE|ADDRESS]")

@@ -1,5 +1,9 @@
-"""Every example runs as it stands: masks of a folder, a webcam, a network in a moderngl program, the delegate."""
+"""Every example runs as it stands: masks of a folder, a webcam, networks in moderngl programs, delegates, a notebook.
 
+Those that need more than the program itself run in test_examples_apart.py.
+"""
+
+import json
 import os
 import re
 import runpy
@@ -7,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -56,13 +61,14 @@ def picture(frame_rgba: Frame, tmp_path: Path) -> Path:
 
 
 def test_every_example_is_tested_and_says_how_it_is_used(example: Example) -> None:
-    assert {path.name for path in EXAMPLES.glob("*.py")} == {
-        "custom_op.py", "delegate_with_textures.py", "interpreter_with_delegate.py", "masks_of_a_folder.py",
-        "network_as_texture.py", "webcam.py",
+    assert {path.name for path in EXAMPLES.iterdir() if path.suffix} == {
+        "custom_op.py", "delegate_with_textures.py", "gstreamer.py", "interpreter_with_delegate.py",
+        "masks_of_a_folder.py", "network_as_texture.py", "notebook.ipynb", "torch_tensors.py", "web_service.py",
+        "webcam.py",
     }  # fmt: skip
     assert len((EXAMPLES / "webcam.py").read_text().splitlines()) <= 20
     assert example("network_as_texture.py")[0] == "usage: network_as_texture.py PICTURE RESULT.png [MODEL]"
-    assert str(example("webcam.py", "nowhere")[0]).endswith("usage: webcam.py [NUMBER|FILE]")
+    assert str(example("webcam.py", "nowhere")[0]).endswith("usage: webcam.py [NUMBER|FILE|ADDRESS]")
     code, out, _ = example("masks_of_a_folder.py", "--help")
     assert (code, out[:6]) == (0, "usage:")
 
@@ -146,6 +152,18 @@ def test_custom_op(example: Example, tmp_path: Path) -> None:
     assert ", 1 by functions" in out
     assert "Other" not in str(example("custom_op.py", tmp_path / "model.tflite", "Other")[0])
     assert str(example("custom_op.py")[0]).startswith("usage: ")
+
+
+def test_notebook() -> None:
+    """Cell by cell, in this process; test_examples_apart.py has Jupyter's kernel run it."""
+    cells = [cell for cell in json.loads((EXAMPLES / "notebook.ipynb").read_text())["cells"] if "outputs" in cell]
+    assert not any(cell["outputs"] or cell["execution_count"] for cell in cells)
+    names: dict[str, Any] = {}
+    for cell in cells:
+        exec("".join(cell["source"]), names)
+    assert (names["picture"].shape, names["mask"].shape) == ((480, 640, 3), (480, 640))
+    assert names["middle"].shape == (480, 640, 3)
+    assert names["result"].shape == (1, 256, 256, 1)
 
 
 def test_webcam(frame_rgba: Frame, tmp_path: Path, display: Display) -> None:

@@ -23,6 +23,7 @@ _Selected = list[tuple[float, int, int]]  # score, box, class
 _MOST_DETECTIONS, _MOST_CLASSES = 1 << 20, 1 << 20
 _PER_CLASS = 100  # detections, where the file does not say
 _INT32 = (1 << 31) - 1
+_FIRST = 512  # boxes that are put in order at first, before all others
 
 
 @dataclass(frozen=True)
@@ -143,12 +144,28 @@ def _regular(boxes: _Floats, scores: _Floats, choice: _Choice) -> _Selected:
 def _suppressed(boxes: _Floats, scores: _Floats, choice: _Choice, most: int) -> Iterator[int]:
     """Boxes by descending scores, without those that overlap one before them too much."""
     kept = np.flatnonzero(scores >= choice.least_score)
-    left = kept[np.argsort(-scores[kept], kind="stable")]
-    for _ in range(min(len(kept), most)):
-        if not len(left):
+    taken: list[int] = []
+    most = min(len(kept), most)
+    for left in _descending(kept, scores[kept]) if most else ():
+        for box in taken:
+            left = left[~(_overlaps(boxes[box], boxes[left]) > choice.most_overlap)]
+        while len(left) and len(taken) < most:
+            taken.append(int(left[0]))
+            yield taken[-1]
+            left = left[1:][~(_overlaps(boxes[left[0]], boxes[left[1:]]) > choice.most_overlap)]
+        if len(taken) == most:
             return
-        yield int(left[0])
-        left = left[1:][~(_overlaps(boxes[left[0]], boxes[left[1:]]) > choice.most_overlap)]
+
+
+def _descending(places: npt.NDArray[np.intp], scores: _Floats) -> Iterator[npt.NDArray[np.intp]]:
+    """The places of the greatest scores in order, of equal ones the first, then all others: few are mostly enough."""
+    if len(places) > _FIRST:
+        least = np.partition(scores, -_FIRST)[-_FIRST]
+        first = np.flatnonzero(scores >= least)
+        yield places[first[np.argsort(-scores[first], kind="stable")]]
+        rest = np.flatnonzero(scores < least)
+        places, scores = places[rest], scores[rest]
+    yield places[np.argsort(-scores, kind="stable")]
 
 
 def _overlaps(box: _Floats, others: _Floats) -> _Floats:

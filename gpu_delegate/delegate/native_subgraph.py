@@ -121,6 +121,7 @@ class NativeSubgraph:
         if part is None:
             return
         place = self.parts.index(part)
+        self._arrays.clear()
         self._take_constants(context, place)
         network = self._now[place] = self._sized(place, tuple(shape_at(context, i) for i in part.partition.inputs))
         for index in part.partition.outputs:
@@ -184,11 +185,12 @@ class NativeSubgraph:
         raise UnsupportedError(f"TensorFlow Lite groups operators in another way: {sorted(nodes)[:8]}")
 
     def _array(self, context: TfLiteContext, network: NativeNetwork, index: int) -> npt.NDArray[Any]:
-        """TensorFlow Lite's memory of a tensor, as an array that shares it, made once for each place."""
-        own = network.image.tensors[index].own
-        address, size_bytes = memory_of(tensor_at(context, index), own)
+        """TensorFlow Lite's memory of a tensor, as an array that shares it: made anew where it was prepared, or moved."""
+        tensor = tensor_at(context, index)
         known = self._arrays.get(index)
-        if known is None or known[0] != address or known[1].shape != own.shape:
+        if known is None or known[0] != tensor.data:
+            own = network.image.tensors[index].own
+            address, size_bytes = memory_of(tensor, own)
             known = self._arrays[index] = address, array_at(address, size_bytes, own)
         return known[1]
 

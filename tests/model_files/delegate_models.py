@@ -6,12 +6,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tests.model_files.model_builder import ModelBuilder
+from texelflow.gpu_delegate.delegate.auto_delegate import Delegate
 from texelflow.gpu_delegate.delegate.delegate import GpuDelegate
 
 Values = npt.NDArray[Any]
 
 
-def interpreter(runtime: Any, model: bytes, *delegates: GpuDelegate) -> Any:
+def interpreter(runtime: Any, model: bytes, *delegates: GpuDelegate | Delegate) -> Any:
     """An interpreter of a model's bytes with memory for its tensors; `runtime` is TensorFlow Lite's module."""
     made = runtime.Interpreter(model_content=model, experimental_delegates=list(delegates))
     made.allocate_tensors()

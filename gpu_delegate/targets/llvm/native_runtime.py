@@ -75,6 +75,7 @@ class NativeNetwork:
         self._kept = dict[int, Float32Array]()
         for state in image.states:
             self._kept |= self._states_with(state).reserve(image, state)
+        self._memories = dict[int, Float32Array]()  # of tensors that do not lie in an arena of others
         self._arenas = weights_cache.arenas() if weights_cache else None
         self._arena = None if weights_cache else reserve_floats(image.shared_floats)
         for tensor, place in image.constants.items():  # nothing else ever lies there
@@ -83,6 +84,11 @@ class NativeNetwork:
         inputs, outputs = ([image.tensors[t].own for t in side] for side in (image.inputs, image.outputs))
         self.input_shapes, self.input_dtypes = ([t.shape for t in inputs], [np.dtype(t.dtype) for t in inputs])
         self.output_shapes, self.output_dtypes = ([t.shape for t in outputs], [np.dtype(t.dtype) for t in outputs])
+        self._moves = [  # what takes the place of a state before the next run
+            (self._states_with(state), state.name, state.written)
+            for state in image.states
+            if state.written != ABSENT and not self._lies_there(state)
+        ]
         self._pointers = StepPointers(image, self._own, self._kept)
         if self._arena is not None:
             self._pointers.move(self._arena)
@@ -169,15 +175,10 @@ class NativeNetwork:
 
         Raises InferenceError as compute.
         """
-        for state in self.image.states:
-            self._keep(state)
+        for states, name, written in self._moves:
+            states.memory(name)[:] = self.memory(written)
         if faults := self.image.faults:
             faults.check(self.read(faults.tensor))
-
-    def _keep(self, state: KeptState) -> None:
-        """What takes the place of a state before the next run."""
-        if state.written != ABSENT and not self._lies_there(state):
-            self._states_with(state).memory(state.name)[:] = self.memory(state.written)
 
     def _lies_there(self, state: KeptState) -> bool:
         """Whether it is in its memory already."""
@@ -241,14 +242,22 @@ class NativeNetwork:
 
         Raises KeyError for a tensor that is not stored, RuntimeError outside of the turn in which it is there.
         """
+        known = self._memories.get(tensor)
+        if known is not None:
+            return known
         stored, shared = self.image.tensors[tensor], self.image.shared_floats
         if stored.place >= self.image.own_floats:
-            return self._kept[stored.place]
-        if stored.place >= shared:
-            return self._own[stored.place - shared : stored.place - shared + stored.floats]
-        if self._arena is None:
+            found = self._kept[stored.place]
+        elif stored.place >= shared:
+            found = self._own[stored.place - shared : stored.place - shared + stored.floats]
+        elif self._arena is None:
             raise RuntimeError(f"{stored.own.name} is there in the network's turn alone")
-        return self._arena[stored.place : stored.place + stored.floats]
+        else:
+            found = self._arena[stored.place : stored.place + stored.floats]
+            if self._arenas is not None:
+                return found
+        self._memories[tensor] = found
+        return found
 
     def close(self) -> None:
         """End its own threads, which else go with it; later runs do without."""

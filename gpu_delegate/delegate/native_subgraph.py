@@ -185,7 +185,7 @@ class NativeSubgraph:
         raise UnsupportedError(f"TensorFlow Lite groups operators in another way: {sorted(nodes)[:8]}")
 
     def _array(self, context: TfLiteContext, network: NativeNetwork, index: int) -> npt.NDArray[Any]:
-        """TensorFlow Lite's memory of a tensor, as an array that shares it: made anew where it was prepared, or moved."""
+        """TensorFlow Lite's memory of a tensor, as an array that shares it: made anew where it has moved."""
         tensor = tensor_at(context, index)
         known = self._arrays.get(index)
         if known is None or known[0] != tensor.data:

@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import tflite
 
-from ..base.errors import ModelError
 from ..model.graph import Shape
 from ..reading.model_file import MAX_TENSORS, ModelFile, names_of
 from ..reading.packed import blocks_of
 from ..reading.reader import BUILTINS, CUSTOM
 from ..reading.signatures import MAX_SIGNATURES
+from .call_errors import ModelValueError
 
 Details = dict[str, Any]  # of a tensor or an operator, with the keys of TensorFlow Lite's interpreter
 MOST_ENTRIES = 1 << 24  # of a vector in a file
@@ -62,6 +62,8 @@ class SubgraphDetails:
     def _tensor(self, index: int) -> "_TensorFacts":
         """What is asked again and again."""
         if index not in self._facts:
+            if not 0 <= index < self.tensor_count:
+                raise ModelValueError(f"there is no tensor {index}; there are {self.tensor_count}, from 0 on")
             with _damage_told(f"tensor {index}"):
                 table = self._file.subgraph.Tensors(index)
                 name = (table.Name() or b"").decode("utf-8", "replace")
@@ -73,9 +75,9 @@ class SubgraphDetails:
         return self._facts[index]
 
     def tensor(self, index: int, shape: Sequence[int]) -> Details:
-        """Details of a tensor that has this shape by now. Raises ModelError for one that has none."""
+        """Details of a tensor that has this shape by now. Raises ModelValueError for one that has none."""
         if (dtype := self.dtype(index)) is None:
-            raise ModelError(f"tensor {index} holds no values that NumPy has")
+            raise ModelValueError(f"tensor {index} holds no values that NumPy has")
         signature = self.shape_signature(index)
         with _damage_told(f"tensor {index}"):
             table = self._file.subgraph.Tensors(index)
@@ -100,11 +102,12 @@ class SubgraphDetails:
 
     def operator(self, number: int) -> Details:
         """Details of an operator: its name, the numbers of its tensors and their types."""
-        table = self._file.subgraph.Operators(number)
-        code = self._file.model.OperatorCodes(table.OpcodeIndex())
-        builtin = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
-        custom = (code.CustomCode() or b"").decode("utf-8", "replace")
-        inputs, outputs = self._vector(table.InputsAsNumpy()), self._vector(table.OutputsAsNumpy())
+        with _damage_told(f"operator {number}"):
+            table = self._file.subgraph.Operators(number)
+            code = self._file.model.OperatorCodes(table.OpcodeIndex())
+            builtin = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
+            custom = (code.CustomCode() or b"").decode("utf-8", "replace") if builtin == CUSTOM else ""
+            inputs, outputs = self._vector(table.InputsAsNumpy()), self._vector(table.OutputsAsNumpy())
         return {
             "index": number,
             "op_name": custom if builtin == CUSTOM else BUILTINS.get(builtin, str(builtin)),
@@ -187,11 +190,11 @@ def signatures_of(data: bytes) -> Mapping[str, SignatureDetails]:
 
 @contextlib.contextmanager
 def _damage_told(what: str) -> Iterator[None]:
-    """What flatbuffers raises, as a ModelError."""
+    """What flatbuffers raises, as a ModelValueError."""
     try:
         yield
     except (struct.error, IndexError, ValueError, TypeError, AttributeError, OverflowError) as error:
-        raise ModelError(f"{what} cannot be read; the file is damaged, get it again") from error
+        raise ModelValueError(f"{what} cannot be read; the file is damaged, get it again") from error
 
 
 def _dtype_of(code: int) -> type[np.generic] | None:

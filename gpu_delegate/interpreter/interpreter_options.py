@@ -1,8 +1,9 @@
 """What the interpreter's constructor is given, checked; names are those of TensorFlow Lite's interpreter, or ours."""
 
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from ..base.wording import meant
@@ -14,6 +15,11 @@ from .call_errors import CallTypeError, CallValueError
 
 InterpreterBackend = Literal["auto", "gl", "native", "tflite"]
 BACKENDS: tuple[InterpreterBackend, ...] = get_args(InterpreterBackend)
+
+
+_PRECISIONS: Mapping[str, tuple[Precision, ...]] = MappingProxyType(
+    {"gl": ("fp32", "fp16", "fp16-arithmetic"), "native": ("fp32", "bf16"), "tflite": ("fp32",)}
+)
 
 
 @enum.unique
@@ -104,6 +110,10 @@ def checked_options(
         quiet=bool(quiet),
         **given,
     )
+    precisions = _PRECISIONS.get("tflite" if options.needs_tflite else options.backend, PRECISIONS)
+    if options.precision not in precisions:
+        by = " or ".join(repr(name) for name, each in _PRECISIONS.items() if options.precision in each)
+        raise CallValueError(f"precision {options.precision!r} is for backend {by}, not {options.backend!r}")
     if options.needs_tflite and options.backend not in ("auto", "tflite"):
         raise CallValueError(f"{options.needs_tflite} is for backend 'auto' or 'tflite', not {options.backend!r}")
     return options

@@ -37,7 +37,7 @@ from .run_way import AnyTensor, InterpreterReport, RunWay
 from .signature_runner import SignatureRunner
 from .tflite_way import TfliteWay
 from .turns import Turns
-from .way_choice import ChoiceFacts, ways_to_try
+from .way_choice import ways_of
 
 _CLOSED = "this interpreter is closed; make another one"
 
@@ -140,8 +140,7 @@ class ModelInterpreter:
         self._decision: WayDecision | None = None  # of backend="auto"
         self._is_closed = False
         self._source.graph(self._subgraph)  # damaged files end here
-        facts = ChoiceFacts(self._options.backend, self._options.needs_tflite, bool(self._options.custom_ops))
-        self._ways = ways_to_try(facts)
+        self._ways = ways_of(self._options.backend, self._options.needs_tflite)
         if self._ways == ("tflite",):
             self._ready_way()
 
@@ -477,20 +476,24 @@ class ModelInterpreter:
         return self._way
 
     def _opened(self) -> RunWay:
-        if self._options.backend == "auto" and not self._options.needs_tflite:
+        if not self._ways:
             way, self._decision = open_quickest(
                 self._source, self._sizes, self._options, self._subgraph, self._open_choice, installed_runtime()
             )
             return way
-        failures: list[TexelflowError] = []
-        for name in self._ways:
+        whole, *in_parts = self._ways
+        try:
+            return self._open(whole)
+        except UnsupportedError as error:
+            told = str(error)
+        for name in in_parts:
             try:
                 return self._open(name)
-            except (UnsupportedError, DeviceError) as error:
-                failures.append(error)
-        if isinstance(failures[0], UnsupportedError) and not isinstance(failures[0], AllocationError):
-            raise AllocationError(str(failures[-1])) from None
-        raise failures[0]
+            except UnsupportedError as error:
+                told = str(error)
+            except DeviceError as error:  # no TensorFlow Lite
+                told = f"{told}; what could run the rest: {error}"
+        raise AllocationError(told)
 
     def _allocate(self) -> RunWay:
         """Be ready for inputs of the sizes that were asked for. Raises AllocationError."""

@@ -13,6 +13,7 @@ from ai_edge_litert.interpreter import OpResolverType
 
 import texelflow
 from tests.gpu_delegate.reading.test_signatures import several as three_signatures
+from tests.helpers.markers import one_in
 from tests.model_files.called_models import loop
 from tests.model_files.delegate_models import any_size, three_partitions
 from tests.model_files.model_builder import ModelBuilder
@@ -91,8 +92,7 @@ def told(made: Any) -> str:
     return repr((made.get_input_details(), made.get_output_details(), made.get_tensor_details()))
 
 
-@in_each
-@pytest.mark.parametrize("name", MODELS)
+@one_in(2, ("backend", "name"), [(backend, name) for name in MODELS for backend in BACKENDS])
 def test_calls_give_what_those_of_litert_give(name: str, backend: Any) -> None:
     model, rng = MODELS[name](), np.random.default_rng(0)
     ours, theirs = texelflow.Interpreter(model_content=model, backend=backend), litert(model)
@@ -318,6 +318,29 @@ def test_our_own_ways_need_no_tensorflow_lite(tmp_path: Path) -> None:
     shown = done.stdout.splitlines()
     assert shown[:3] == ["native (1, 12, 6)", "gl (1, 12, 6)", "native (1, 12, 6)"], done.stderr
     assert "not installed" in shown[3]
+
+
+def test_damaged_files_are_value_errors_in_one_line() -> None:
+    rng, refused = np.random.default_rng(3), list[texelflow.TexelflowError]()
+    for number in range(60):
+        damaged = bytearray((any_size, three_signatures)[number % 2]())
+        for _ in range(3):
+            damaged[rng.integers(len(damaged))] = rng.integers(256)
+        try:
+            made = texelflow.Interpreter(model_content=bytes(damaged), backend="native")
+            told(made)
+            made._get_ops_details()
+            made.get_signature_list()
+        except texelflow.TexelflowError as error:
+            refused.append(error)
+    assert 0 < len(refused) < 60
+    assert all(isinstance(error, ValueError) and "\n" not in str(error) for error in refused)
+
+
+@pytest.mark.parametrize(("backend", "precision"), [("native", "fp16"), ("gl", "bf16"), ("tflite", "fp16")])
+def test_a_precision_that_a_backend_lacks_is_refused(backend: Any, precision: Any) -> None:
+    with pytest.raises(ValueError, match=r"is for backend '(gl|native)'"):
+        texelflow.Interpreter(model_content=several(), backend=backend, precision=precision)
 
 
 MISTAKES: dict[str, Callable[[Any], Any]] = {

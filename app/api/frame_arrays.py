@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from .app.media.sources import MAX_PIXELS, MAX_SIDE
 from .gpu_delegate.base.errors import UsageError
+from .mistake_hints import frame_hint
 
 __all__ = ["Frame", "Mask", "RgbaCopies", "check_frame", "rgb_of"]
 
@@ -47,11 +48,9 @@ def rgb_of(rgba: Frame) -> Frame:
 def check_frame(frame: Any) -> None:
     """Raise UsageError for what is no frame."""
     if not isinstance(frame, np.ndarray):
-        kind = type(frame)
-        hint = "; numpy.asarray(image.convert('RGB')) makes one of it" if kind.__module__.startswith("PIL.") else ""
-        raise UsageError(f"a frame is a NumPy array of {_FRAME}, not {kind.__name__}{hint}")
+        raise UsageError(f"a frame is a NumPy array of {_FRAME}, not {type(frame).__name__}{frame_hint(frame)}")
     if frame.dtype != np.uint8 or frame.ndim != 3 or frame.shape[2] not in (3, 4):
-        raise UsageError(f"a frame is {_FRAME}, not {frame.dtype} {frame.shape}")
+        raise UsageError(f"a frame is {_FRAME}, not {frame.dtype} {frame.shape}{frame_hint(frame)}")
     height, width = frame.shape[:2]
     if min(width, height) < 1 or max(width, height) > MAX_SIDE or width * height > MAX_PIXELS:
         limits = f"1 to {MAX_SIDE} pixels a side and at most {MAX_PIXELS >> 20} million in all"

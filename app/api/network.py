@@ -90,6 +90,8 @@ class Model:
         Before its first run such an input is zeros, or what write() has given it; Program.states() and its like know it
         by the input's name. Raises UsageError for names that there are not, and for another shape or type.
         """
+        if not isinstance(fed, Mapping):
+            raise UsageError(f"fed is a dictionary of inputs' names to outputs', not {type(fed).__name__}")
         sides = {}
         for what, tensors, names in (("input", self.inputs, fed.keys()), ("output", self.outputs, fed.values())):
             for name in names:
@@ -170,7 +172,7 @@ class Program:
         that does not run wholly on the GPU.
         """
         if not isinstance(model, Model):
-            raise UsageError(f"model is what Model.load gives, not {type(model).__name__}")
+            raise UsageError(f"model is what Model.load gives, not {type(model).__name__}: Program(Model.load(path))")
         if context is not None and not isinstance(context, moderngl.Context):
             raise UsageError(f"context is a moderngl.Context, not {type(context).__name__}")
         one_of("precision", precision, get_args(Precision))

@@ -122,6 +122,7 @@ class Segmenter:
         one_of("fit", fit, get_args(Fit))
         one_of("preprocessing", preprocessing, get_args(Preprocessing))
         one_of("precision", precision, get_args(Precision))
+        _check_meaning(input_range, activation, channel)
         self._cache = checked_cache(weights_cache)
         with in_words_of_python():
             spec = SpecOptions(input_range, activation, channel, output=output)
@@ -323,3 +324,15 @@ def _end(thread: ThreadPoolExecutor | SharedThread, work: _Work, wait: bool) -> 
     with contextlib.suppress(RuntimeError):  # it has ended
         thread.submit(work.close)
     thread.shutdown(wait)
+
+
+def _check_meaning(input_range: object, activation: object, channel: object) -> None:
+    """Raise UsageError for what has another type than options have; their values are checked with the model."""
+    pair = input_range if isinstance(input_range, tuple | list) else ()
+    numbers = [each for each in pair if isinstance(each, int | float | np.number) and not isinstance(each, bool)]
+    if input_range is not None and not (len(pair) == len(numbers) == 2):
+        raise UsageError(f"input_range={input_range!r}: two numbers are needed, as (0, 1) or (-1, 1)")
+    if not (activation is None or isinstance(activation, str)):
+        raise UsageError(f"activation={activation!r}: 'none', 'sigmoid' or 'softmax' is needed")
+    if not (channel is None or (isinstance(channel, int | str) and not isinstance(channel, bool))):
+        raise UsageError(f"channel={channel!r}: the number or the name of a class is needed")

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from .app.console import Console
 from .gpu_delegate.base.errors import TexelflowError, UsageError
 from .gpu_delegate.delegate.delegate_options import one_of
+from .mistake_hints import model_hint
 
 __all__ = ["LibraryConsole", "in_words_of_python", "one_of", "path_of"]
 
@@ -40,7 +41,8 @@ def in_words_of_python() -> Iterator[None]:
 def path_of(model: object) -> str:
     """A model's name or path as text. Raises UsageError."""
     if not isinstance(model, str | os.PathLike):
-        raise UsageError(f"a model is a name of the catalogue or a path, not {type(model).__name__}")
+        what = f"{type(model).__name__}{model_hint(model)}"
+        raise UsageError(f"a model is a name of the catalogue or a path, not {what}")
     path = os.fspath(model)
     if not isinstance(path, str):
         raise UsageError("a model's path is text, not bytes")

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Literal, SupportsIndex, get_args
 
 from ..base.errors import UsageError
+from ..base.wording import meant
 from ..device.device import COMPILE_BUDGET_S
 from ..model.graph import Hybrid
 from ..model.layout import Precision
@@ -35,6 +36,7 @@ _ORDERS = MappingProxyType(
 # How many times the compile budget kernels may take: the more often a model runs, the more it pays.
 _BUDGETS = MappingProxyType({"fast_single_answer": 1, "balanced": 2, "sustained_speed": 4})
 
+_GPU = ("gpu", "opengl", "gles", "cuda")  # what some call it
 _MOST_TOKEN = 100
 _NOT_IN_NAMES = frozenset('/\\:*?"<>|\0')  # of files, on one system or another
 
@@ -155,5 +157,9 @@ class GpuDelegateOptions:
 
 def one_of(name: str, value: object, choices: Collection[str]) -> None:
     """Raise UsageError for a value that is none of the choices."""
-    if value not in choices:
-        raise UsageError(f"{name} is one of {', '.join(map(repr, choices))}, not {value!r}")
+    if value in choices:
+        return
+    near = ""
+    if isinstance(value, str):
+        near = "; 'gl' is the GPU" if value.lower() in _GPU and "gl" in choices else meant(value, choices)
+    raise UsageError(f"{name} is one of {', '.join(map(repr, choices))}, not {value!r}{near}")

@@ -25,10 +25,24 @@ def check_values(values: object, tensor: Tensor) -> npt.NDArray[Any]:
     """Values of exactly a tensor's type and shape in the file. Raises UsageError for others, and what is not finite."""
     if not isinstance(values, np.ndarray) or values.dtype != tensor.dtype or values.shape != tensor.shape:
         given = f"{values.dtype} of shape {values.shape}" if isinstance(values, np.ndarray) else type(values).__name__
-        raise UsageError(f"{tensor.name} takes an array of {tensor.dtype} of shape {tensor.shape}, not {given}")
+        hint = _hint(values, tensor) if isinstance(values, np.ndarray) else "; numpy.asarray(values, dtype) makes one"
+        raise UsageError(f"{tensor.name} takes an array of {tensor.dtype} of shape {tensor.shape}, not {given}{hint}")
     if values.dtype.kind == "f" and not is_finite(values):
         raise UsageError(f"{tensor.name} takes finite numbers, not infinities or NaN")
     return values
+
+
+def _hint(values: npt.NDArray[Any], tensor: Tensor) -> str:
+    """What to write instead of values of another type or shape, as far as that is known."""
+    if values.shape == tensor.shape and values.dtype == np.uint8 and tensor.dtype == "float32":
+        return "; scale bytes as the model was trained, for most to 0 to 1 or -1 to 1, as float32"
+    if values.shape == tensor.shape:
+        return f"; values.astype('{tensor.dtype}') has that type"
+    if (1, *values.shape) == tensor.shape:
+        return "; values[None] is a batch of one"
+    if values.ndim == 4 and tuple(values.shape[axis] for axis in (0, 2, 3, 1)) == tensor.shape:
+        return "; values.transpose(0, 2, 3, 1) has channels last"
+    return ""
 
 
 def to_kernels(values: npt.NDArray[Any], tensor: Tensor, shape: MapShape) -> Float32Array:

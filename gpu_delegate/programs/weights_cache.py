@@ -62,4 +62,5 @@ def checked_cache(weights_cache: object) -> ModelSharing | None:
         return weights_cache
     if isinstance(weights_cache, WeightsCache):
         return weights_cache._sharing
-    raise UsageError(f"weights_cache is a WeightsCache, not {type(weights_cache).__name__}")
+    given = "the class: WeightsCache() makes one" if weights_cache is WeightsCache else type(weights_cache).__name__
+    raise UsageError(f"weights_cache is a WeightsCache, not {given}")

@@ -25,7 +25,7 @@ NAMES = [name for name in texelflow.__all__ if name != "__version__"]
 CLASSES = [name for name in NAMES if inspect.isclass(getattr(texelflow, name))]
 ERRORS = [name for name in CLASSES if issubclass(getattr(texelflow, name), Exception)]
 SHOWN = [name for name in CLASSES if name not in ERRORS]
-ON_GL = ("GpuDelegate", "Program", "TensorRange")
+ON_GL = ("GpuDelegate", "Interpreter", "Program", "TensorRange")
 WITHOUT_EXAMPLE = {*ERRORS} - {"TexelflowError"}  # they are caught as that is
 _BLOCK = re.compile(r"^(?: {4,}.*\n|\n)+", re.MULTILINE)
 

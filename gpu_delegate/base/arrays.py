@@ -6,6 +6,7 @@ __array__. Pillow's images speak the last one, but not of colors; none of these 
 
 import contextlib
 import math
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -53,7 +54,11 @@ def as_array(value: object, name: str = "the array") -> HostArray:
             return _in_plain_memory(np.asarray(buffer), name)
     if hasattr(value, "__cuda_array_interface__"):
         raise _on_a_device(value, name, "CUDA")
-    if value is None or isinstance(value, str | dict | set | frozenset):
+    if isinstance(value, str | os.PathLike):
+        raise ArrayError(
+            f"{name} is {_of_kind(value)}, not an array; open the file: numpy.asarray(PIL.Image.open(path))"
+        )
+    if value is None or isinstance(value, dict | set | frozenset):
         raise ArrayError(f"{name} is {_of_kind(value)}, not an array")
     with _in_one_line(value, name):
         found = np.asarray(value)
@@ -250,6 +255,8 @@ def _hint_of_type(value: object, found: HostArray, wanted: np.dtype[Any]) -> str
             f"what range the model takes, its author knows: image.astype('{wanted}') / 255 is 0 to 1, / 127.5 - 1 "
             "is -1 to 1"
         )
+    if (found.dtype, wanted) == (np.uint8, np.int8):
+        return "where 0 to 255 are meant as -128 to 127, write (image.astype('int16') - 128).astype('int8')"
     if wanted.kind in "iu" and found.dtype.kind == "f":
         return f"of a quantized tensor write numpy.round(array / scale + zero_point).astype('{wanted}')"
     return f"write tensor.to(torch.{wanted})" if _is_of_torch(value) else f"write array.astype('{wanted}')"

@@ -47,11 +47,13 @@ class Turns:
         job = self._thread.submit(work)
         waiting = asyncio.wrap_future(job)
         try:
-            return await asyncio.shield(waiting)
+            await asyncio.wait([waiting])  # which ends without it if this is cancelled
         except asyncio.CancelledError:
             if not job.cancel():
                 await asyncio.wait([waiting])
+                waiting.exception()  # which nobody asks for any more
             raise
+        return waiting.result()
 
     def close(self) -> None:
         """Let the thread go once it has done what was asked for."""

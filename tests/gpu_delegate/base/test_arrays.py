@@ -3,6 +3,7 @@
 import array
 import ctypes
 import mmap
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -148,7 +149,8 @@ def test_open_sizes_may_be_any() -> None:
     [
         (IMAGE, "float32", (1, 5, 7, 3), "image.astype('float32') / 255"),
         (IMAGE > 9, "float32", (1, 5, 7, 3), "x is float32, not bool; write array.astype('float32')"),
-        (IMAGE, "int8", (1, 5, 7, 3), "x is int8, not uint8; write array.astype('int8')"),
+        (IMAGE, "int8", (1, 5, 7, 3), "x is int8, not uint8; where 0 to 255 are meant as -128 to 127"),
+        (IMAGE, "int16", (1, 5, 7, 3), "x is int16, not uint8; write array.astype('int16')"),
         ([IMAGE, IMAGE], "float32", (2, 5, 7, 3), "x is float32, not uint8"),
         (IMAGE.astype("float32"), "int8", (1, 5, 7, 3), "scale + zero_point).astype('int8')"),
         (IMAGE, "uint8", (1, 10, 14, 3), "x is [1, 10, 14, 3], not [5, 7, 3]; resize the picture to 14x10"),
@@ -161,7 +163,9 @@ def test_open_sizes_may_be_any() -> None:
         ([[1], [2, 3]], "float32", (2, 2), "NumPy makes no array"),
         ([None], "float32", (1,), "NumPy makes no numbers"),
         (None, "float32", (1,), "x is NoneType, not an array"),
-        ("cat.jpg", "float32", (1,), "x is str, not an array"),
+        ("cat.jpg", "float32", (1,), "x is str, not an array; open the file"),
+        (Path("cat.jpg"), "float32", (1,), "Path, not an array; open the file"),
+        ({"x": 1}, "float32", (1,), "x is dict, not an array"),
         (object(), "float32", (1,), "NumPy makes no numbers"),
         (MASKED, "uint8", IMAGE.shape, "write array.filled(0)"),
         (OnlyDlpack(IMAGE, 2), "uint8", IMAGE.shape, "on a device of CUDA; bring it to RAM: tensor.cpu()"),

@@ -164,6 +164,22 @@ def test_runs_that_are_cancelled_are_not_done_and_leave_no_trace() -> None:
         np.testing.assert_array_equal(found, other(values[2]))
 
 
+def test_what_a_cancelled_run_raises_is_nobodys(caplog: pytest.LogCaptureFixture) -> None:
+    made = texelflow.Interpreter(model_content=picture_model(), backend="native")
+
+    async def cancelled() -> None:
+        with made._turns:
+            task = asyncio.create_task(made.run_async(np.zeros((1, 8, 8, 5), np.float32)))
+            await asyncio.sleep(0.05)
+            task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    with made:
+        asyncio.run(cancelled())
+    assert not caplog.records
+
+
 def test_several_interpreters_run_at_the_same_time() -> None:
     given = pictures(1)[0]
     with (

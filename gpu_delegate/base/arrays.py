@@ -255,7 +255,7 @@ def _hint_of_type(value: object, found: HostArray, wanted: np.dtype[Any]) -> str
             f"what range the model takes, its author knows: image.astype('{wanted}') / 255 is 0 to 1, / 127.5 - 1 "
             "is -1 to 1"
         )
-    if (found.dtype, wanted) == (np.uint8, np.int8):
+    if found.dtype == np.uint8 and wanted == np.int8:
         return "where 0 to 255 are meant as -128 to 127, write (image.astype('int16') - 128).astype('int8')"
     if wanted.kind in "iu" and found.dtype.kind == "f":
         return f"of a quantized tensor write numpy.round(array / scale + zero_point).astype('{wanted}')"

@@ -45,7 +45,10 @@ def test_web_service(picture: Path, frame_rgba: Frame) -> None:
     found = runpy.run_path(str(EXAMPLES / "web_service.py"))
     small = cv2.imencode(".jpg", np.asarray(cv2.imread(str(picture)))[::2, ::2])[1].tobytes()
     with client.TestClient(found["app"]) as service, texelflow.Pipeline(effect="cutout", model="selfie") as alone:
-        ask = lambda body: service.post("/cutout", content=body)  # noqa: E731
+
+        def ask(body: bytes) -> Any:
+            return service.post("/cutout", content=body)
+
         first = ask(picture.read_bytes())
         assert (first.status_code, first.headers["content-type"]) == (200, "image/png")
         assert np.array_equal(read_rgba(first.content), alone(frame_rgba))

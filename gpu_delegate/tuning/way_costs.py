@@ -21,7 +21,8 @@ WayName = Literal["tflite", "native", "native parts", "gl", "gl parts"]
 Renderer = Literal["none", "software", "hardware"]  # what OpenGL computes on, as far as it is known without opening it
 
 GAIN = 0.97  # of the time of a plainer way: what takes more than this does not take its place
-_FEW_MACS, _MANY_MACS = 1_000_000, 1_000_000_000  # of what is too short for two threads, and for one, without a trial
+_CLEAR = 0.7
+_FEW_MACS, _MANY_MACS = 1_000_000, 150_000_000  # of what is too short for two threads, and for one, without a trial
 
 
 @dataclass(frozen=True)
@@ -172,6 +173,12 @@ def quickest(times_ms: Mapping[RunChoice, float]) -> RunChoice:
         if times_ms[each] < GAIN * times_ms[taken]:
             taken = each
     return taken
+
+
+def is_clear(times_ms: Mapping[RunChoice, float]) -> bool:
+    """Whether other work on the machine while it was measured would not have changed which one is the quickest."""
+    least, *others = sorted(times_ms.values())
+    return not others or least < _CLEAR * others[0]
 
 
 def turn_calls(first_s: float, turn_s: float, most: int) -> int:

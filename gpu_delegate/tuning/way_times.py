@@ -20,10 +20,11 @@ from ..model.graph import Graph
 from ..plan.signature import graph_signature
 from ..targets.llvm.loading import compiling_files
 from ..targets.llvm.machine import usable_cores
-from .way_costs import RunChoice, WayName, still_close, turn_calls
+from .way_costs import RunChoice, WayName, is_clear, still_close, turn_calls
 
 KIND = "backends"  # of entries in the cache
 TRIALS_S = 0.3  # of all runs together; one of each way, and another of those that are close, are made in any case
+_MOST_STARTS = 3  # that measure, where it is close: other work may have disturbed one of them
 _TURN_S, _MOST_CALLS, _TURNS = 12e-3, 200, 3
 _PAUSE_S = 20e-3  # for which idle threads of XNNPACK still wait busily, and would have the cores of the next way
 _LONG_S, _LONG_GAIN = 30e-3, 1.6  # of a run that is not repeated where the first ones differ so much
@@ -37,10 +38,16 @@ _IDS = "/sys/class/drm/renderD*/device"
 
 @dataclass(frozen=True)
 class MeasuredWays:
-    """Which way was taken, and the milliseconds of a run by each that was tried."""
+    """Which way was taken, and the least milliseconds of a run by each that was tried, in so many starts."""
 
     taken: RunChoice
     times_ms: Mapping[RunChoice, float]
+    starts: int = 1
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it need not be measured again."""
+        return self.starts >= _MOST_STARTS or is_clear(self.times_ms)
 
 
 def measured_ms(runs: WayRuns, seconds: float = TRIALS_S) -> tuple[dict[RunChoice, float], dict[RunChoice, str]]:
@@ -106,7 +113,8 @@ def kept_ways(key: str) -> MeasuredWays | None:
 def keep_ways(key: str, found: MeasuredWays) -> None:
     """For later processes."""
     times = [[each.way, each.threads, ms] for each, ms in found.times_ms.items()]
-    DiskCache().put(KIND, key, json.dumps({"taken": [found.taken.way, found.taken.threads], "ms": times}).encode())
+    said = {"taken": [found.taken.way, found.taken.threads], "ms": times, "starts": found.starts}
+    DiskCache().put(KIND, key, json.dumps(said).encode())
 
 
 def parse_ways(data: bytes) -> MeasuredWays | None:
@@ -115,7 +123,9 @@ def parse_ways(data: bytes) -> MeasuredWays | None:
         found: object = json.loads(data)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict) or found.keys() != {"taken", "ms"} or not isinstance(found["ms"], list):
+    if not isinstance(found, dict) or found.keys() != {"taken", "ms", "starts"} or type(found["starts"]) is not int:
+        return None
+    if not isinstance(found["ms"], list):
         return None
     times = dict[RunChoice, float]()
     for row in found["ms"]:
@@ -124,7 +134,7 @@ def parse_ways(data: bytes) -> MeasuredWays | None:
             return None
         times[each] = row[2]
     taken = _candidate(found["taken"])
-    return None if taken is None else MeasuredWays(taken, times)
+    return None if taken is None else MeasuredWays(taken, times, found["starts"])
 
 
 def _candidate(said: object) -> RunChoice | None:

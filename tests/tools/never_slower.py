@@ -5,7 +5,7 @@
 
 Each model is a process of its own. Runs are in turn, from arrays to arrays (set_tensor, invoke, get_tensor). XNNPACK is
 TensorFlow Lite as it comes, the better one of one thread and two for Interpreter, of one for Delegate, which an
-interpreter without num_threads has. Choices that were kept count.
+interpreter without num_threads has; with --threads of so many for all. Choices that were kept count.
 """
 
 import sys
@@ -48,13 +48,13 @@ class Allowance:
 FLOATS, BYTES = Allowance(0.05, 0.03), Allowance(0.10, 0.05)  # of exact 8-bit models
 
 
-def timed(path: Path, seconds: float) -> Figures:
+def timed(path: Path, seconds: float, asked: int | None) -> Figures:
     """Milliseconds of each, the least and the medians, and what was chosen."""
     module = load_interpreter_module(newer=True)
-    chosen, delegate = texelflow.Interpreter(path), texelflow.Delegate(quiet=True)
+    chosen, delegate = texelflow.Interpreter(path, threads=asked), texelflow.Delegate(quiet=True)
     made: dict[str, Any] = {"auto": chosen}
-    made["delegate"] = module.Interpreter(str(path), experimental_delegates=[delegate])
-    for threads in sorted({1, default_threads()}):
+    made["delegate"] = module.Interpreter(str(path), experimental_delegates=[delegate], num_threads=asked)
+    for threads in [asked] if asked else sorted({1, default_threads()}):
         made[f"xnnpack {threads}"] = module.Interpreter(str(path), num_threads=threads)
     calls, failures = dict[str, Callable[[], object]](), dict[str, str]()
     for name, interpreter in made.items():
@@ -63,7 +63,7 @@ def timed(path: Path, seconds: float) -> Figures:
             calls[name]()
         except (RuntimeError, ValueError) as error:
             failures[name] = " ".join(str(error).split())[:100]
-    times = call_in_turn(calls, seconds, threads=2)
+    times = call_in_turn(calls, seconds, asked or default_threads())
     least = {name: min(each.wall_s) * 1e3 for name, each in times.items()}
     middle = {name: each.figures()["median_us"] / 1e3 for name, each in times.items()}
     ways = {"auto": chosen.backend, "delegate": delegate.way}
@@ -134,13 +134,14 @@ def never_slower_tool(
     catalogue: Annotated[bool, typer.Option(help="The catalogue's models, too.")] = True,
     drawn: Annotated[int, typer.Option(metavar="N", help="So many random networks.")] = 0,
     seconds: Annotated[float, typer.Option(metavar="N", help="Of runs in turn of each model.")] = 2.0,
+    threads: Annotated[int | None, typer.Option(metavar="N", help="Of all; by default as many as pay.")] = None,
 ) -> int:
     """Time Interpreter and Delegate beside XNNPACK alone; exit code 1 if one is slower than is allowed."""
     rows, is_allowed = list[list[str]](), True
     with tempfile.TemporaryDirectory() as work:
         chosen = [(each.name, each.path) for each in entrants(folder or (), model or (), catalogue)]
         for name, path in [*chosen, *drawn_models(drawn, Path(work))]:
-            found = step_in_child(partial(timed, path, seconds), Path(work), Bounds())
+            found = step_in_child(partial(timed, path, seconds, threads), Path(work), Bounds())
             row, holds = row_of(name, found)
             rows.append(row)
             is_allowed &= holds

@@ -94,7 +94,7 @@ def error_cells(row: Figures) -> tuple[str, ...]:
 
 
 def time_cells(row: Figures) -> tuple[str, ...]:
-    """The last one is a place for what Interpreter(auto) will take."""
+    """The last one is what Interpreter takes, which chooses by itself."""
     starts = []
     for way in ("gl", "native"):
         seconds = [row.get(way, {}).get("ready_s"), row.get(way, {}).get("warm", {}).get("ready_s")]

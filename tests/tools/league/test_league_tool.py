@@ -174,7 +174,7 @@ class TestSteps:
         assert not failures(row)
         assert max(row["compared"][pair]["error"] for pair in ("gl reference", "native xnnpack")) < 1e-5
         assert row["gl"]["runs"] == 4
-        assert row["ms"].keys() == {"gl", "native", "xnnpack"}
+        assert row["ms"].keys() == {"gl", "native", "xnnpack", "auto"}
         assert row["gl"]["warm"]["ready_s"] > 0
 
     def test_a_damaged_file_is_a_row(self, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+import texelflow
 from tests.fuzz.children import in_child
 from tests.tools.in_turn import call_in_turn
 from texelflow.gpu_delegate.base.cache_folder import VARIABLE
@@ -161,8 +162,19 @@ class _Trial:
             (first, *_) = calls_of(kept[-1][0], self.contents.signatures)
             first.run(self._draw.inputs(first.inputs, 0))
             invocations[way] = first.invoke
+        invocations["auto"] = self._chosen()
         times = call_in_turn(invocations, seconds, threads())
         return {name: round(min(each.wall_s) * 1e3, 4) for name, each in times.items()}
+
+    def _chosen(self) -> Callable[[], object]:
+        """A run of the interpreter that chooses by itself, of the same threads and sizes."""
+        interpreter = texelflow.Interpreter(self.entrant.path, threads=threads())
+        for index, shape in self.sizes.items():
+            interpreter.resize_tensor_input(index, shape)
+        interpreter.allocate_tensors()
+        (first, *_) = calls_of(interpreter, self.contents.signatures)
+        first.run(self._draw.inputs(first.inputs, 0))
+        return first.invoke
 
     @property
     def _draw(self) -> Draw:

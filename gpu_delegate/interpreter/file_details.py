@@ -171,7 +171,8 @@ class SignatureDetails:
     def __init__(self, subgraph: int, inputs: Mapping[str, int], outputs: Mapping[str, int]) -> None:
         """Names are in alphabetical order, as in TensorFlow Lite's interpreter."""
         self.subgraph = subgraph
-        self.inputs, self.outputs = (MappingProxyType(dict(sorted(side.items()))) for side in (inputs, outputs))
+        self.inputs: Mapping[str, int] = MappingProxyType(dict(sorted(inputs.items())))
+        self.outputs: Mapping[str, int] = MappingProxyType(dict(sorted(outputs.items())))
 
 
 def signatures_of(data: bytes) -> Mapping[str, SignatureDetails]:

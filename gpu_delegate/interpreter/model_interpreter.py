@@ -489,10 +489,16 @@ class ModelInterpreter:
 
     def _opened(self) -> RunWay:
         if not self._ways:
-            way, self._decision = open_quickest(
-                self._source, self._sizes, self._options, self._subgraph, self._open_choice, installed_runtime()
-            )
-            return way
+            runtime = installed_runtime()
+            try:
+                way, self._decision = open_quickest(
+                    self._source, self._sizes, self._options, self._subgraph, self._open_choice, runtime
+                )
+                return way
+            except (UnsupportedError, DeviceError):  # trials have values that a model may refuse: texts, no indices
+                if not runtime:
+                    raise
+                return self._open("tflite")
         whole, *in_parts = self._ways
         try:
             return self._open(whole)

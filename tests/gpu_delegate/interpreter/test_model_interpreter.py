@@ -320,6 +320,51 @@ def test_our_own_ways_need_no_tensorflow_lite(tmp_path: Path) -> None:
     assert "not installed" in shown[3]
 
 
+def texts() -> bytes:
+    m = ModelBuilder()
+    m.inputs.append(m.tensor((2,), "string"))
+    m.output(m.op("RESHAPE", [0, m.constant([2], "int32")], (2,), "string"))
+    return m.build()
+
+
+def places() -> bytes:
+    """As many as there are, which is none of what trials draw."""
+    m = ModelBuilder()
+    m.inputs.append(m.tensor((5,), "bool"))
+    m.output(m.op("WHERE", [0], (5, 1), "int64"))
+    return m.build()
+
+
+@pytest.mark.parametrize("backend", ["auto", "tflite"])
+@pytest.mark.parametrize(
+    ("model", "values"), [(texts(), np.array([b"a", b"bcd"], object)), (places(), np.array([1, 0, 1, 1, 0], bool))]
+)
+def test_what_tensorflow_lite_alone_can_run_runs(model: bytes, values: Values, backend: Any) -> None:
+    theirs = LiteRt(model_content=model)
+    with texelflow.Interpreter(model_content=model, backend=backend) as ours:
+        for made in (ours, theirs):
+            made.allocate_tensors()
+            made.set_tensor(0, values)
+            made.invoke()
+        output = theirs.get_output_details()[0]["index"]
+        np.testing.assert_array_equal(ours.get_tensor(output), theirs.get_tensor(output))
+        np.testing.assert_array_equal(ours(values), theirs.get_tensor(output))
+
+
+@in_each
+def test_indices_out_of_range_end_the_run_alone(backend: Any) -> None:
+    m = Sketch(1)
+    table, row = m.input((4, 3)), m.tensor((2,), "int32")
+    m.inputs.append(row)
+    m.output(m.op("GATHER", [table, row], (2, 3), axis=0))
+    with texelflow.Interpreter(model_content=m.build(), backend=backend) as ours:
+        given = np.arange(12, dtype=np.float32).reshape(4, 3)
+        with pytest.raises(RuntimeError, match="out of bounds") as failed:
+            ours(given, np.array([1, 9], np.int32))
+        assert isinstance(failed.value, texelflow.InferenceError)
+        np.testing.assert_array_equal(ours(given, np.array([1, 2], np.int32)), given[1:3])
+
+
 def test_damaged_files_are_value_errors_in_one_line() -> None:
     rng, refused = np.random.default_rng(3), list[texelflow.TexelflowError]()
     for number in range(60):

@@ -24,11 +24,11 @@ def pixels_of(picture: object) -> Pixels:
     return pixels
 
 
-def check_sides(width: int, height: int) -> None:
-    """Raise UsageError for a size that no picture has."""
+def check_sides(width: int, height: int, what: str = "a picture") -> None:
+    """Raise UsageError for a size that no picture has; `what` it is called."""
     if min(width, height) < 1 or max(width, height) > MAX_SIDE or width * height > MAX_PIXELS:
         limits = f"1 to {MAX_SIDE} pixels a side and at most {MAX_PIXELS >> 20} million in all"
-        raise UsageError(f"a picture has {limits}, not {width}x{height}")
+        raise UsageError(f"{what} has {limits}, not {width}x{height}")
 
 
 def rgba_of_pixels(pixels: Pixels) -> Pixels:

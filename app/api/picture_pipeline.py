@@ -12,26 +12,31 @@ from dataclasses import replace
 from numbers import Real
 from time import perf_counter_ns, sleep
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+import av
 import moderngl
+import numpy as np
 import numpy.typing as npt
 
 from .app.frame.backend_choice.compute import compute_in, open_compute
 from .app.frame.inference.backends import Backend, ComputeBackend
 from .app.frame.textures.borrowed_context import borrowed
+from .app.frame.textures.texture_copies import texture_picture
 from .app.opengl_options import opengl_chosen, opengl_of
-from .app.picture.picture import rgba_picture
+from .app.picture.picture import Picture, rgba_picture
 from .app.picture.video_frame import VideoFrame
 from .app.session.derived import compute_of
 from .app.session.picture_maker import PictureMaker, settings_model
 from .app.session.recovery import RESET_WAITS_S
 from .app.settings.settings import Settings, SettingValue
-from .frame_arrays import Frame, Mask, RgbaCopies, check_frame, rgb_of
+from .frame_arrays import Frame, Mask, RgbaCopies
+from .given_pictures import GivenPicture, GlTexture, given_picture
 from .gpu_delegate.base.errors import ContextLostError, DeviceError, UsageError
 from .gpu_delegate.programs.model_sharing import ModelSharing
 from .gpu_delegate.programs.weights_cache import WeightsCache, checked_cache
 from .gpu_delegate.targets.gl.context import Context, open_context
+from .picture_arrays import check_sides
 from .pipeline_settings import PipelineSettings, changed_settings, first_settings, settings_of_pipeline
 from .words import LibraryConsole, in_words_of_python
 from .work_thread import SharedThread
@@ -128,13 +133,33 @@ class Pipeline:
 
     # Frames -----------------------------------------------------------------------------------------------------------
 
-    def __call__(self, frame: npt.NDArray[Any], time: float | None = None) -> Frame:
-        """The picture of a frame, of its size and kind; RGBA of either kind with the effect "cutout".
+    @overload
+    def __call__(self, frame: npt.NDArray[Any], time: float | None = None) -> Frame: ...
+    @overload
+    def __call__(self, frame: moderngl.Texture, time: float | None = None) -> moderngl.Texture: ...
+    @overload
+    def __call__(self, frame: GlTexture, time: float | None = None) -> GlTexture: ...
+    @overload
+    def __call__(self, frame: "av.VideoFrame", time: float | None = None) -> "av.VideoFrame": ...
+    @overload
+    def __call__(self, frame: Any, time: float | None = None) -> Any: ...
+    def __call__(self, frame: Any, time: float | None = None) -> Any:
+        """The picture of a frame, of its size and kind; with transparency of either kind with the effect "cutout".
 
-        frame: uint8 (H, W, 3) RGB or (H, W, 4) RGBA, row 0 on top, in any layout in memory; alpha is ignored. The
-        picture is the caller's own. A frame of another size than the one before begins anew, and has some shaders
-        compiled. With the setting delay_video, which makes better masks, the picture is that of the frame before, but
-        for the first frame; flush() gives the last one.
+        frame: one of these, row 0 on top; alpha is ignored:
+        - uint8 (H, W, 3) RGB or (H, W, 4) RGBA, in any layout in memory; the picture is RGB or RGBA;
+        - a Pillow image; the picture is one of mode RGB or RGBA;
+        - what speaks DLPack (a tensor of PyTorch in RAM), uint8, channels last or first; the picture is the same;
+        - an av.VideoFrame, also of YUV, by the matrix and range that it states; the picture is one of its format, with
+          its time stamp, of "rgba" where there is transparency;
+        - planes of YUV, uint8 in a tuple: (Y, U, V) of I420, 4:2:2 or 4:4:4, (Y, UV) of NV12 with UV (h, w, 2), (YUYV,)
+          with (H, W, 2), in limited range, BT.709 from 1280x720 on and BT.601 below; the picture is such a tuple,
+          an array of RGBA where there is transparency;
+        - with `context` a moderngl.Texture of it, or (name, width, height) of OpenGL's, of 3 or 4 components; the
+          picture is a texture of RGBA8, which is drawn over by the next call. Nothing is read back.
+        Arrays and images are the caller's own. A frame of another size than the one before begins anew, and has some
+        shaders compiled. With the setting delay_video, which makes better masks, the picture is that of the frame
+        before, but for the first frame; flush() gives the last one.
         time: seconds, when the frame was taken, on any clock; by it backgrounds move, and skip_still counts. Without it
         frames follow one another at `rate`.
 
@@ -142,11 +167,10 @@ class Pipeline:
 
         Raises UsageError for anything else, and after close(); DeviceError for sizes that the GPU does not take.
         """
-        check_frame(frame)
-        seconds = None if time is None else _number("time", time)
-        return self._do(lambda work: work.picture(frame, seconds, self._step_ms), runs=True)
+        given, seconds = given_picture(frame), None if time is None else _number("time", time)
+        return self._do(lambda work: work.picture(given, seconds, self._step_ms), runs=True)
 
-    def flush(self) -> Frame | None:
+    def flush(self) -> Any:
         """The picture of the last frame, where delay_video keeps it back; None if it has come already."""
         return self._do(lambda work: work.last_picture(), runs=True)
 
@@ -258,8 +282,8 @@ class Pipeline:
 class _Work:
     """All that happens on the thread of OpenGL; where there is none it happens on any, one call at a time.
 
-    Frames and pictures are arrays here. What comes in another form becomes a VideoFrame as in `_taken`, and what leaves
-    in another form does it as in `_give`; PictureMaker knows of neither, and reads nothing back unless it is asked.
+    What a caller gave becomes a VideoFrame by `_taken`, and leaves by `_give`; PictureMaker knows of neither, and reads
+    nothing back unless it is asked.
     """
 
     compute: ComputeBackend
@@ -273,9 +297,10 @@ class _Work:
         self._copies = RgbaCopies(_KEPT_COPIES)
         self._start_ms: float | None = None  # when the first frame was taken, on the caller's clock
         self._time_ms = 0.0  # of the next frame, if nothing else is said
-        self._channels = 4  # of the last frame
-        self._picture: Frame | None = None  # the last one, until it is handed over
+        self._last: GivenPicture | None = None  # the last frame
+        self._picture: Any = None  # the last one, until it is handed over
         self._lent: Context | None = None
+        self._out: moderngl.Texture | None = None  # of pictures of textures
         self._opened = contextlib.ExitStack()
 
     def open(self, mgl: moderngl.Context | None) -> None:
@@ -312,10 +337,10 @@ class _Work:
         """Within it a caller's context may be drawn in."""
         return borrowed(self._lent) if self._lent else contextlib.nullcontext()
 
-    def picture(self, frame: Frame, time_s: float | None, step_ms: float) -> Frame:
+    def picture(self, given: GivenPicture, time_s: float | None, step_ms: float) -> Any:
         """The picture of a frame."""
         with in_words_of_python():
-            taken = self._taken(frame, time_s, step_ms)
+            taken = self._taken(given, time_s, step_ms)
             try:
                 self.maker.run(taken, self._give)
             except ContextLostError:
@@ -325,7 +350,7 @@ class _Work:
                 self.maker.run(replace(taken, index=0), self._give)
         return self._handed_over()
 
-    def last_picture(self) -> Frame | None:
+    def last_picture(self) -> Any:
         """As Pipeline.flush has it."""
         return self._handed_over() if self.maker.run_last(self._give) else None
 
@@ -341,32 +366,75 @@ class _Work:
             self.maker.change(settings, values)
         self.settings, self._given = settings, {**self._given, **values}
 
-    def _taken(self, frame: Frame, time_s: float | None, step_ms: float) -> VideoFrame:
-        """An array as a frame of the stream, with its number and time."""
+    def _taken(self, given: GivenPicture, time_s: float | None, step_ms: float) -> VideoFrame:
+        """What was given as a frame of the stream, with its number and time."""
         start_ns = perf_counter_ns()
         index = self.maker.next_index
-        picture = rgba_picture(self._copies.of(frame, self.maker.keeps_frames))
+        picture = self._picture_of(given)
         if time_s is not None:
             if self._start_ms is None:
                 self._start_ms = time_s * 1000 - self._time_ms
             self._time_ms = time_s * 1000 - self._start_ms
         time_ms, self._time_ms = self._time_ms, self._time_ms + step_ms
-        self._channels = frame.shape[2]
-        return VideoFrame(index, index, time_ms, picture, start_ns, (perf_counter_ns() - start_ns) / 1e6)
+        self._last = given
+        took_ms = (perf_counter_ns() - start_ns) / 1e6
+        return VideoFrame(index, index, time_ms, picture, start_ns, took_ms, given.convert)
+
+    def _picture_of(self, given: GivenPicture) -> Picture:
+        """The planes, or the texture. Raises UsageError for a texture of another context."""
+        keeps = self.maker.keeps_frames
+        if given.pixels is not None:
+            return rgba_picture(self._copies.of(given.pixels, keeps))
+        if given.texture is not None:
+            return texture_picture(self._texture_of(given.texture))
+        assert given.picture, "it is one of these"
+        if not (keeps and given.is_shared):
+            return given.picture
+        return replace(given.picture, planes=tuple(np.array(plane) for plane in given.picture.planes))
+
+    def _texture_of(self, given: moderngl.Texture | GlTexture) -> moderngl.Texture:
+        """The caller's texture. Raises UsageError for one that is not of the context."""
+        if self._lent is None:
+            raise UsageError("a texture is taken in its own context: make a Pipeline(context=...) of that")
+        if isinstance(given, moderngl.Texture):
+            if isinstance(given.mglo, moderngl.InvalidObject):
+                raise UsageError("this texture has been released; give another one")
+            if given.ctx is not self._lent.mgl:
+                raise UsageError("this texture belongs to another moderngl context than the Pipeline")
+            return given
+        name, width, height = given
+        if not (0 < name < 1 << 32 and self._lent.gl.glIsTexture(name)):
+            raise UsageError(f"there is no texture {name} in the Pipeline's context")
+        check_sides(width, height, "a texture")
+        return self._lent.mgl.external_texture(name, (width, height), 4, 0, "f1")
 
     def _give(self, read: Callable[[], Frame]) -> None:
-        """Take a picture as the array that it is for the caller."""
-        rgba = read()
-        is_rgba = self._channels == 4 or self.maker.settings.effect == "cutout"
-        self._picture = rgba if is_rgba else rgb_of(rgba)
+        """Take a picture as what the last frame was for the caller; a texture is copied, and nothing is read."""
+        assert self._last, "a frame came"
+        if self._last.texture is None:
+            self._picture = self._last.give(read(), self.maker.settings.effect == "cutout")
+            return
+        assert self._lent, "it is of its context"
+        size = self.maker.picture_size
+        if self._out is None or self._out.size != size:
+            self._release_out()
+            self._out = self._lent.mgl.texture(size, 4)
+        self.maker.copy_picture(self._out)
+        self._picture = self._out if isinstance(self._last.texture, moderngl.Texture) else (self._out.glo, *size)
 
-    def _handed_over(self) -> Frame:
+    def _handed_over(self) -> Any:
         picture, self._picture = self._picture, None
         assert picture is not None, "each frame has one"
         return picture
 
+    def _release_out(self) -> None:
+        if self._out:
+            self._out.release()
+
     def close(self) -> None:
         """Free everything."""
+        self._release_out()
+        self._out = None
         self._opened.close()
 
 

@@ -25,7 +25,7 @@ def convert_like(captured: CapturedFrame, format: PictureFormat) -> CapturedFram
     """The frame, scaled with black bars into a picture of the format. Raises MediaError."""
     try:
         rgba = _fitted(captured.picture, format.upright_size)
-        picture = _converted(rgba, format)
+        picture = in_format(rgba, format)
     except (av.FFmpegError, ValueError) as error:
         names = (pixel_format_name(kind) for kind in (captured.picture.format, format))
         raise MediaError("pictures cannot be converted from {} to {}; start again".format(*names)) from error
@@ -64,11 +64,19 @@ def _frame_of(picture: Picture) -> av.VideoFrame:
     return frame
 
 
-def _converted(rgba: Rgba, format: PictureFormat) -> Picture:
+def in_format(rgba: Rgba, format: PictureFormat) -> Picture:
     """Upright RGBA of the format's upright size as a picture of that format. Raises FFmpegError and ValueError."""
     if format.layout == "rgba":
         return rgba_picture(rgba)
-    frame = av.VideoFrame.from_ndarray(_stored(rgba, format.orientation), "rgba").reformat(
+    planes = views(av_frame_of(_stored(rgba, format.orientation), format), format)
+    if planes is None:
+        raise ValueError("rows are too short")
+    return Picture(format, planes)
+
+
+def av_frame_of(rgba: Rgba, format: PictureFormat) -> av.VideoFrame:
+    """RGBA as FFmpeg has pictures of the format, of any size and as upright as it is. Raises FFmpegError."""
+    frame = av.VideoFrame.from_ndarray(rgba, "rgba").reformat(
         format=pixel_format_name(format),
         interpolation=_BILINEAR | _CAREFUL,
         src_color_range=_FULL,
@@ -76,10 +84,9 @@ def _converted(rgba: Rgba, format: PictureFormat) -> Picture:
         dst_colorspace=_MATRICES[format.matrix],
         threads=1,
     )
-    planes = views(frame, format)
-    if planes is None:
-        raise ValueError("rows are too short")
-    return Picture(format, planes)
+    if format.layout != "rgba":
+        frame.colorspace, frame.color_range = _MATRICES[format.matrix], _FULL if format.full_range else _LIMITED
+    return frame
 
 
 def pixel_format_name(format: PictureFormat) -> str:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+import moderngl
+
 from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.programs.model_sharing import ModelSharing
 from texelflow.gpu_delegate.reading.reader import read_model
@@ -16,16 +18,19 @@ from texelflow.gpu_delegate.reading.reader import read_model
 from ..console import Console
 from ..frame.drawing.canvas import Canvas
 from ..frame.inference.backends import ComputeBackend
+from ..frame.inference.frame_segmenter import CpuSegmenter
 from ..frame.inference.kept_segmenter import KeptSegmenter
 from ..frame.looks.moving_background import check_background
 from ..frame.stages.frame_pipeline import FramePipeline, FrameRecord, Stage
+from ..frame.textures.offscreen_target import on_opengl
 from ..frame.textures.picture_device import PictureDevice, Target
+from ..frame.textures.texture_copies import TexturePicture, copy_out
 from ..models.model_loading import FrameModel, load_frame_model
 from ..outputs.picture_readers import FrameReader, FrameStamp
 from ..outputs.reader_choice import readers_of
 from ..picture.convert import Rgba
 from ..picture.picture import PictureFormat, rgba_format
-from ..picture.preprocess import Floats
+from ..picture.preprocess import Floats, ImageSize
 from ..picture.video_frame import VideoFrame
 from ..settings.settings import Settings, changed
 from .abilities import check_abilities
@@ -92,6 +97,8 @@ class PictureMaker:
         if parts is None or parts.format != frame.picture.format:
             self._before = None
             parts = self._opened(frame.picture.format)
+        if isinstance(frame.picture, TexturePicture):
+            self._check_textures(parts)
         self._frames = frame.index + 1
         before, self._before = self._before, frame
         due = Due(before, frame) if before and parts.looks_ahead else Due(frame, cut=frame.index == 0)
@@ -105,6 +112,18 @@ class PictureMaker:
         self._before = None
         self._run(parts, Due(last), give)
         return True
+
+    @property
+    def picture_size(self) -> ImageSize:
+        """(width, height) of the last picture."""
+        return self._now_open().canvas.target.size
+
+    def copy_picture(self, texture: moderngl.Texture) -> None:
+        """Copy the last picture to a texture of its size, row 0 on top. Raises DeviceError."""
+        parts, context = self._now_open(), self._compute.context
+        assert context, "textures are OpenGL's"
+        copy_out(context, on_opengl(parts.canvas.target), texture)
+        context.check_errors("copying a picture to a texture")
 
     def mask(self) -> Floats:
         """The mask of the last picture's frame as the effect `mask` shows it, (H, W), from 0 to 1.
@@ -220,6 +239,14 @@ class PictureMaker:
             parts.close = stack.pop_all().close
         self._open = parts
         return parts
+
+    def _check_textures(self, parts: "_OpenParts") -> None:
+        """Raise UsageError where frames have to be in RAM."""
+        if isinstance(parts.stages.current.segmenter, CpuSegmenter):
+            where = f"{self.model.name} runs on the CPU, wholly or in parts"
+            raise UsageError(f"a texture stays on the GPU, and {where}; give arrays")
+        if self.settings.skip_still:
+            raise UsageError("skip_still compares frames in RAM: leave it out, or give arrays in place of textures")
 
     def _run(self, parts: "_OpenParts", due: Due, give: Give) -> None:
         parts.begin(due.frame, give)

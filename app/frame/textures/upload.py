@@ -22,6 +22,7 @@ from texelflow.gpu_delegate.targets.glsl.shader import ParameterValue
 
 from ...picture.picture import Picture, PictureFormat, Plane
 from .frame_planes import KeptPlanes, frame_defines
+from .texture_copies import TexturePicture, copy_in
 
 DEPTH = 3  # buffers of a ring for each plane
 
@@ -74,11 +75,15 @@ class FrameTextures(KeptPlanes):
         context.check_errors(f"making textures for {size[0]}x{size[1]} pixels")
 
     def upload(self, picture: Picture) -> None:
-        """Put a picture into the textures. Raises ValueError for planes of another shape.
+        """Put a picture into the textures; one that is a texture is copied. Raises ValueError for other planes.
 
         Where calls are gathered the picture must stay as it is until they are made.
         """
         calls, newest = self._context.calls, (self._newest + 1) % self.kept
+        if isinstance(picture, TexturePicture):
+            self._newest = newest
+            copy_in(self._context, picture.texture, self.textures[0], self.format.size)
+            return
         textures, planes = self._sets[newest], picture.planes
         if len(planes) != len(textures) or not all(map(_PlaneTexture.fits, textures, planes)):
             raise self._refused(planes)

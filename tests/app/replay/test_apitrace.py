@@ -1,7 +1,6 @@
 """What apitrace sees of a run at OpenGL's own door: our counter of what is read back is not believed, but checked."""
 
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -11,18 +10,12 @@ import pytest
 
 from tests.helpers.markers import exhaustive
 from tests.helpers.running import ROOT
+from tests.helpers.traced_calls import calls_of, reading
 from texelflow import assets
 
 pytestmark = pytest.mark.gl
 
 CLIP = Path(assets.__file__).parent / "people.mp4"
-# Whatever brings pixels or buffers to the CPU, in all forms (n, Named, Sub, Texture, ARB); mapping, too, if it reads
-READING = re.compile(r"gl(ReadPixels|Readn|Get\w*(Image|SubData)|Map\w*Buffer)\w*\(")
-WRITES_ONLY = re.compile(r"\b(GL_WRITE_ONLY|access = GL_MAP_WRITE_BIT(?!.*GL_MAP_READ_BIT))")
-
-
-def reading(calls: list[str]) -> list[str]:
-    return [call for call in calls if READING.match(call) and not WRITES_ONLY.search(call)]
 
 
 @exhaustive
@@ -36,8 +29,7 @@ def test_a_replay_that_records_nothing_reads_nothing(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout.splitlines()[-1])
-    dump = ("apitrace", "dump", "--call-nos=no", "--color=never", "--multiline=no", str(trace))
-    calls = subprocess.run(dump, capture_output=True, text=True, timeout=120, check=True).stdout.splitlines()
+    calls = calls_of(trace)
     assert sum(call.startswith("glDispatchCompute(") for call in calls) >= told["frames"] * told["dispatches"] > 0
     assert reading(calls) == []
     assert told["readback_bytes"] == 0

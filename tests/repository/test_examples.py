@@ -7,6 +7,7 @@ import json
 import os
 import re
 import runpy
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,6 +21,7 @@ import pytest
 from flatbuffers import flexbuffers
 
 import texelflow
+from tests.app.replay.test_apitrace import reading
 from tests.helpers.clips import write_clip
 from tests.helpers.display import Display
 from tests.helpers.markers import exhaustive
@@ -63,8 +65,8 @@ def picture(frame_rgba: Frame, tmp_path: Path) -> Path:
 def test_every_example_is_tested_and_says_how_it_is_used(example: Example) -> None:
     assert {path.name for path in EXAMPLES.iterdir() if path.suffix} == {
         "custom_op.py", "delegate_with_textures.py", "gstreamer.py", "interpreter_with_delegate.py",
-        "masks_of_a_folder.py", "network_as_texture.py", "notebook.ipynb", "torch_tensors.py", "web_service.py",
-        "webcam.py",
+        "masks_of_a_folder.py", "network_as_texture.py", "notebook.ipynb", "scene.py", "torch_tensors.py",
+        "web_service.py", "webcam.py",
     }  # fmt: skip
     assert len((EXAMPLES / "webcam.py").read_text().splitlines()) <= 20
     assert example("network_as_texture.py")[0] == "usage: network_as_texture.py PICTURE RESULT.png [MODEL]"
@@ -115,6 +117,31 @@ def test_delegate_with_textures(
     assert (code, out) == (0, "")
     check_gray_around(result, frame_rgba, mask)
     assert str(example("delegate_with_textures.py", picture, result)[0]).startswith("usage: ")
+
+
+@exhaustive
+@pytest.mark.gl
+def test_scene(tmp_path: Path) -> None:
+    """Ten frames; apitrace, where it is installed, sees that only the finished picture is read."""
+    result, trace = tmp_path / "result.png", tmp_path / "calls.trace"
+    tracer = ["apitrace", "trace", "-a", "egl", "-o", str(trace)] if shutil.which("apitrace") else []
+    command = [*tracer, sys.executable, str(EXAMPLES / "scene.py"), str(result)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    drawn = np.asarray(cv2.imread(str(result)))[..., ::-1].astype(int)
+    assert drawn.shape == (540, 960, 3)
+    suit = (drawn[..., 0] > 190) & (drawn[..., 1] < 110) & (drawn[..., 2] < 80)
+    places = np.argwhere(suit)
+    assert 5_000 < len(places) < 20_000  # in the middle, behind a desk
+    assert np.all(places.min(0) > (150, 180))
+    assert np.all(places.max(0) < (330, 450))
+    assert np.abs(drawn[30, 30] - (191, 217, 242)).max() < 4  # the sky, which nothing of the video covers
+    if tracer:
+        dump = ("apitrace", "dump", "--call-nos=no", "--color=never", "--multiline=no", str(trace))
+        calls = subprocess.run(dump, capture_output=True, text=True, timeout=120, check=True).stdout.splitlines()
+        assert sum(call.startswith("glDispatchCompute(") for call in calls) >= 10 * 20
+        (read,) = reading(calls)
+        assert "width = 960, height = 540" in read
 
 
 @pytest.mark.gl

@@ -17,6 +17,9 @@
         program.run()
         result = program.read(model.outputs[0])
 
+    interpreter = texelflow.Interpreter("network.tflite")  # as TensorFlow Lite's, whose programs change their import
+    result = interpreter(values)
+
 What goes wrong is a TexelflowError, whose text is one line that says what is wanted. The same as a command line is
 `texelflow` or `python -m texelflow`. Modules below this one are the program's own, and may change.
 """

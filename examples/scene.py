@@ -50,29 +50,13 @@ void main() {
 """
 PERSON = """
 #version 430
-layout(binding = 0) uniform sampler2D seen;
-layout(binding = 1) uniform sampler2D mask;
+layout(binding = 0) uniform sampler2D person;  // what is not the person is transparent
 in vec2 within;
 out vec4 color;
 void main() {
-    color = vec4(texture(seen, within).rgb, smoothstep(0.3, 0.8, texture(mask, within).r));
+    color = texture(person, within);
     if (color.a < 0.004) discard;
 }
-"""
-SMALLER_VERTICES = """
-#version 430
-out vec2 within;
-void main() {
-    within = vec2(gl_VertexID & 1, gl_VertexID >> 1) * 2.0;
-    gl_Position = vec4(within * 2.0 - 1.0, 0.0, 1.0);
-}
-"""
-SMALLER = """
-#version 430
-layout(binding = 0) uniform sampler2D seen;
-in vec2 within;
-out vec4 color;
-void main() { color = texture(seen, within); }
 """
 
 
@@ -84,22 +68,13 @@ def main(result: str, video: str = "") -> None:
     own: dict[str, Any] = {"backend": "egl"} if sys.platform == "linux" else {}  # no window is needed
     with (
         moderngl.create_context(standalone=True, require=430, **own) as gl,
-        texelflow.Interpreter("selfie", context=gl) as interpreter,
+        texelflow.Pipeline(context=gl, effect="cutout", model="selfie") as cut_out,
     ):
-        _, height, width, _ = map(int, interpreter.get_input_details()[0]["shape"])
-        small, mask = gl.texture((width, height), 4), gl.texture((width, height), 1)
-        mask.repeat_x = mask.repeat_y = False
-        smaller = gl.vertex_array(gl.program(vertex_shader=SMALLER_VERTICES, fragment_shader=SMALLER), [])
         scene, target = Scene(gl), gl.framebuffer([gl.texture(SIZE, 3)], gl.depth_texture(SIZE))
+        seen = gl.texture((frames[0].shape[1], frames[0].shape[0]), 3, alignment=1)
         for frame in frames:
-            seen = gl.texture((frame.shape[1], frame.shape[0]), 3, frame.tobytes(), alignment=1)
-            seen.build_mipmaps()
-            seen.repeat_x = seen.repeat_y = False
-            seen.use(0)
-            gl.framebuffer([small]).use()
-            smaller.render(moderngl.TRIANGLES, vertices=3)
-            interpreter(small, out=mask)
-            scene.draw(target, seen, mask)
+            seen.write(frame.tobytes(), alignment=1)
+            scene.draw(target, cut_out(seen))
         drawn = np.frombuffer(target.read(alignment=1), np.uint8).reshape(SIZE[1], SIZE[0], 3)[::-1]
     cv2.imwrite(result, cv2.cvtColor(drawn, cv2.COLOR_RGB2BGR))
 
@@ -115,7 +90,7 @@ def frames_of(video: str) -> Iterator[Any]:
 
 
 class Scene:
-    """A floor, four boxes, and a card that is as transparent as the mask says."""
+    """A floor, four boxes, and a card with the person on it."""
 
     def __init__(self, gl: moderngl.Context) -> None:
         self._gl = gl
@@ -127,7 +102,7 @@ class Scene:
         for shader in (self._solid, self._card):
             write(shader, "view", view)
 
-    def draw(self, target: moderngl.Framebuffer, seen: moderngl.Texture, mask: moderngl.Texture) -> None:
+    def draw(self, target: moderngl.Framebuffer, person: moderngl.Texture) -> None:
         """What is solid first, then what is blended with it."""
         target.use()
         target.clear(0.75, 0.85, 0.95)
@@ -137,9 +112,9 @@ class Scene:
             write(self._solid, "placed", placed)
             self._box.render()
         self._gl.enable(moderngl.BLEND)
-        seen.use(0)
-        mask.use(1)
-        write(self._card, "placed", moved(-0.1, 1.1, 0.0) @ scaled(1.1 * seen.width / seen.height, 1.1, 1))
+        person.repeat_x = person.repeat_y = False
+        person.use(0)
+        write(self._card, "placed", moved(-0.1, 1.1, 0.0) @ scaled(1.1 * person.width / person.height, 1.1, 1))
         self._person.render(moderngl.TRIANGLE_STRIP)
         self._gl.disable(moderngl.BLEND | moderngl.DEPTH_TEST)
 
@@ -155,7 +130,8 @@ class Scene:
 
 def write(shader: moderngl.Program, name: str, matrix: Any) -> None:
     """Set a uniform, in columns as OpenGL has them."""
-    shader[name].write(np.ascontiguousarray(matrix.T, "f4"))
+    uniform: Any = shader[name]
+    uniform.write(np.ascontiguousarray(matrix.T, "f4"))
 
 
 def box() -> Any:

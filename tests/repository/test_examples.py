@@ -135,7 +135,7 @@ def test_scene(tmp_path: Path) -> None:
     assert 5_000 < len(places) < 20_000  # in the middle, behind a desk
     assert np.all(places.min(0) > (150, 180))
     assert np.all(places.max(0) < (330, 450))
-    assert np.abs(drawn[30, 30] - (191, 217, 242)).max() < 4  # the sky, which nothing of the video covers
+    assert np.abs(drawn[:35] - (191, 217, 242)).max() < 8  # the sky, which nothing of the video covers
     if tracer:
         dump = ("apitrace", "dump", "--call-nos=no", "--color=never", "--multiline=no", str(trace))
         calls = subprocess.run(dump, capture_output=True, text=True, timeout=120, check=True).stdout.splitlines()

@@ -22,7 +22,7 @@ Pixels = npt.NDArray[np.uint8]
 def scene() -> Pixels:
     """Smooth colors, (H, W, 4), opaque."""
     y, x = np.mgrid[0:48, 0:64]
-    return np.stack([40 + 2 * x, 200 - 3 * y, 60 + x + y, np.full_like(x, 255)], -1).astype(np.uint8)
+    return np.asarray(np.stack([40 + 2 * x, 200 - 3 * y, 60 + x + y, np.full_like(x, 255)], -1), np.uint8)
 
 
 def seen_in(given: GivenPicture) -> Pixels:

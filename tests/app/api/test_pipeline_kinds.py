@@ -115,7 +115,8 @@ class TestInRam:
 
     def test_planes_may_change_behind_a_call(self, frames: list[Frame]) -> None:
         def planes(frame: Frame) -> tuple[Frame, ...]:
-            rows = av.VideoFrame.from_ndarray(frame, "rgba").reformat(format="nv12").to_ndarray()
+            nv12 = av.VideoFrame.from_ndarray(frame, "rgba").reformat(format="nv12")
+            rows = np.asarray(nv12.to_ndarray(), np.uint8)
             return rows[:240], rows[240:].reshape(120, 160, 2)
 
         with (
@@ -204,7 +205,7 @@ class TestTextures:
         with gl, pytest.raises(texelflow.UsageError, match="belongs to another moderngl context"):
             drawing(texture)
         other.release()
-        gl.__enter__()
+        gl.__enter__()  # type: ignore[no-untyped-call]
 
     def test_skip_still_looks_at_frames_in_ram(self, gl: moderngl.Context) -> None:
         camera = texelflow.Pipeline(context=gl, skip_still=True)

@@ -19,18 +19,18 @@ from .app.capture.raw import rgba_of
 from .app.picture.picture import Picture, PictureFormat, Plane
 from .app.picture.video_frame import FrameMaker, orientation_of, picture_format, views
 from .frame_arrays import Frame, rgb_of
-from .gpu_delegate.base.arrays import as_array
+from .gpu_delegate.base.arrays import ArrayError, as_array
 from .gpu_delegate.base.errors import MediaError, UsageError
+from .mistake_hints import frame_hint
 from .picture_arrays import check_sides
 
 __all__ = ["GivenPicture", "GlTexture", "given_picture"]
 
 GlTexture = tuple[int, int, int]  # name, width, height
 
-_KINDS = (
-    "uint8 (H, W, 3) RGB or (H, W, 4) RGBA, a Pillow image, an av.VideoFrame, or planes of YUV, (Y, U, V) of I420, "
-    "(Y, UV) of NV12, (YUYV,) of packed 4:2:2"
-)
+_COLORS = "uint8 (H, W, 3) RGB or (H, W, 4) RGBA"
+_KINDS = f"{_COLORS}, an image, a tensor, an av.VideoFrame, a tuple of planes of YUV, or a texture"
+_PLANES = "planes of a frame are uint8 (Y, U, V) of I420, (Y, UV) of NV12 or (YUYV,) of packed 4:2:2, in their shapes"
 _HD = 1280, 720  # from here on pictures that state nothing are BT.709
 
 
@@ -67,7 +67,11 @@ def given_picture(value: object) -> GivenPicture:
         return _of_image(value)
     if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray):
         return _of_tensor(value)
-    return _of_array(as_array(value, "a frame"), _as_array)
+    try:
+        array = as_array(value, "a frame")
+    except ArrayError:
+        raise UsageError(f"a frame is {_KINDS}, not {type(value).__name__}{frame_hint(value)}") from None
+    return _of_array(array, _as_array)
 
 
 def _of_texture(texture: moderngl.Texture) -> GivenPicture:
@@ -88,7 +92,7 @@ def _no_ram(rgba: Frame, keeps_alpha: bool) -> Any:
 def _of_array(array: Any, give: Callable[[Frame, bool, int], Any]) -> GivenPicture:
     """An array (H, W, 3) or (H, W, 4); `give` is told, too, how many channels it has."""
     if array.dtype != np.uint8 or array.ndim != 3 or array.shape[2] not in (3, 4):
-        raise UsageError(f"a frame is {_KINDS}, not {array.dtype} {array.shape}")
+        raise UsageError(f"a frame is {_COLORS}, not {array.dtype} {array.shape}{frame_hint(array)}")
     check_sides(array.shape[1], array.shape[0], "a frame")
     return GivenPicture(partial(_with_channels, give, array.shape[2]), array)
 
@@ -196,4 +200,4 @@ def _format_of(planes: Sequence[Plane]) -> PictureFormat:
             if format.plane_shapes == shapes:
                 return format
     told = ", ".join(f"{plane.dtype} {plane.shape}" for plane in planes)
-    raise UsageError(f"a frame is {_KINDS}, not planes of {told or 'nothing'}")
+    raise UsageError(f"{_PLANES}, not {told or 'nothing'}")

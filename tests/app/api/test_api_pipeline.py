@@ -327,7 +327,7 @@ class TestPipeline:
     @pytest.mark.parametrize(
         ("frame", "said"),
         [
-            (None, "a frame is NoneType, not an array"),
+            (None, "not NoneType; cv2.imread and VideoCapture.read give None"),
             (np.zeros((4, 4, 3)), "not float64 (4, 4, 3)"),
             (np.zeros((4, 4), np.uint8), "not uint8 (4, 4)"),
             (np.zeros((0, 4, 3), np.uint8), "a frame has 1 to 16384 pixels a side"),

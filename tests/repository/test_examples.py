@@ -21,11 +21,11 @@ import pytest
 from flatbuffers import flexbuffers
 
 import texelflow
-from tests.app.replay.test_apitrace import reading
 from tests.helpers.clips import write_clip
 from tests.helpers.display import Display
 from tests.helpers.markers import exhaustive
 from tests.helpers.runtimes import RUNTIMES
+from tests.helpers.traced_calls import calls_of, reading
 from tests.model_files.model_builder import ModelBuilder
 
 Frame = npt.NDArray[np.uint8]
@@ -137,8 +137,7 @@ def test_scene(tmp_path: Path) -> None:
     assert np.all(places.max(0) < (330, 450))
     assert np.abs(drawn[:35] - (191, 217, 242)).max() < 8  # the sky, which nothing of the video covers
     if tracer:
-        dump = ("apitrace", "dump", "--call-nos=no", "--color=never", "--multiline=no", str(trace))
-        calls = subprocess.run(dump, capture_output=True, text=True, timeout=120, check=True).stdout.splitlines()
+        calls = calls_of(trace)
         assert sum(call.startswith("glDispatchCompute(") for call in calls) >= 10 * 20
         (read,) = reading(calls)
         assert "width = 960, height = 540" in read

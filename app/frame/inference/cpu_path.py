@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from texelflow.gpu_delegate.base.errors import ModelError
 from texelflow.gpu_delegate.cpu.delegation import ON_GPU, DelegateMaker, Delegation
 from texelflow.gpu_delegate.cpu.reference import Reference, is_apart
 from texelflow.gpu_delegate.cpu.rewriting import rewritten
@@ -99,10 +100,16 @@ class CpuPath:
         return self._preprocessor.image_to_tensor(picture)
 
     def network(self, tensor: Floats) -> Floats:
-        """The mask (H, W), or the picture (H, W, 4), on the network's own grid, 0 to 1, for its input tensor."""
+        """The mask (H, W), or the picture (H, W, 4), on the network's own grid, 0 to 1, for its input tensor.
+
+        Raises ModelError where TensorFlow Lite computes another shape than the file says: none, by a stride of 0.
+        """
         graph = self.model.graph
         source, result = graph.tensors[graph.inputs[0]], graph.tensors[graph.outputs[0]]
         (output, *_) = self._reference.run(in_file_type(tensor, source))
+        if output.shape != result.shape:
+            told = f"{list(output.shape)} in TensorFlow Lite and {list(result.shape)} by the file"
+            raise ModelError(f"{self.model.name}: its output is {told}, which is damaged; get it again")
         self.scores = dequantized(output, result)
         return meaning_of(self.scores, self.model.spec)
 

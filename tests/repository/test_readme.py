@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import av
 import cv2
 import numpy as np
 import numpy.typing as npt
@@ -121,7 +122,10 @@ def test_make_target(line: str) -> None:
 
 
 @pytest.mark.gl
-def test_python(selfie_model: Path, frame_rgba: npt.NDArray[np.uint8]) -> None:
+def test_python(
+    selfie_model: Path, frame_rgba: npt.NDArray[np.uint8], recording: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(recording.parent)
     code, _ = blocks("python")
     small = cv2.resize(frame_rgba[..., :3].astype(np.float32), (256, 256), interpolation=cv2.INTER_AREA)
     tensor = small[None] / np.float32(255)
@@ -132,6 +136,8 @@ def test_python(selfie_model: Path, frame_rgba: npt.NDArray[np.uint8]) -> None:
     assert names["mask"].mean() == pytest.approx(names["result"].mean(), abs=1e-3)
     assert names["mask"].max() > 0.9
     assert (names["picture"].shape, names["picture"].dtype) == (frame_rgba.shape, np.uint8)
+    with av.open("blurred.mp4") as video:
+        assert sum(1 for _ in video.decode(video=0)) == FRAMES
 
 
 @pytest.mark.gl

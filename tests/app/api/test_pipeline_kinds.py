@@ -53,6 +53,12 @@ def camera() -> Iterator[texelflow.Pipeline]:
         yield pipeline
 
 
+def steps_between(texture: moderngl.Texture, picture: Frame) -> int:
+    """The greatest difference of any channel, of 255."""
+    found = np.frombuffer(texture.read(), np.uint8).reshape(picture.shape)
+    return int(np.abs(found.astype(int) - picture).max())
+
+
 @pytest.fixture(scope="module")
 def caller() -> Iterator[moderngl.Context]:
     """A program's own context."""
@@ -164,7 +170,7 @@ class TestTextures:
                 assert gl.error == "GL_NO_ERROR"
                 found = gl.external_texture(given[0], (320, 240), 4, 0, "f1") if kind == "name" else given
                 assert (found.size, found.components) == ((320, 240), 4)
-                assert np.array_equal(np.frombuffer(found.read(), np.uint8).reshape(picture.shape), picture)
+                assert steps_between(found, picture) <= 1  # llvmpipe's last bits are others in other runs
                 texture.release()
         assert drawing.mask.shape == (240, 320)
         assert "read" in drawing.figures
@@ -177,10 +183,10 @@ class TestTextures:
             found = []
             for frame in frames:
                 texture.write(frame.tobytes())
-                found.append(camera(texture).read())
-            last = camera.flush()
-            found.append(last.read())
-        assert [picture.tobytes() for picture in wanted] == found
+                found.append(steps_between(camera(texture), wanted[len(found)]))
+            found.append(steps_between(camera.flush(), wanted[-1]))
+        assert max(found) <= 1
+        assert np.abs(wanted[1].astype(int) - wanted[2]).max() > 50
         texture.release()
 
     def test_what_does_not_fit_is_refused(self, gl: moderngl.Context, drawing: texelflow.Pipeline) -> None:

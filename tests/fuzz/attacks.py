@@ -19,7 +19,7 @@ from tests.app.models.test_metadata import metadata_flatbuffer, model
 from tests.fuzz.byte_mutations import mutated
 from tests.fuzz.false_refusals import judge_refusal
 from tests.fuzz.models import is_taken, mutated_model, noise, opaque_models, run_model, small_models
-from tests.gpu_delegate.reading.test_bundles import ALIGNED, GESTURE, HAND, WORDS
+from tests.gpu_delegate.reading.test_bundles import ALIGNED, DETECTOR, GESTURE, HAND, WORDS, zipped
 from tests.helpers.clips import Recipe, moving, write_clip
 from tests.helpers.mjpeg_server import HEAD, MjpegServer, jpeg, numbered_picture, part
 from texelflow.app.archive.manifest.manifest import MANIFEST_NAME
@@ -127,6 +127,13 @@ def _read_metadata(data: bytes) -> None:
 
 def _bundles() -> Sequence[bytes]:
     return [HAND, ALIGNED, GESTURE, WORDS]
+
+
+def _mutated_bundle(bases: Sequence[bytes], seeds: Sequence[bytes], chance: Random) -> bytes:
+    """A damaged bundle, which its checksums mostly tell, or a sound one of a damaged model."""
+    if chance.random() < 0.5:
+        return mutated(bases, seeds, chance)
+    return zipped({"model.tflite": mutated([DETECTOR], [DETECTOR], chance)})
 
 
 def _read_bundle(path: Path) -> None:
@@ -289,7 +296,7 @@ ATTACKS = {
     "caches": Attack(_kept_graphs, _restore),
     "manifests": Attack(lambda: [MANIFEST], _with_file(MANIFEST_NAME, _read_manifest)),
     "metadata": Attack(_described_models, _read_metadata),
-    "bundles": Attack(_bundles, _with_file("in.task", _read_bundle)),
+    "bundles": Attack(_bundles, _with_file("in.task", _read_bundle), _mutated_bundle),
     "recordings": Attack(_recordings, _with_file("in.bin", _replay)),
     "images": Attack(_images, _with_file("in.png", read_image)),
     "pipes": Attack(_piped, _with_file("in.bin", _read_pipe)),

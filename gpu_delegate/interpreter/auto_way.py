@@ -117,26 +117,37 @@ class _Trials:
         inputs: list[tuple[int, Any]] = [
             (index, drawn_input(details.tensor(index, way.shape(number, index)))) for index in details.inputs
         ]
-        outputs = details.outputs
-        if isinstance(way, TfliteWay) and not number:
-            calls = way.direct_calls(Turns())
-            give, invoke, take = calls["set_tensor"], calls["invoke"], calls["get_tensor"]
-
-            def run_directly() -> object:
-                for index, values in inputs:
-                    give(index, values)
-                invoke()
-                return [take(index) for index in outputs]
-
-            return run_directly
+        give, invoke, take = _calls(way, number)
 
         def run() -> object:
             for index, values in inputs:
-                way.set(number, index, values)
-            way.invoke(number)
-            return [way.get(number, index) for index in outputs]
+                give(index, values)
+            invoke()
+            return [take(index) for index in details.outputs]
 
         return run
+
+
+def _calls(way: RunWay, subgraph: int) -> tuple[Callable[..., Any], Callable[[], Any], Callable[..., Any]]:
+    """set_tensor, invoke and get_tensor, which take as long as those of the interpreter that will have the way."""
+    turns = Turns()
+    if isinstance(way, TfliteWay) and not subgraph:
+        direct = way.direct_calls(turns)
+        return direct["set_tensor"], direct["invoke"], direct["get_tensor"]
+
+    def give(index: int, values: Any) -> None:
+        with turns:
+            way.set(subgraph, index, values)
+
+    def invoke() -> None:
+        with turns:
+            way.invoke(subgraph)
+
+    def take(index: int) -> Any:
+        with turns:
+            return way.get(subgraph, index)
+
+    return give, invoke, take
 
 
 def _plain(way: WayName) -> WayName:

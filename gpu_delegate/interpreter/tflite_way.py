@@ -61,7 +61,7 @@ class TfliteWay:
         reasons = ("exact: TensorFlow Lite computes with its reference kernels, which are slow; exact=False: XNNPACK",)
         return InterpreterReport(
             {"native parts": "native", "gl parts": "gl"}.get(self._way, "tflite"), renderer, operators, places,
-            self._threads, exact=self._is_exact, reasons=reasons * self._is_exact,
+            self._threads, exact=self._is_exact, reasons=reasons * (self._is_exact and "in TensorFlow Lite" in places),
         )  # fmt: skip
 
     def resize(self, subgraph: int, index: int, size: Sequence[int], strict: bool) -> None:

@@ -3,12 +3,14 @@
 import contextlib
 import threading
 from collections.abc import Callable
+from time import perf_counter_ns
 
 from ..console import Console
 from ..frame.looks.moving_background import check_background
 from ..models.model_loading import load_frame_model
 from ..outputs.output_worker import Sink
 from ..session.abilities import check_abilities
+from ..session.clock import NewestWins
 from ..session.derived import asked_memory, check_hybrid, chosen_look_of, spec_of
 from ..session.session_opening import open_host_without_window, open_session
 from ..settings.config_watch import ConfigWatch
@@ -36,7 +38,10 @@ def take_live(
         opened(source)
         host = stack.enter_context(open_host_without_window(True, model, "live", watch, console))
         wake.loop = host.wake
-        opening = open_session(host, source.for_session(), model, settings, lambda settings: None)
+        clock = NewestWins(source.captures[0], source.first)
+        opening = open_session(host, source.for_session(clock), model, settings, lambda settings: None)
         session = stack.enter_context(opening)
+        if clock.capture.has_new:
+            clock.due(perf_counter_ns())  # the first is old by now: all was compiled meanwhile
         session.parts.outputs.begin_pictures(taker)
         session.run(stopping.is_set)

@@ -103,6 +103,7 @@ def test_what_is_live_gives_its_newest_picture() -> None:
             times.append(camera.time)
     assert numbers == sorted(set(numbers))
     assert times == sorted(set(times))
+    assert numbers[0] > 0  # 0 is from before all was compiled
 
 
 def test_a_recording_that_is_cut_off_says_so(uneven: Path, tmp_path: Path) -> None:

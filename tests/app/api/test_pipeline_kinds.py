@@ -180,7 +180,7 @@ class TestTextures:
             wanted = [*(camera(frame) for frame in frames), camera.flush()]
             camera.reset()
             texture = gl.texture((320, 240), 4)
-            found = []
+            found = list[int]()
             for frame in frames:
                 texture.write(frame.tobytes())
                 found.append(steps_between(camera(texture), wanted[len(found)]))

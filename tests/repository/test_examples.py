@@ -64,7 +64,7 @@ def picture(frame_rgba: Frame, tmp_path: Path) -> Path:
 
 def test_every_example_is_tested_and_says_how_it_is_used(example: Example) -> None:
     assert {path.name for path in EXAMPLES.iterdir() if path.suffix} == {
-        "custom_op.py", "delegate_with_textures.py", "gstreamer.py", "interpreter_with_delegate.py",
+        "custom_op.py", "gstreamer.py", "interpreter_with_delegate.py", "interpreter_with_textures.py",
         "masks_of_a_folder.py", "network_as_texture.py", "notebook.ipynb", "scene.py", "torch_tensors.py",
         "web_service.py", "webcam.py",
     }  # fmt: skip
@@ -109,14 +109,14 @@ def test_network_as_texture(example: Example, picture: Path, frame_rgba: Frame, 
 
 @exhaustive
 @pytest.mark.gl
-def test_delegate_with_textures(
-    example: Example, picture: Path, frame_rgba: Frame, selfie_model: Path, mask: npt.NDArray[np.float32]
+def test_interpreter_with_textures(
+    example: Example, picture: Path, frame_rgba: Frame, mask: npt.NDArray[np.float32]
 ) -> None:
     result = picture.parent / "result.png"
-    code, out, _ = example("delegate_with_textures.py", picture, result, selfie_model)
-    assert (code, out) == (0, "")
+    assert example("interpreter_with_textures.py", picture, result) == (0, "", "")
     check_gray_around(result, frame_rgba, mask)
-    assert str(example("delegate_with_textures.py", picture, result)[0]).startswith("usage: ")
+    assert str(example("interpreter_with_textures.py", picture)[0]).startswith("usage: ")
+    assert "no such file" in str(example("interpreter_with_textures.py", picture, result, "nowhere.tflite")[0])
 
 
 @exhaustive

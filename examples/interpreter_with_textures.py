@@ -1,9 +1,9 @@
-"""Runs TensorFlow Lite's interpreter with the delegate on a texture, and has its mask written to another texture.
+"""Runs a model on a texture, and has its mask written to another texture, which a shader draws with.
 
-    python examples/delegate_with_textures.py PICTURE RESULT.png MODEL.tflite
+    python examples/interpreter_with_textures.py PICTURE RESULT.png [MODEL]
 
-The delegate works in the moderngl context of the program: neither the picture nor the mask passes the CPU on the way,
-only the finished picture is read, to be written.
+It works in the moderngl context of the program: neither the picture nor the mask passes the CPU on the way, only the
+finished picture is read, to be written.
 """
 
 import sys
@@ -15,12 +15,7 @@ import numpy as np
 
 import texelflow
 
-try:
-    from ai_edge_litert.interpreter import Interpreter
-except ImportError:
-    from tflite_runtime.interpreter import Interpreter
-
-USAGE = "usage: delegate_with_textures.py PICTURE RESULT.png MODEL.tflite"
+USAGE = "usage: interpreter_with_textures.py PICTURE RESULT.png [MODEL]"
 
 VERTICES = """
 #version 430
@@ -50,7 +45,7 @@ void main() {
 """
 
 
-def main(picture: str, result: str, model: str) -> None:
+def main(picture: str, result: str, model: str = "selfie") -> None:
     """Draw the picture with its background in gray."""
     bgr = cv2.imread(picture)
     if bgr is None:
@@ -60,10 +55,8 @@ def main(picture: str, result: str, model: str) -> None:
     own: dict[str, Any] = {"backend": "egl"} if sys.platform == "linux" else {}  # no window is needed
     with (
         moderngl.create_context(standalone=True, require=430, **own) as gl,
-        texelflow.GpuDelegate(context=gl, strict=True) as delegate,
+        texelflow.Interpreter(model, context=gl) as interpreter,
     ):
-        interpreter = Interpreter(model_path=model, experimental_delegates=[delegate])
-        interpreter.allocate_tensors()
         (taken,), (given, *_) = interpreter.get_input_details(), interpreter.get_output_details()
         _, height, width, _ = (int(n) for n in taken["shape"])
 
@@ -71,11 +64,9 @@ def main(picture: str, result: str, model: str) -> None:
         seen.build_mipmaps()
         small = gl.texture((width, height), 4)  # 0 to 1, as the model takes it
         mask = gl.texture((int(given["shape"][2]), int(given["shape"][1])), 1)
-        delegate.bind_input(taken["index"], small)
-        delegate.bind_output(given["index"], mask)
 
         draw(gl, SMALLER, gl.framebuffer([small]), seen)
-        interpreter.invoke()
+        interpreter(small, out=mask)
         target = gl.simple_framebuffer(size, 3)
         draw(gl, GRAY_AROUND, target, seen, mask)
         drawn = np.frombuffer(target.read(alignment=1), np.uint8).reshape(rgb.shape)
@@ -92,9 +83,9 @@ def draw(gl: moderngl.Context, fragments: str, target: moderngl.Framebuffer, *te
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 4:
+    if len(sys.argv) not in (3, 4):
         sys.exit(USAGE)
     try:
         main(*sys.argv[1:])
-    except (RuntimeError, ValueError, texelflow.TexelflowError) as error:  # TensorFlow Lite raises the first two
+    except texelflow.TexelflowError as error:
         sys.exit(str(error))

@@ -9,6 +9,7 @@ import pytest
 
 import texelflow
 from tests.helpers.clips import DEMO_CLIP, Recipe, moving, write_clip
+from tests.helpers.markers import exhaustive
 from texelflow.app.frame.textures.yuv import split
 from texelflow.app.picture.picture import Matrix, PictureFormat
 
@@ -120,6 +121,7 @@ def test_what_no_camera_has_is_refused(size: Any, rate: Any, said: str) -> None:
     assert said in str(refused.value)
 
 
+@exhaustive
 def test_pictures_of_another_size_are_refused(device: Device) -> None:
     with texelflow.VirtualCamera(SIZE) as camera, pytest.raises(texelflow.UsageError, match="shows 64x48, not 640x480"):
         texelflow.write(camera, texelflow.video(DEMO_CLIP, effect="none", backend="cpu"))

@@ -108,6 +108,7 @@ def test_pictures_made_of_a_videos_get_its_times_sound_and_numbers(uneven: Path,
     assert sorted(os.listdir(tmp_path / "chosen")) == ["000002.png", "000005.png"]
 
 
+@exhaustive
 def test_a_video_that_was_begun_is_written_from_there(uneven: Path, tmp_path: Path) -> None:
     video = texelflow.video(uneven, effect="none", **ON_CPU)
     next(video)
@@ -140,6 +141,10 @@ def test_transparency_is_kept_where_there_is_one_and_laid_over_black_elsewhere(t
         texelflow.write(tmp_path / "a.mp4", pictures(3, 4))
     assert [np.abs(frame[0, (4, 60), 0] - [0.0, 20 + 30 * n]).max() <= 2 for n, frame in
             enumerate(frames_of(tmp_path / "a.mp4"))] == [True] * 3  # fmt: skip
+
+
+@exhaustive
+def test_cutouts_of_a_video_are_laid_over_black_where_there_is_no_transparency(tmp_path: Path) -> None:
     video = texelflow.video(DEMO_CLIP, effect="cutout", start=60, end=61, **ON_CPU)
     with pytest.warns(RuntimeWarning, match="laid over black"):
         assert texelflow.write(tmp_path / "cutout.mp4", video) == 2

@@ -119,6 +119,7 @@ class TestInRam:
         back = drawn.to_ndarray(format="rgb24").astype(int)
         assert np.abs(back - wanted[..., :3]).mean() < 6
 
+    @exhaustive
     def test_planes_may_change_behind_a_call(self, frames: list[Frame]) -> None:
         def planes(frame: Frame) -> tuple[Frame, ...]:
             nv12 = av.VideoFrame.from_ndarray(frame, "rgba").reformat(format="nv12")
@@ -175,6 +176,7 @@ class TestTextures:
         assert drawing.mask.shape == (240, 320)
         assert "read" in drawing.figures
 
+    @exhaustive
     def test_with_a_look_ahead_they_come_a_frame_later(self, gl: moderngl.Context, frames: list[Frame]) -> None:
         with texelflow.Pipeline(context=gl, effect="tint", delay_video=True) as camera:
             wanted = [*(camera(frame) for frame in frames), camera.flush()]
@@ -213,6 +215,7 @@ class TestTextures:
         other.release()
         gl.__enter__()  # type: ignore[no-untyped-call]
 
+    @exhaustive
     def test_skip_still_looks_at_frames_in_ram(self, gl: moderngl.Context) -> None:
         camera = texelflow.Pipeline(context=gl, skip_still=True)
         with camera, pytest.raises(texelflow.UsageError, match="skip_still compares frames in RAM"):

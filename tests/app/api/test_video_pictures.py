@@ -153,6 +153,7 @@ def test_times_belong_to_a_picture() -> None:
     assert repr(video) == "<texelflow.video 'people.mp4': 640x480>"
 
 
+@exhaustive
 def test_a_range_without_frames_is_an_error_of_the_first_picture() -> None:
     with pytest.raises(texelflow.MediaError, match="has no frame in the range asked for"):
         next(texelflow.video(DEMO_CLIP, start=5000, effect="none", **ON_CPU))

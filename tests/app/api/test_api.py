@@ -211,8 +211,10 @@ class TestSegmenter:
 
     @pytest.mark.gl
     def test_goes_on_after_a_size_that_the_gpu_does_not_take(
-        self, frame_rgba: Frame, monkeypatch: pytest.MonkeyPatch
+        self, frame_rgba: Frame, context: context_module.Context
     ) -> None:
+        if context.limits.storage_block_bytes >= 16384 * 8192 * 4:
+            pytest.skip("this GPU takes frames of every size that there may be")
         with texelflow.Segmenter(backend="gl") as segment:
             before = segment(frame_rgba).tobytes()
             for size in ((16384, 8192), (8192, 16384)):

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 import texelflow
@@ -39,6 +40,13 @@ def refining(request: pytest.FixtureRequest) -> Iterator[texelflow.Segmenter]:
         yield segment
 
 
+def assert_same(found: npt.NDArray[np.float32], wanted: npt.NDArray[np.float32]) -> None:
+    """Drivers of GPUs compile shaders anew while they run; a number's last bit may then round it to the next step."""
+    off = np.abs(found - wanted)
+    assert off.max() <= 1.001 / 255
+    assert np.mean(off > 1e-6) < 1e-3
+
+
 @pytest.mark.parametrize("backend", [GL, "cpu"])
 def test_masks_are_those_that_the_bench_judges(scene: tuple[SceneFrame, ...], backend: str) -> None:
     model, console = load_segmentation("selfie"), Console(quiet=True)
@@ -66,14 +74,14 @@ def test_frames_are_of_one_video_until_it_is_reset(
     alone = refining(scene[-1].rgba)
     assert np.abs(alone - last).max() > 0.02  # the frames before it are seen in it
     refining.reset()
-    assert refining(scene[0].rgba).tobytes() == first.tobytes()
+    assert_same(refining(scene[0].rgba), first)
 
 
 def test_another_size_begins_another_video(refining: texelflow.Segmenter, scene: tuple[SceneFrame, ...]) -> None:
     refining.reset()
     wanted = refining(scene[0].rgba)
     assert refining(scene[1].rgba[:300, :401, :3]).shape == (300, 401)
-    assert refining(scene[0].rgba).tobytes() == wanted.tobytes()
+    assert_same(refining(scene[0].rgba), wanted)
 
 
 def test_it_says_what_it_is(refining: texelflow.Segmenter) -> None:

@@ -211,7 +211,7 @@ def test_every_refinement_is_that_of_opengl(context: Context, native: NativePict
     assert difference(ours, theirs) <= 1
 
 
-def test_refined_masks_of_one_frame_are_within_a_ten_thousandth(context: Context, native: NativePictures) -> None:
+def test_refined_masks_of_one_frame_are_those_of_opengl(context: Context, native: NativePictures) -> None:
     found = []
     for device in (native, GlPictures(context)):
         easel = Easel(device, FORMATS[2], Look("mask"), "stretch", REFINED)
@@ -225,7 +225,8 @@ def test_refined_masks_of_one_frame_are_within_a_ten_thousandth(context: Context
             found.append(
                 np.frombuffer(on_opengl(target)._texture.read(), np.float32).reshape(SIZE[1], SIZE[0], 4)[..., 0]
             )
-    assert np.abs(found[0] - found[1]).max() <= 1e-4
+    # Software interpolates coefficients exactly, hardware in 256 steps: an NVIDIA H200 is off by 0.0019.
+    assert np.abs(found[0] - found[1]).max() <= (1e-4 if context.is_software else 1 / 256)
     assert 0.1 < found[0].mean() < 0.9
 
 

@@ -6,7 +6,7 @@ from types import MappingProxyType
 import numpy as np
 
 from ..model.graph import Shape
-from .call_errors import AllocationError, CallOrderError, CallValueError
+from .call_errors import AllocationError, CallOrderError, CallTypeError, CallValueError
 from .model_source import ModelSource
 
 MOST_ELEMENTS = 1 << 38  # of a tensor that anybody asks for
@@ -64,8 +64,14 @@ class InputSizes:
 
 
 def shape_asked(size: object) -> Shape:
-    """A list or an array of whole numbers as a shape. Raises CallValueError."""
+    """A list or an array of whole numbers as a shape. Raises CallValueError, CallTypeError."""
+    told = "a shape is a list of whole numbers, such as [1, 256, 256, 3], not "
     try:
-        return tuple(map(int, np.array(size, np.int32).reshape(-1)))
-    except (TypeError, ValueError, OverflowError):
-        raise CallValueError(f"a shape is a list of whole numbers, such as [1, 256, 256, 3], not {size!r}") from None
+        sizes = np.array(size, np.int32)
+    except TypeError:
+        raise CallTypeError(f"{told}{size!r}") from None
+    except (ValueError, OverflowError):
+        raise CallValueError(f"{told}{size!r}") from None
+    if sizes.ndim != 1:
+        raise CallValueError(f"{told}{size!r}: Shape should be 1D instead of {sizes.ndim}.")
+    return tuple(map(int, sizes))

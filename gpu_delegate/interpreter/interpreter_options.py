@@ -94,6 +94,11 @@ def checked_options(
         )
     if delegates is not None and not isinstance(delegates, list | tuple):
         raise CallTypeError(f"experimental_delegates is a list of delegates, not {type(delegates).__name__}")
+    for each in delegates or ():
+        if not hasattr(each, "_get_native_delegate_pointer"):
+            raise CallTypeError(
+                f"experimental_delegates holds delegates (load_delegate, texelflow.Delegate), not {type(each).__name__}"
+            )
     if context is not None and not isinstance(context, CallersContext):
         raise CallTypeError(f"context is a moderngl.Context, not {type(context).__name__}")
     if context is not None and backend not in ("auto", "gl"):

@@ -468,6 +468,8 @@ class ModelInterpreter:
                 told = str(error)
             except DeviceError as error:  # no TensorFlow Lite
                 told = f"{told}; what could run the rest: {error}"
+        if any(map(self._sizes.resized, self._source.entries)) and (other := self._other_sizes()):
+            return other
         raise AllocationError(told)
 
     def _allocate(self) -> RunWay:
@@ -483,18 +485,26 @@ class ModelInterpreter:
     def _gives_way(self) -> bool:
         """Have TensorFlow Lite run inputs of sizes that our own code does not take, if it does and no state is lost."""
         graphs = [self._source.graph(number) for number in self._source.entries]
-        if not isinstance(self._way, OwnWay) or any(map(keeps_states, graphs)):
+        is_ours = isinstance(self._way, OwnWay) or (isinstance(self._way, TfliteWay) and self._way.has_parts)
+        if self._way is None or not is_ours or any(map(keeps_states, graphs)):
             return False
-        try:
-            other = TfliteWay(self._source, self._sizes, self._options)
-            other.allocate(self._subgraph)
-        except TexelflowError:
+        other = self._other_sizes()
+        if other is None:
             return False
         self._way.close()
         self._way = other
         self._turns.survives_fork = other.survives_fork
         self._bind()
         return True
+
+    def _other_sizes(self) -> RunWay | None:
+        """TensorFlow Lite alone, ready for sizes that our own code does not take; None where it does not either."""
+        try:
+            other = TfliteWay(self._source, self._sizes, self._options)
+            other.allocate(self._subgraph)
+        except TexelflowError:
+            return None
+        return other
 
     def _open_choice(self, choice: RunChoice) -> RunWay:
         return self._open(choice.way, choice.threads)

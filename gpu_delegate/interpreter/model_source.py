@@ -5,6 +5,7 @@ import struct
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from ..base.errors import ModelError, UsageError
 from ..base.wording import meant
@@ -20,16 +21,16 @@ class ModelSource:
 
     def __init__(self, path: object, content: object) -> None:
         """One of them. Raises CallValueError, CallTypeError, ModelValueError for what is not a model at all."""
+        if content is not None and not isinstance(content, bytes):
+            content = _bytes_of(content)
         if not path and not content:
             raise CallValueError("`model_path` or `model_content` must be specified.")
         if path and content:
             raise CallValueError("Can't both provide `model_path` and `model_content`")
         if path and not isinstance(path, str | bytes | os.PathLike):
             raise CallTypeError(f"model_path is a path, not {type(path).__name__}; bytes of a model are model_content")
-        if content and not isinstance(content, bytes | bytearray | memoryview):
-            raise CallTypeError(f"model_content is the bytes of a model, not {type(content).__name__}")
         self.path = Path(os.fsdecode(path)) if isinstance(path, str | bytes | os.PathLike) and path else None
-        self._content = bytes(content) if isinstance(content, bytes | bytearray | memoryview) else b""
+        self._content = content or b""
         self.name = printable_name(self.path.stem) if self.path else "model"
         self._graphs: dict[int, Graph] = {}
         self._details: dict[int, SubgraphDetails] = {}
@@ -89,3 +90,11 @@ class ModelSource:
     def entries(self) -> tuple[int, ...]:
         """The subgraphs that are run by themselves: the first, and those of signatures."""
         return tuple(dict.fromkeys([0, *(each.subgraph for each in self.signatures.values())]))
+
+
+def _bytes_of(content: Any) -> bytes:
+    """Of whatever has a buffer: bytearray, memoryview, mmap, arrays of bytes. Raises CallTypeError."""
+    try:
+        return bytes(memoryview(content))
+    except (TypeError, ValueError, BufferError):
+        raise CallTypeError(f"model_content is the bytes of a model, not {type(content).__name__}") from None

@@ -48,6 +48,11 @@ class TfliteWay:
         return self._threads == 1 and self._way != "gl parts" and not self._options.delegates
 
     @property
+    def has_parts(self) -> bool:
+        """Whether our own code runs a part."""
+        return self._own is not None
+
+    @property
     def report(self) -> InterpreterReport:
         """See RunWay."""
         operators, package = len(self._source.graph(0).nodes), package_of(self._module.__name__)

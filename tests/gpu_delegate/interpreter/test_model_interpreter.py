@@ -1,5 +1,6 @@
 """The interpreter beside ai-edge-litert's own: the same calls, details, results and types of errors, in each way."""
 
+import mmap
 import subprocess
 import sys
 from collections.abc import Callable
@@ -156,6 +157,33 @@ def test_inputs_are_resized_as_in_litert(backend: Any) -> None:
         with pytest.raises(RuntimeError) as refused:
             ours.allocate_tensors()
         assert isinstance(refused.value, texelflow.UnsupportedError)
+
+
+@in_each
+@pytest.mark.parametrize("is_allocated", [False, True])
+def test_sizes_that_nobody_else_takes_are_tensorflow_lites(backend: Any, is_allocated: bool) -> None:
+    with texelflow.Interpreter(model_content=any_size(), backend=backend) as made:
+        if is_allocated:
+            made.allocate_tensors()
+        made.resize_tensor_input(0, [0, 6, 8, 3])
+        made.allocate_tensors()
+        made.invoke()
+        assert (made.backend, made.get_input_details()[0]["shape"][0]) == ("tflite", 0)
+        theirs = LiteRt(model_content=any_size())
+        for each in (made, theirs):
+            each.resize_tensor_input(0, [1, 6, 8, 3])
+            each.allocate_tensors()
+        run_alike(made, theirs, np.random.default_rng(0))
+
+
+def test_whatever_has_a_buffer_is_a_models_content(tmp_path: Path) -> None:
+    model = scalar()
+    (tmp_path / "model.tflite").write_bytes(model)
+    with open(tmp_path / "model.tflite", "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        for content in (bytearray(model), memoryview(model), np.frombuffer(model, np.uint8), mapped):
+            given: Any = content
+            assert told(texelflow.Interpreter(model_content=given)) == told(texelflow.Interpreter(model_content=model))
+        del given, content
 
 
 @in_each
@@ -403,6 +431,9 @@ MISTAKES: dict[str, Callable[[Any], Any]] = {
     "resized tensor": lambda made: made.resize_tensor_input(99, [1, 2]),
     "strictly resized": lambda made: made.resize_tensor_input(0, [1, 9, 5, 3], strict=True),
     "size of text": lambda made: made.resize_tensor_input(0, "abc"),
+    "size of no list": lambda made: made.resize_tensor_input(0, 3),
+    "no size": lambda made: made.resize_tensor_input(0, None),
+    "size of lists": lambda made: made.resize_tensor_input(0, [[1, 4, 5, 3]]),
 }
 
 
@@ -439,6 +470,7 @@ def test_wrong_arguments_are_the_constructors_errors() -> None:
         {"model_content": several(), "num_threads": "2"},
         {"model_content": several(), "experimental_op_resolver_type": "x"},
         {"model_path": 3},
+        {"model_content": "text"},
         {"model_content": several(), "foo": 1},
     ]
     for arguments in wrong:

@@ -26,13 +26,17 @@ float past_at(ivec2 at, float now) {
     return past >= 0.0 && past <= 1.0 ? past : now;  // unwritten texels may hold anything, NaN included
 }
 
+float blended(float past, float now, float weight) {
+    return weight < 1.0 ? mix(past, now, weight) : now;  // mix() may round, and nothing of the past is to be left
+}
+
 void main() {
     ivec2 last = ivec2(MASK_W, MASK_H) - 1, at = min(ivec2(gl_FragCoord.xy), last);
     float now = value_at(at), past = past_at(at, now);
 #if HINDSIGHT
     float sure = sureness(now) * sureness(now), sure_before = sureness(past) * sureness(past);
     float told = (1.0 - sure_before) * sure / (sure + sure_before + 0.001);
-    steady = vec4(vec3(0.0), mix(past, now, max(passed, told * (1.0 - least))));
+    steady = vec4(vec3(0.0), blended(past, now, max(passed, told * (1.0 - least))));
 #else
     float moved = sureness(now) * smoothstep(SMALL_CHANGE, SMALL_CHANGE + CLEAR_CHANGE, abs(now - past));
     int corners = abs(now - past) > NO_CHANGE ? 4 : 0;
@@ -41,6 +45,6 @@ void main() {
         float value = value_at(there), change = abs(value - past_at(there, value));
         moved = max(moved, sureness(value) * smoothstep(CLEAR_CHANGE, 2.0 * CLEAR_CHANGE, change));
     }
-    steady = vec4(vec3(0.0), mix(past, now, mix(least, 1.0, moved)));
+    steady = vec4(vec3(0.0), blended(past, now, mix(least, 1.0, moved)));
 #endif
 }

@@ -2,7 +2,7 @@
 
 import enum
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
@@ -106,7 +106,6 @@ def checked_options(
     given: Any = {"backend": backend if context is None else "gl", "precision": precision, "context": context}
     options = RunOptions(
         threads=_threads("threads", threads) or _threads("num_threads", num_threads),
-        exact=bool(exact),
         delegates=tuple(delegates or ()),
         resolver=OpResolverType[str(kernels)],
         preserve_all=bool(preserve_all),
@@ -115,6 +114,8 @@ def checked_options(
         quiet=bool(quiet),
         **given,
     )
+    as_it_is = options.backend == "tflite" or bool(options.needs_tflite)
+    options = replace(options, exact=not as_it_is if exact is None else bool(exact))
     precisions = _PRECISIONS.get("tflite" if options.needs_tflite else options.backend, PRECISIONS)
     if options.precision not in precisions:
         by = " or ".join(repr(name) for name, each in _PRECISIONS.items() if options.precision in each)

@@ -63,7 +63,7 @@ class ModelInterpreter:
         threads: int | None = None,
         precision: Precision = "fp32",
         signature: str | None = None,
-        exact: bool = True,
+        exact: bool | None = None,
         custom_ops: Iterable[CustomOp] = (),
         context: CallersContext | None = None,
         quiet: bool = True,
@@ -77,7 +77,8 @@ class ModelInterpreter:
         precision: of floats between and in operators: "fp32"; "fp16" and "fp16-arithmetic" by OpenGL, "bf16" by the
         CPUs that have it.
         signature: the name of the one whose subgraph invoke() runs; the file's first subgraph by default.
-        exact: whether 8-bit models give the bytes of TensorFlow Lite's reference kernels; else XNNPACK may run them.
+        exact: whether 8-bit models give the bytes of TensorFlow Lite's reference kernels; else XNNPACK may run them. By
+        default they do, but where TensorFlow Lite is asked for: by "tflite" or an option that only it can follow.
         custom_ops: what texelflow.custom_op gives, for operators that nobody else has.
         context: one of moderngl's, current in this thread, to work in by OpenGL; textures and buffers of it can be
         bound, and the interpreter belongs to this thread.

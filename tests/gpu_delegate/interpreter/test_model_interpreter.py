@@ -96,7 +96,7 @@ def told(made: Any) -> str:
 @one_in(2, ("backend", "name"), [(backend, name) for name in MODELS for backend in BACKENDS])
 def test_calls_give_what_those_of_litert_give(name: str, backend: Any) -> None:
     model, rng = MODELS[name](), np.random.default_rng(0)
-    ours, theirs = texelflow.Interpreter(model_content=model, backend=backend), litert(model)
+    ours, theirs = texelflow.Interpreter(model_content=model, backend=backend, exact=True), litert(model)
     with ours:
         assert told(ours) == told(theirs)
         for made in (ours, theirs):
@@ -477,3 +477,13 @@ def test_wrong_arguments_are_the_constructors_errors() -> None:
         kind = kind_of(lambda given: LiteRt(**given), arguments)
         with pytest.raises(kind):
             texelflow.Interpreter(**arguments)
+
+
+def test_bytes_are_the_reference_kernels_unless_tflite_itself_is_asked_for() -> None:
+    model = MODELS["int8"]()
+    chosen = {
+        (backend, exact): texelflow.Interpreter(model_content=model, backend=backend, exact=exact)._options.exact
+        for backend in ("auto", "native", "tflite")
+        for exact in (None, True, False)
+    }
+    assert [key for key, exact in chosen.items() if exact != (key[0] != "tflite" if key[1] is None else key[1])] == []

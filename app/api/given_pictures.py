@@ -173,6 +173,10 @@ def _of_av_frame(frame: av.VideoFrame) -> GivenPicture:
 
 def _of_planes(planes: Sequence[object]) -> GivenPicture:
     """Planes of 8 bits, in limited range, BT.709 from 1280x720 on and BT.601 below."""
+    if len(planes) == 2 and isinstance(planes[0], bool | np.bool_):
+        raise UsageError("a frame is not what VideoCapture.read gives, but its second half: ok, frame = capture.read()")
+    if len(planes) > 3:
+        raise UsageError(f"{_PLANES}, not {len(planes)} of them; numpy.array(frame, numpy.uint8) is one of lists")
     arrays = tuple(as_array(plane, "a plane") for plane in planes)
     format = _format_of(arrays)
     picture = Picture(format, arrays)

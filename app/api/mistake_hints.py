@@ -36,7 +36,7 @@ def _way_to_last_channels(frame: np.ndarray[Any, Any]) -> str:
         return "; call it with one frame after the other: for frame in frames"
     if frame.ndim == 2 or (frame.ndim == 3 and shape[2] == 1):
         return "; cv2.cvtColor(frame, cv2.COLOR_GRAY2RGB) makes it of a gray one"
-    if frame.ndim == 3 and shape[0] in (3, 4) and shape[2] not in (3, 4):
+    if frame.ndim == 3 and shape[0] in (3, 4) and min(shape[1:]) > 4:
         return "; frame.transpose(1, 2, 0) has channels last"
     return ""
 
@@ -46,6 +46,8 @@ def _way_to_bytes(frame: np.ndarray[Any, Any]) -> str:
     if frame.dtype.kind == "f" and frame.size:
         most = "(frame * 255)" if float(np.nanmax(frame)) <= 1 else "frame"
         return f"; {most}.clip(0, 255).astype(numpy.uint8) makes it of this"
+    if frame.dtype == np.uint8:
+        return ""
     if frame.dtype == np.bool_:
         return "; frame.astype(numpy.uint8) * 255 makes it of this"
     if frame.dtype == np.uint16:

@@ -7,6 +7,7 @@ import numpy.typing as npt
 from .app.media.sources import MAX_PIXELS, MAX_SIDE
 from .gpu_delegate.base.arrays import as_array
 from .gpu_delegate.base.errors import UsageError
+from .mistake_hints import frame_hint
 
 __all__ = ["Pixels", "check_sides", "over_black", "pixels_of", "rgba_of_pixels"]
 
@@ -19,7 +20,7 @@ def pixels_of(picture: object) -> Pixels:
     """A picture as an array, in any layout: uint8 (H, W), (H, W, 3) or (H, W, 4). Raises UsageError."""
     pixels = as_array(picture, "a picture")
     if pixels.dtype != np.uint8 or not (pixels.ndim == 2 or (pixels.ndim == 3 and pixels.shape[2] in (3, 4))):
-        raise UsageError(f"a picture is {_PICTURE}, not {pixels.dtype} {pixels.shape}")
+        raise UsageError(f"a picture is {_PICTURE}, not {pixels.dtype} {pixels.shape}{frame_hint(pixels)}")
     check_sides(pixels.shape[1], pixels.shape[0])
     return pixels
 

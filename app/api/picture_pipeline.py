@@ -238,6 +238,10 @@ class Pipeline:
 
         Harmless when repeated.
         """
+        if os.getpid() != self._process:  # of the process that was forked: it holds all, and has the thread
+            self._is_closed = True
+            self._forgotten.detach()
+            return
         if self._owner is not None and not self._is_closed:
             self._check_thread()
         with self._lock:

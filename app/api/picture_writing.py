@@ -3,7 +3,7 @@
 import os
 import warnings
 from collections.abc import Iterable
-from fractions import Fraction
+from numbers import Real
 from pathlib import Path
 from time import perf_counter, sleep
 from typing import Any
@@ -68,16 +68,25 @@ def write(
     Raises UsageError for names, pictures and options that do not go together, MediaError for what cannot be written;
     and what the pictures raise.
     """
+    if isinstance(pictures, str | os.PathLike):
+        named = os.fspath(pictures)
+        if not isinstance(path, str | os.PathLike | VirtualCamera):
+            raise UsageError(f"the path comes first: texelflow.write({named!r}, pictures)")
+        raise UsageError(f"pictures are an iterable of arrays, not a name; texelflow.video({named!r}) has a file's")
     if isinstance(pictures, np.ndarray) or not isinstance(pictures, Iterable):
         given = type(pictures).__name__
         raise UsageError(f"pictures are an iterable of arrays, not one {given}; give a list: [picture]")
     if like is not None and not isinstance(like, Video):
         raise UsageError(f"like={like!r}: what texelflow.video returned is needed")
-    if rate is not None and (like or not _is_rate(rate)):
-        raise UsageError(f"rate={rate!r}: pictures a second are needed, from 0.001 to 1000, and no `like` beside it")
+    if rate is not None and like is not None:
+        raise UsageError("rate and like go not together: pictures come evenly, or at the times of that video's")
+    if rate is not None and not _is_rate(rate):
+        raise UsageError(f"rate={rate!r}: pictures a second are needed, from 0.001 to 1000")
     itself = making_of(pictures) if isinstance(pictures, Video) and rate is None else None
     source = making_of(like) if like else itself
-    timing = source.timing if source else Timing(1 / nominal_rate(rate or _RATE), nominal_rate(rate or _RATE))
+    timing = (
+        source.timing if source else Timing(1 / nominal_rate(float(rate or _RATE)), nominal_rate(float(rate or _RATE)))
+    )
     if isinstance(path, VirtualCamera):
         return _show_each(path, pictures, source, timing)
     out = _named(path)
@@ -98,14 +107,15 @@ def _named(path: object) -> Path:
     """Where pictures go. Raises UsageError."""
     name = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if not isinstance(name, str) or not name:
-        raise UsageError(f"path={path!r}: the name of a video file, or of a folder for PNG files, is needed")
+        given = repr(path) if isinstance(path, str | bytes | int | float | None) else type(path).__name__
+        raise UsageError(f"path={given}: the name of a video file, or of a folder for PNG files, is needed")
     if name == PIPE:
         raise UsageError("path '-': pipes are for the command line; name a file or a folder")
     return Path(local_name(os.path.expanduser(name)))
 
 
 def _is_rate(rate: object) -> bool:
-    return isinstance(rate, int | float | Fraction) and not isinstance(rate, bool) and 0.001 <= rate <= 1000
+    return isinstance(rate, Real) and not isinstance(rate, bool) and 0.001 <= float(rate) <= 1000
 
 
 def _check_place(out: Path, source: PictureMaking | None, force: bool) -> None:
@@ -128,11 +138,15 @@ def _write_each(
 ) -> int:
     """Each picture as it comes, encoded on another thread."""
     file: _PictureFile | None = None
+    stamp: FrameStamp | None = None
     try:
         for count, picture in enumerate(pictures):
             pixels = pixels_of(picture)
             file = file or _PictureFile(out, pixels, timing, writing)
-            file.put(_stamp(source, count), pixels)
+            stamp, before = _stamp(source, count), stamp
+            if count == 1 and stamp == before:  # not of the last one, which programs that look ahead make at the end
+                raise UsageError("like=... is a video that was not taken one by one: give a generator, or a rate")
+            file.put(stamp, pixels)
     except BaseException:
         if file:
             file.end(complete=False)

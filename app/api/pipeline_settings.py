@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Literal, TypedDict
 
+import numpy as np
+
 from .app.frame.inference.backends import CpuEngine
 from .app.frame.looks.effects import Effect
 from .app.picture.preprocess import Fit, Preprocessing
@@ -64,6 +66,8 @@ class PipelineSettings(TypedDict, total=False):
     still_db: float
 
 
+_ARRAYS = MappingProxyType({"background": "; write the picture to a file, and name that"})
+
 _OTHERS: Mapping[str, str] = MappingProxyType(  # why others of live's are none here, by section or name
     {
         "camera": "it takes the frames that you give it",
@@ -104,6 +108,8 @@ def _with(before: Settings, given: Mapping[str, Any]) -> tuple[Settings, Mapping
         if name not in _NAMES:
             raise UsageError(_foreign(name, known))
         values[name] = plain_value(value, known[name].kind)
+        if isinstance(values[name], np.ndarray):
+            raise UsageError(f"{name} is an array, not a setting's value{_ARRAYS.get(name, '')}")
     values = {**implied_by(values), **values}
     settings = with_values(before, values)
     if settings.backend == "cpu" and stores_halves(settings.precision):

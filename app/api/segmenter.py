@@ -227,6 +227,10 @@ class Segmenter:
 
     def close(self) -> None:
         """Free everything, once calls from other threads are done; those that come later raise UsageError."""
+        if os.getpid() != self._process:  # of the process that was forked: it holds all, and has the thread
+            self._is_closed = True
+            self._forgotten.detach()
+            return
         with self._lock:
             self._is_closed = True
             self._forgotten.detach()

@@ -179,6 +179,8 @@ def _name_of(source: object) -> str:
     name = str(source) if isinstance(source, int) else os.fspath(source)
     if not isinstance(name, str):
         raise UsageError("a video's path is text, not bytes")
+    if not name:
+        raise UsageError("video '': a path, an address or a camera's number is needed")
     return name
 
 

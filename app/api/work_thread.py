@@ -26,7 +26,8 @@ class SharedThread:
             return ThreadPoolExecutor(1, "texelflow")
 
         def end(pool: ThreadPoolExecutor) -> None:
-            pool.submit(release_thread)
+            with contextlib.suppress(RuntimeError):  # the process ends, and the thread has
+                pool.submit(release_thread)
             pool.shutdown(wait=False)
 
         held = weights_cache.held(("segmenters",), make, end)

@@ -292,12 +292,14 @@ class TestSegmenter:
             "import numpy as np, os, sys, texelflow\n"
             "frame = np.zeros((48, 64, 3), np.uint8)\n"
             "for backend in ('gl', 'cpu'): texelflow.Segmenter(backend=backend)(frame)\n"
-            "kept = texelflow.Segmenter(backend='cpu'); kept(frame)\n"
+            "kept = texelflow.Segmenter(backend='cpu', weights_cache=(cache := texelflow.WeightsCache()))\n"
+            "cache.finalize_soft(); kept(frame)\n"
             "if child := os.fork():\n"
             "    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
             "try:\n"
             "    kept(frame)\n"
             "except texelflow.UsageError as error:\n"
+            "    kept.close()\n"
             "    os._exit(7 if 'fork' in str(error) else 8)\n"
         )
         done = run(program)

@@ -277,6 +277,7 @@ class TestSettings:
             ({"private": True, "effect": "none"}, "private: selfie with effect none shows the room"),
             ({"effect": "classes"}, "effect classes: selfie does not have the 2 to"),
             ({"model": "nowhere"}, "'nowhere' is neither a .tflite file nor a model"),
+            ({"background": np.zeros((4, 4, 3), np.uint8)}, "background is an array, not a setting's value; write the"),
             ({"rate": 0}, "rate=0: a number from 0.001 to 1e+06 is needed"),
             ({"context": "gl"}, "context is a moderngl.Context, not str"),
             ({"weights_cache": 1}, "weights_cache is a WeightsCache, not int"),
@@ -330,6 +331,9 @@ class TestPipeline:
         ("frame", "said"),
         [
             (None, "not NoneType; cv2.imread and VideoCapture.read give None"),
+            ((True, np.zeros((4, 4, 3), np.uint8)), "its second half: ok, frame = capture.read()"),
+            ([[[0, 0, 0]]] * 4, "not 4 of them; numpy.array(frame, numpy.uint8) is one of lists"),
+            (np.zeros((8, 4, 2), np.uint8), "not uint8 (8, 4, 2)"),
             (np.zeros((4, 4, 3)), "not float64 (4, 4, 3)"),
             (np.zeros((4, 4), np.uint8), "not uint8 (4, 4)"),
             (np.zeros((0, 4, 3), np.uint8), "a frame has 1 to 16384 pixels a side"),
@@ -431,12 +435,17 @@ class TestPipeline:
             assert [camera(frame).tobytes() for frame in frames[1:3]] == pictures
 
     @pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
-    def test_belongs_to_its_process(self, camera: texelflow.Pipeline, frames: Sequence[Frame]) -> None:
-        child = os.fork()
-        if not child:
-            try:
-                camera(frames[0])
-            except texelflow.UsageError as error:
-                os._exit(7 if "forked" in str(error) else 8)
-            os._exit(9)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    def test_belongs_to_its_process(self, frames: Sequence[Frame]) -> None:
+        cache = texelflow.WeightsCache()
+        with texelflow.Pipeline(backend="cpu", weights_cache=cache) as camera:
+            cache.finalize_soft()
+            child = os.fork()
+            if not child:
+                try:
+                    camera(frames[0])
+                except texelflow.UsageError as error:
+                    camera.close()
+                    os._exit(7 if "forked" in str(error) else 8)
+                os._exit(9)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+            camera(frames[0])

@@ -134,6 +134,11 @@ def test_arrays_come_evenly(tmp_path: Path) -> None:
         texelflow.write(tmp_path / "none.mp4", [None])
 
 
+def test_a_rate_may_be_any_number(tmp_path: Path) -> None:
+    assert texelflow.write(tmp_path / "a.mkv", pictures(2), rate=np.float32(4)) == 2  # type: ignore[arg-type]
+    assert times_of(tmp_path / "a.mkv") == [0, Fraction(1, 4)]
+
+
 def test_transparency_is_kept_where_there_is_one_and_laid_over_black_elsewhere(tmp_path: Path) -> None:
     assert texelflow.write(tmp_path / "a.mov", pictures(3, 4)) == 3
     assert [frame[0, (4, 60), 3].tolist() for frame in frames_of(tmp_path / "a.mov", "rgba")] == [[0, 255]] * 3
@@ -196,9 +201,13 @@ def test_ctrl_c_leaves_a_finished_file(tmp_path: Path) -> None:
         ("a.mp4", pictures(1), {"rate": 0}, "rate=0: pictures a second are needed"),
         ("a.mp4", pictures(1), {"like": "talk.mp4"}, "like='talk.mp4': what texelflow.video returned is needed"),
         ("a.mp4", pictures(1)[0], {}, "pictures are an iterable of arrays, not one ndarray; give a list: [picture]"),
+        ("a.mp4", "talk.mp4", {}, "not a name; texelflow.video('talk.mp4') has a file's"),
+        (pictures(1), "a.mp4", {}, "the path comes first: texelflow.write('a.mp4', pictures)"),
+        (pictures(1), pictures(1), {}, "path=list: the name of a video file"),
+        ("a.mp4", pictures(1), {"rate": "30"}, "rate='30': pictures a second are needed"),
         ("a.mp4", 3, {}, "pictures are an iterable of arrays, not one int"),
         ("a.mp4", [], {}, "there is no picture to write"),
-        ("a.mp4", [np.zeros((4, 4, 3))], {}, "RGB, (H, W, 4) RGBA or (H, W) gray, not float64 (4, 4, 3)"),
+        ("a.mp4", [np.zeros((4, 4, 3))], {}, "or (H, W) gray, not float64 (4, 4, 3); (frame * 255).clip"),
         ("a.mp4", [*pictures(1), *pictures(1, 4)], {}, "picture 1 is (48, 64, 4), and those before it are (48, 64, 3)"),
         ("a.png", pictures(2), {}, "a.png' takes one picture, and there are more; name a folder or a video"),
         ("", pictures(1), {}, "path='': the name of a video file, or of a folder for PNG files, is needed"),
@@ -206,7 +215,7 @@ def test_ctrl_c_leaves_a_finished_file(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_what_cannot_be_written_is_told_in_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, made: Any, options: dict[str, Any], said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: Any, made: Any, options: dict[str, Any], said: str
 ) -> None:
     (tmp_path / "there.mp4").write_bytes(b"kept")
     monkeypatch.chdir(tmp_path)
@@ -215,6 +224,12 @@ def test_what_cannot_be_written_is_told_in_one_line(
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
     assert (tmp_path / "there.mp4").read_bytes() == b"kept"
+
+
+def test_pictures_that_were_taken_all_at_once_have_no_times(uneven: Path, tmp_path: Path) -> None:
+    video = texelflow.video(uneven, **ON_CPU)
+    with pytest.raises(texelflow.UsageError, match="not taken one by one: give a generator"):
+        texelflow.write(tmp_path / "a.mkv", list(video), like=video)
 
 
 def test_a_video_is_not_written_over_itself(uneven: Path) -> None:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pytest
 
 import texelflow
+from tests.helpers.markers import exhaustive_if
 from tests.model_files.frame_models import class_network
 from texelflow.gpu_delegate.cpu.reference import load_interpreter_module
 
@@ -26,6 +27,7 @@ CLASSES = [name for name in NAMES if inspect.isclass(getattr(texelflow, name))]
 ERRORS = [name for name in CLASSES if issubclass(getattr(texelflow, name), Exception)]
 SHOWN = [name for name in CLASSES if name not in ERRORS]
 ON_GL = ("GpuDelegate", "Interpreter", "Program", "TensorRange")
+LONG = ("Delegate", "Video", "video", "write")  # which measure, or make recordings, as others that are not long do, too
 WITHOUT_EXAMPLE = {*ERRORS} - {"TexelflowError"}  # they are caught as that is
 _BLOCK = re.compile(r"^(?: {4,}.*\n|\n)+", re.MULTILINE)
 
@@ -97,7 +99,11 @@ def _is_to_be_explained(value: object) -> bool:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.gl) if name in ON_GL else name for name in NAMES]
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.gl) if name in ON_GL else exhaustive_if(name in LONG, name)
+        for name in NAMES
+    ],
 )
 def test_its_examples_run(name: str, given: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     programs = programs_of(name)

@@ -75,6 +75,7 @@ def gl(caller: moderngl.Context) -> Iterator[moderngl.Context]:
 
 
 class TestInRam:
+    @exhaustive
     @pytest.mark.parametrize("effect", ["cutout"])
     def test_pyavs_frames_give_what_replay_writes_of_their_recording(
         self, frames: list[Frame], tmp_path: Path, effect: Any, capsys: pytest.CaptureFixture[str]

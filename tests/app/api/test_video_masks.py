@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pytest
 
 import texelflow
+from tests.helpers.markers import exhaustive
 from texelflow.app.bench.quality.mask_ways import MaskWays
 from texelflow.app.bench.quality.python_way import PythonWay
 from texelflow.app.bench.quality.scene_data import choose_rows, read_scenes, scenes_folder
@@ -47,7 +48,7 @@ def assert_same(found: npt.NDArray[np.float32], wanted: npt.NDArray[np.float32])
     assert np.mean(off > 1e-6) < 1e-3
 
 
-@pytest.mark.parametrize("backend", [GL, "cpu"])
+@pytest.mark.parametrize("backend", [pytest.param("gl", marks=[pytest.mark.gl, exhaustive]), "cpu"])
 def test_masks_are_those_that_the_bench_judges(scene: tuple[SceneFrame, ...], backend: str) -> None:
     model, console = load_segmentation("selfie"), Console(quiet=True)
     with open_compute(ComputeChoice(backend), model, True, console) as compute:
@@ -95,6 +96,7 @@ def test_it_refuses_what_is_no_choice() -> None:
         texelflow.Segmenter(refine=wanted)
 
 
+@exhaustive
 def test_masks_of_many_instances_share_weights(scene: tuple[SceneFrame, ...]) -> None:
     cache = texelflow.WeightsCache()
     with (

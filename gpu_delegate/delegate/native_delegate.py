@@ -76,13 +76,13 @@ class NativePartsDelegate:
         judges_whole: bool = True,
         exact: bool = False,
     ) -> None:
-        """`adapts`: a number of threads that nobody asked for is the most, and one thread does what takes less so.
+        """`adapts`: the number of threads is the most, and one thread does what takes less time so.
 
         Without `judges_whole`, a model that runs here as a whole is not timed against TensorFlow Lite; with `exact` no
         part of 8-bit values is. Raises DeviceError without LLVM, UsageError for TEXELFLOW_CPU.
         """
         self._target = native_target()
-        self._pool = WorkerPool(self._target, threads or default_threads(), adapts=adapts and threads is None)
+        self._pool = WorkerPool(self._target, threads or default_threads(), adapts=adapts)
         self._threads, self._cache, self._every_part, self._hybrid = threads, weights_cache, every_part, hybrid
         self._judges_whole, self._exact = judges_whole, exact
         self._struct = NativeDelegate(self)

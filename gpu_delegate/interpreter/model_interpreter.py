@@ -73,7 +73,7 @@ class ModelInterpreter:
         model_path, model_content: the file, or its bytes.
         backend: "auto"; "gl": OpenGL; "native": code of our own for the CPU; "tflite": TensorFlow Lite with XNNPACK. Of
         a model that does not run wholly by "gl" or "native", TensorFlow Lite runs the rest.
-        threads, num_threads: of the CPU; by default two of ours where that is faster than one, one of TensorFlow Lite.
+        threads, num_threads: the most of the CPU; by default two of ours (one where that pays), one of TensorFlow Lite.
         precision: of floats between and in operators: "fp32"; "fp16" and "fp16-arithmetic" by OpenGL, "bf16" by the
         CPUs that have it.
         signature: the name of the one whose subgraph invoke() runs; the file's first subgraph by default.

@@ -1,5 +1,6 @@
 """Makes networks of a model in the CPU's own code, for OwnWay."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -26,9 +27,9 @@ class NativeMaker:
     survives_fork = True
 
     def __init__(self, threads: int | None, precision: Precision) -> None:
-        """With two threads, used where that takes less time, if no number is given. Raises DeviceError without LLVM."""
+        """With two threads if no number is given; one does all where that takes less time. Raises DeviceError."""
         self._target, self._precision = native_target(precision), precision
-        self._pool = WorkerPool(self._target, threads or default_threads(), adapts=threads is None)
+        self._pool = WorkerPool(self._target, threads or default_threads(), adapts=True)
         self._states = NativeStates()
 
     def make(self, graph: Graph) -> "NativeTensors":
@@ -62,6 +63,35 @@ def bytes_of(steps: Float32Array, tensor: Tensor) -> AnyTensor:
     return found.reshape(tensor.shape)
 
 
+class SmallSteps:
+    """A quantized tensor that lies in memory as floats, steps: what it is in the file, without passes that are spared.
+
+    Of a model of some microseconds the general functions would take the most time. Results are the same.
+    """
+
+    def __init__(self, view: Float32Array, tensor: Tensor) -> None:
+        """`view` is the memory in the shape of the file."""
+        limits = np.iinfo(tensor.dtype)
+        self._view, self._dtype = view, np.dtype(tensor.dtype)
+        self._zero_point, self._lowest, self._highest = (
+            np.array(value, np.float32) for value in (zero_point_of(tensor), limits.min, limits.max)
+        )
+        self._whole = np.empty(view.shape, np.float32)
+
+    def write(self, values: AnyTensor) -> None:
+        """Values of exactly its type and shape."""
+        np.subtract(values, self._zero_point, out=self._view, dtype=np.float32)
+
+    def read(self) -> AnyTensor:
+        """A copy."""
+        whole = self._whole
+        np.add(self._view, self._zero_point, out=whole)
+        np.rint(whole, out=whole)
+        np.maximum(whole, self._lowest, out=whole)
+        np.minimum(whole, self._highest, out=whole)
+        return whole.astype(self._dtype)
+
+
 class NativeTensors:
     """See OwnNetwork."""
 
@@ -70,13 +100,18 @@ class NativeTensors:
         self.run: Callable[[], None] = network.compute
         image = network.image
         self._own_states = [state.name for state in image.states if not state.is_shared]
-        self._views = {index: self._view(index) for index in {*image.inputs, *image.outputs}}
+        ends = {*image.inputs, *image.outputs}
+        self._views = {index: self._view(index) for index in ends}
+        self._steps = {index: steps for index in ends if (steps := self._small_steps(index)) is not None}
 
     def write(self, index: int, values: AnyTensor) -> None:
         """See OwnNetwork. Infinities and NaN are computed with."""
         view = self._views[index]
         if view is not None:
             view[...] = values
+            return
+        if (steps := self._steps.get(index)) is not None:
+            steps.write(values)
             return
         stored = self._network.image.tensors[index]
         given = to_kernels(values, stored.own, stored.shape)
@@ -87,6 +122,8 @@ class NativeTensors:
         view = self._views[index]
         if view is not None:
             return copied(view, out)
+        if (steps := self._steps.get(index)) is not None:
+            return steps.read() if out is None else copied(steps.read(), out)
         stored = self._network.image.tensors[index]
         if stored.floats > _AT_ONCE and not stored.storage.is_bytes and is_quantized(stored.own):
             found = bytes_of(values_of(self._network.memory(index), stored.shape, stored.storage), stored.own)
@@ -118,7 +155,21 @@ class NativeTensors:
     def _view(self, index: int) -> Float32Array | None:
         """The memory of floats that mean themselves as an array of the tensor's shape; None of others."""
         stored = self._network.image.tensors[index]
-        if stored.storage.is_bytes or stored.own.dtype != "float32":
+        return self._floats(index) if stored.own.dtype == "float32" else None
+
+    def _small_steps(self, index: int) -> SmallSteps | None:
+        """Of a quantized tensor of few small integers whose memory has its shape."""
+        stored = self._network.image.tensors[index]
+        own = stored.own
+        if not is_quantized(own) or np.dtype(own.dtype).itemsize > 2 or stored.floats > _AT_ONCE:
+            return None
+        floats = self._floats(index)
+        return None if floats is None else SmallSteps(floats, own)
+
+    def _floats(self, index: int) -> Float32Array | None:
+        """The memory of a tensor of floats in the shape of the file; None where it has another order."""
+        stored = self._network.image.tensors[index]
+        if stored.storage.is_bytes or math.prod(stored.own.shape) != stored.shape.pixels * stored.shape.channels:
             return None
         planes = values_of(self._network.memory(index), stored.shape, stored.storage)
         view = planes.reshape(stored.own.shape)

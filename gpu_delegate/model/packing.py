@@ -73,7 +73,8 @@ def as_type(values: Float32Array, dtype: str) -> npt.NDArray[Any]:
         return np.not_equal(values, 0)
     if wanted.kind in "iu":
         limits = np.iinfo(wanted)
-        whole = np.nan_to_num(np.rint(values.astype(np.float64)))
+        whole = np.rint(values.astype(np.float64))
+        whole = np.where(np.isnan(whole), 0, whole)  # nan_to_num takes ten times as long for a few
         return np.clip(whole, limits.min, min(limits.max, MOST_LONG_INTEGER)).astype(wanted)
     return values.astype(wanted, copy=False)
 

@@ -89,6 +89,7 @@ class NativeNetwork:
             for state in image.states
             if state.written != ABSENT and not self._lies_there(state)
         ]
+        self._copies = self._state_copies() if self._arenas is None else None  # None: found in each turn's arena
         self._pointers = StepPointers(image, self._own, self._kept)
         if self._arena is not None:
             self._pointers.move(self._arena)
@@ -108,13 +109,13 @@ class NativeNetwork:
     ) -> "NativeNetwork":
         """A network for this machine, in a pool that may have others, or by so many threads of its own.
 
-        Without a number it has two, and measures whether its runs take less time by one (thread_choice.py). Weights and
+        Without a number it has two. It measures whether its runs take less time by one (thread_choice.py). Weights and
         machine code are those of `weights_cache`, if there is one. `precision` is of products, fp32 or bf16; those of
         quantized networks are exact. Raises UnsupportedError for what it cannot compute, DeviceError without LLVM and
         where the CPU lacks the precision, UsageError for TEXELFLOW_CPU and for what `weights_cache` refuses.
         """
         target = target_for(graph, native_target(precision))
-        used = pool or WorkerPool(target, threads or default_threads(), adapts=threads is None)
+        used = pool or WorkerPool(target, threads or default_threads(), adapts=True)
 
         def make() -> tuple[NativeImage, CompiledCode]:
             return load_image(graph, target, used.threads, cache)
@@ -175,10 +176,13 @@ class NativeNetwork:
 
         Raises InferenceError as compute.
         """
-        for states, name, written in self._moves:
-            states.memory(name)[:] = self.memory(written)
+        for kept, written in self._state_copies() if self._copies is None else self._copies:
+            kept[:] = written
         if faults := self.image.faults:
             faults.check(self.read(faults.tensor))
+
+    def _state_copies(self) -> list[tuple[Float32Array, Float32Array]]:
+        return [(states.memory(name), self.memory(written)) for states, name, written in self._moves]
 
     def _lies_there(self, state: KeptState) -> bool:
         """Whether it is in its memory already."""

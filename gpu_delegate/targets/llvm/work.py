@@ -73,12 +73,8 @@ class WorkTable:
         parts = (self._calls, self._firsts, self._limits, self._following)
         self._head = np.array([*(part.ctypes.data for part in parts), len(tasks)], np.int64)
         self.tasks = len(tasks)
+        self.address = int(self._head.ctypes.data)  # calls, each task's first one, the ends of its round and the next
         self.choice = ThreadChoice()
-
-    @property
-    def address(self) -> int:
-        """Where it begins: calls, the first call of each task, the end of each task's round and of the one after."""
-        return int(self._head.ctypes.data)
 
 
 def _call(part: StepRange, step: StepAddresses) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Large quantized tensors become bytes as all others do, some pixels at a time."""
+"""Quantized tensors become bytes by one rule: large ones some pixels at a time, small ones in few passes."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 import texelflow
 from tests.model_files.sketch import Sketch
 from tests.model_files.state_models import drawn, lstm
-from texelflow.gpu_delegate.interpreter.native_way import bytes_of
+from texelflow.gpu_delegate.interpreter.native_way import SmallSteps, bytes_of
 from texelflow.gpu_delegate.model.graph import Quantization, Tensor
 from texelflow.gpu_delegate.model.packing import in_file_type
 
@@ -17,6 +17,20 @@ def test_bytes_are_those_of_the_general_rule(dtype: str, shape: tuple[int, ...])
     tensor = Tensor(0, "x", shape, dtype, quantization=Quantization((0.5,), (3,)))
     steps = np.random.default_rng(0).integers(-300, 300, shape[::-1]).astype(np.float32).T
     np.testing.assert_array_equal(bytes_of(steps, tensor), in_file_type(steps, tensor))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
+def test_small_tensors_are_those_of_the_general_rule(dtype: str) -> None:
+    tensor = Tensor(0, "x", (3, 7, 5), dtype, quantization=Quantization((0.5,), (3,)))
+    view = np.random.default_rng(0).uniform(-40_000, 40_000, (5, 7, 3)).astype(np.float32).T
+    view[0] /= 200
+    view[1] = np.rint(view[0]) + np.float32(0.5)
+    small = SmallSteps(view, tensor)
+    np.testing.assert_array_equal(found := small.read(), in_file_type(view, tensor))
+    assert found.dtype == dtype
+    small.write(found)
+    np.testing.assert_array_equal(view, found.astype(np.float32) - 3)
+    np.testing.assert_array_equal(small.read(), found)
 
 
 def test_what_a_large_quantized_tensor_was_given_comes_back() -> None:

@@ -86,7 +86,7 @@ class PictureMaker:
     def keeps_frames(self) -> bool:
         """Whether the memory of a frame is still read when the next one comes."""
         parts = self._open
-        return parts is None or parts.looks_ahead or not parts.canvas.look.needs_mask
+        return parts is None or parts.delays or not parts.canvas.look.needs_mask
 
     def run(self, frame: VideoFrame, give: Give) -> None:
         """Draw the picture of a frame, or with `delay_video` that of the one before it, and give it to the caller.
@@ -101,13 +101,16 @@ class PictureMaker:
             self._check_textures(parts)
         self._frames = frame.index + 1
         before, self._before = self._before, frame
-        due = Due(before, frame) if before and parts.looks_ahead else Due(frame, cut=frame.index == 0)
+        if before and parts.delays:
+            due = Due(before, frame if parts.looks_ahead else None)
+        else:
+            due = Due(frame, cut=frame.index == 0)
         self._run(parts, due, give)
 
     def run_last(self, give: Give) -> bool:
         """Draw the last frame itself, where pictures come a frame later; False if there is none that is due."""
         parts, last = self._open, self._before
-        if parts is None or last is None or not parts.looks_ahead:
+        if parts is None or last is None or not parts.delays:
             return False
         self._before = None
         self._run(parts, Due(last), give)
@@ -278,7 +281,8 @@ class _OpenParts(FrameParts):
     def __init__(self, shared: SharedParts, stages: SwitchableStages, reader: FrameReader, settings: Settings) -> None:
         workload = Workload(work_of(settings), has_small_model=False)
         super().__init__(shared=shared, stages=stages, pipeline=FramePipeline(()), workload=workload)
-        self._delays = refinement_of(settings).delay > 0
+        self.delays = settings.delay_video  # whether pictures come a frame later, as asked for, of use or not
+        self._has_use = refinement_of(settings).delay > 0
         self.format = shared.format
         self.drawn: VideoFrame | None = None
         self.runner: FrameRunner
@@ -301,8 +305,8 @@ class _OpenParts(FrameParts):
 
     @property
     def looks_ahead(self) -> bool:
-        """Whether each frame is drawn when the one after it is there."""
-        return self._delays and self.stages.current.uses_hindsight
+        """Whether the mask of a frame is made of the one after it, too."""
+        return self._has_use and self.stages.current.uses_hindsight
 
     def begin(self, frame: VideoFrame, give: Give) -> None:
         """A frame is to be drawn."""
@@ -312,7 +316,7 @@ class _OpenParts(FrameParts):
         """Draw and work by other settings from the next frame on."""
         refinement = refinement_of(settings)
         self.stages.set_look(chosen_look_of(settings), refinement)
-        self._delays = refinement.delay > 0
+        self.delays, self._has_use = settings.delay_video, refinement.delay > 0
         if (work := work_of(settings)) != self.workload.work:
             self.workload.work = work
 

@@ -138,6 +138,17 @@ class TestPictures:
             np.testing.assert_allclose(camera.mask * 255, masks[-1], rtol=0, atol=byte_rounding(context) + 1e-4)
             assert camera.flush() is None
 
+    @pytest.mark.parametrize("settings", [{"effect": "none"}, {"effect": "mask", "refine": False}])
+    def test_come_a_frame_later_also_where_that_makes_none_better(
+        self, frames: Sequence[Frame], settings: dict[str, Any]
+    ) -> None:
+        with texelflow.Pipeline(backend="cpu", **settings) as camera:
+            pictures = [camera(frame).tobytes() for frame in frames]
+            camera.reset()
+            camera.set(delay_video=True)
+            found = [*(camera(frame).tobytes() for frame in frames), camera.flush().tobytes()]
+        assert found == [pictures[0], *pictures]
+
     def test_of_rgba_are_the_same_with_alpha(self, camera: texelflow.Pipeline, frames: Sequence[Frame]) -> None:
         camera.reset()
         rgb = [camera(frame) for frame in frames[:2]]

@@ -50,15 +50,15 @@ class IoBinding:
 
         Raises UsageError for another size and for what is not finite.
         """
-        own = self._program.compiled.tensor(tensor)
         values = self._array_in_ram(tensor, address, size_bytes)
-        if own.dtype in BYTE_DTYPES:
-            self._tensors[tensor].upload(values)
-        elif own.dtype == "float32":
-            check_values(values, own)
+        self.write(tensor, check_values(values, self._program.compiled.tensor(tensor)))
+
+    def write(self, tensor: int, values: npt.NDArray[Any]) -> None:
+        """The same of a contiguous array that is known to be of its type and shape, finite or not."""
+        if values.dtype in _REPACKED:
             self._tensors[tensor].upload(values)
         else:
-            self._program.write(tensor, values)
+            self._program.upload(tensor, values)
 
     def take(self, tensor: int, source: "IoBinding") -> None:
         """An input from another program of this context, whose output it is. Raises UsageError for another shape."""

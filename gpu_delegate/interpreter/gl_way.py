@@ -32,7 +32,7 @@ class GlMaker:
         """Raises DeviceError where there is no OpenGL 4.3 or ES 3.1."""
         self._worker, self._precision, self._is_callers = open_worker(context), precision, context is not None
         self._states = self._worker.call(GlStates)
-        self._shaders = self._worker.call(RepackingPrograms) if context is not None else None
+        self._shaders = self._worker.call(RepackingPrograms)
         self._renderer = self._worker.call(lambda context: context.renderer)
 
     def make(self, graph: Graph) -> "GlTensors":
@@ -43,7 +43,7 @@ class GlMaker:
             compiled = graph_compiler(context.programs, None)(graph, device, CompileOptions(precision=self._precision))
             return Program(context, compiled, states=self._states)
 
-        return GlTensors(self._worker, self._worker.call(program), self._shaders)
+        return GlTensors(self._worker, self._worker.call(program), self._shaders, self._is_callers)
 
     def report(self, operators: int) -> InterpreterReport:
         """See NetworkMaker."""
@@ -57,17 +57,16 @@ class GlMaker:
 
     def _free(self, context: Context) -> None:
         self._states.release()
-        if self._shaders:
-            self._shaders.release()
+        self._shaders.release()
 
 
 class GlTensors:
     """See OwnNetwork. Inputs go up and outputs come back within a run, which is one call of the context's thread."""
 
-    def __init__(self, worker: GlWorker, program: Program, shaders: RepackingPrograms | None) -> None:
-        """`shaders` are those that binding takes, in the caller's context."""
-        self._worker, self._program, self._shaders = worker, program, shaders
-        self._io: IoBinding | None = None  # once something is bound
+    def __init__(self, worker: GlWorker, program: Program, shaders: RepackingPrograms, can_bind: bool) -> None:
+        """`can_bind` is whether the context is the caller's, who has objects in it."""
+        self._worker, self._program, self._shaders, self._can_bind = worker, program, shaders, can_bind
+        self._io: IoBinding | None = None  # once something is bound, or where a GPU repacks tensors faster than NumPy
         self._bound: set[int] = set()
         graph = program.compiled.source
         self._given: dict[int, AnyTensor] = {}
@@ -95,7 +94,7 @@ class GlTensors:
 
     def bind(self, binding: TensorBinding) -> None:
         """See OwnNetwork."""
-        if self._shaders is None:
+        if not self._can_bind:
             raise no_context()
         self._worker.call(lambda _: self._bind(binding))
         self._bound.add(binding.index)
@@ -128,21 +127,30 @@ class GlTensors:
         self._program.release()
 
     def _bind(self, binding: TensorBinding) -> None:
-        if self._io is None:
-            assert self._shaders
-            self._io = IoBinding(self._program, self._shaders, "do-not-wait")
-        bind = self._io.bind_output if binding.is_output else self._io.bind_input
+        io = self._io = self._io or self._new_io()
+        bind = io.bind_output if binding.is_output else io.bind_input
         bind(binding.index, binding.given, binding.layout)
 
+    def _new_io(self) -> IoBinding:
+        return IoBinding(self._program, self._shaders, "do-not-wait")
+
     def _run(self, context: Context) -> None:
-        for index in self._changed - self._bound:
-            self._program.upload(index, self._given[index])
-        self._changed &= self._bound
-        if self._bound and self._io:
+        if self._io is None and not context.is_software:
+            self._io = self._new_io()
+        changed, unbound = self._changed - self._bound, [index for index in self._outputs if index not in self._bound]
+        if self._io:
+            for index in changed:
+                self._io.write(index, self._given[index])
+            self._changed &= self._bound
             self._io.run()
+            if unbound:
+                targets = [(index, self._given[index]) for index in unbound]
+                self._io.read_all([(index, values.ctypes.data, values.nbytes) for index, values in targets])
         else:
+            for index in changed:
+                self._program.upload(index, self._given[index])
+            self._changed &= self._bound
             self._program.run()
-        for index in self._outputs:
-            if index not in self._bound:
-                self._given[index][...] = self._program.read(index)
+            for index in unbound:
+                self._given[index] = self._program.read(index)
         context.check_errors("running a model")

@@ -107,7 +107,7 @@ class NativeTensors:
     def write(self, index: int, values: AnyTensor) -> None:
         """See OwnNetwork. Infinities and NaN are computed with."""
         view = self._views[index]
-        if view is not None:
+        if view is not None and view.flags.c_contiguous:
             view[...] = values
             return
         if (steps := self._steps.get(index)) is not None:

@@ -18,6 +18,8 @@ Float32Array = npt.NDArray[np.float32]
 Stored = npt.NDArray[np.float32] | npt.NDArray[np.float16] | npt.NDArray[np.uint8]
 
 LARGEST_HALF = 65504.0
+_MANY_SLICES = 64  # from which on pixels lie so far apart that a cache has the same slice of few of them
+_PIXELS_AT_ONCE = 32  # of such ones that are packed
 MOST_LONG_INTEGER = (1 << 63) - (1 << 10)  # that float64 has, of 64 bits
 
 
@@ -130,6 +132,13 @@ def phwc4(values: Float32Array) -> Float32Array:
     """HWC -> (S, H, W, 4); the maps of a batch are one of B * H rows."""
     height, width, channels = values.shape
     slices, pixels = ceil_div(channels, 4), values.reshape(height * width, channels)
+    if channels % 4 == 0 and channels and values.dtype == np.float32:
+        whole = np.empty((slices, height * width, 4), values.dtype)
+        columns, rows = _as_fours(whole), _as_fours(pixels.reshape(height * width, slices, 4))
+        some = _PIXELS_AT_ONCE if slices >= _MANY_SLICES else len(rows)
+        for first in range(0, len(rows), some):
+            columns[:, first : first + some] = rows[first : first + some].T
+        return whole.reshape(slices, height, width, 4)
     texels = np.zeros((slices, height * width, 4), values.dtype)
     if slices > len(pixels):  # of a vector: all slices at once
         texels[...] = pad_lanes(pixels, 1).reshape(len(pixels), slices, 4).transpose(1, 0, 2)
@@ -144,7 +153,23 @@ def phwc4(values: Float32Array) -> Float32Array:
 def from_phwc4(texels: Float32Array, channels: int) -> Float32Array:
     """(S, H, W, 4) -> HWC."""
     slices, height, width, _ = texels.shape
-    return np.ascontiguousarray(texels.transpose(1, 2, 0, 3).reshape(height, width, 4 * slices)[:, :, :channels])
+    if slices > height * width and channels % 4:  # of a vector: all slices at once
+        return np.ascontiguousarray(texels.transpose(1, 2, 0, 3).reshape(height, width, 4 * slices)[:, :, :channels])
+    pixels, columns = np.empty((height * width, channels), texels.dtype), texels.reshape(slices, height * width, 4)
+    if channels % 4 == 0 and channels and texels.dtype == np.float32:
+        _as_fours(pixels.reshape(height * width, slices, 4))[...] = _as_fours(columns).T
+        return pixels.reshape(height, width, channels)
+    for number in range(channels // 4):
+        pixels[:, 4 * number : 4 * number + 4] = columns[number]
+    for lane in range(channels % 4):
+        pixels[:, channels - channels % 4 + lane] = columns[-1, :, lane]
+    return pixels.reshape(height, width, channels)
+
+
+def _as_fours(values: Float32Array) -> npt.NDArray[np.complex128]:
+    """(..., 4) -> (...): the same memory as numbers of 16 bytes, which NumPy moves at once."""
+    fours: npt.NDArray[np.complex128] = np.ascontiguousarray(values).view(np.complex128)[..., 0]
+    return fours
 
 
 def to_memory(values_hwc: Float32Array, storage: Storage) -> Stored:

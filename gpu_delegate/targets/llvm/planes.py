@@ -15,6 +15,8 @@ from ...model.layout import FLOAT_BYTES, LINE_FLOATS, PHWC4, MapShape, Storage, 
 from ...model.packing import Float32Array, from_phwc4, phwc4
 
 MARGIN_FLOATS = 256  # in front of and behind all tensors
+_MANY_CHANNELS = 64  # from which on pixels lie so far apart that a cache has the same lane of few of them
+_PIXELS_AT_ONCE = 32  # of such ones that are turned into planes
 
 
 def slice_planes(storage: Storage) -> int:
@@ -70,8 +72,12 @@ def write_planes(data: Float32Array, values_bhwc: Float32Array, shape: MapShape,
     if storage.is_bytes:
         texels = phwc4(np.asarray(values, np.float32)) - np.float32(storage.low)
         planes[:] = texels.astype(np.uint8).view(np.float32)[..., 0]
-    else:
-        planes[: shape.channels] = values.transpose(2, 0, 1)
+        return
+    columns, pixels = data[: len(planes) * plane_floats(shape)], values.reshape(shape.pixels, shape.channels)
+    columns = columns.reshape(len(planes), -1)[: shape.channels, : shape.pixels]
+    some = _PIXELS_AT_ONCE if shape.channels >= _MANY_CHANNELS else shape.pixels
+    for first in range(0, shape.pixels, some):
+        columns[:, first : first + some] = pixels[first : first + some].T
 
 
 def to_planes(values_bhwc: Float32Array, shape: MapShape) -> Float32Array:

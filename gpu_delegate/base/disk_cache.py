@@ -287,8 +287,11 @@ def _patience() -> _Patience:
 @contextlib.contextmanager
 def file_lock(path: Path) -> Iterator[bool]:
     """Holds a file as a lock; yields False where it cannot be had: no rights, no room, another holds it for long."""
-    import filelock  # takes 40 ms; most runs only read
-
+    try:
+        import filelock  # takes 40 ms; most runs only read
+    except ImportError:  # Python ends, and what is left over is freed
+        yield False
+        return
     with contextlib.ExitStack() as held:
         try:
             if not stat.S_ISREG(_mode(path)):

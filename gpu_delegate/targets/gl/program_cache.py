@@ -19,6 +19,7 @@ from .program_binary import ask_for_binary, binary_formats, load_binary, read_bi
 VARIABLE = "TEXELFLOW_PROGRAM_CACHE"  # 0: everything is compiled anew, and nothing is kept
 GRAPHS, BINARIES = "graphs", "binaries"
 
+_MOST_WAITING_BYTES = 4 << 20  # then they are written, lest a stream of frames of many sizes fills the memory
 _MOST_NAME = 100  # characters of a name in a key, where it is for people
 
 
@@ -42,7 +43,8 @@ class ProgramCache:
         is_wanted = store is not None or os.environ.get(VARIABLE) != "0"
         self._store = (store or DiskCache()) if is_wanted else None
         self._formats = binary_formats(gl) if is_wanted else frozenset[int]()
-        self._waiting: list[tuple[str, str, bytes]] = []
+        self._waiting = dict[tuple[str, str], bytes]()  # content by kind and key
+        self._waiting_bytes = 0
         self._is_paused = False
         self.loaded = self.compiled = self.loaded_graphs = 0
 
@@ -61,18 +63,23 @@ class ProgramCache:
             self._is_paused = before
 
     def get(self, kind: str, key: str) -> bytes | None:
-        """What is kept of an earlier run; key_of makes the key."""
-        return self._store.get(kind, key) if self._store and self.is_on else None
+        """What is kept, of this run or an earlier one; key_of makes the key."""
+        if self._store is None or not self.is_on:
+            return None
+        return self._waiting.get((kind, key)) or self._store.get(kind, key)
 
     def add(self, kind: str, key: str, content: bytes) -> None:
-        """Have it kept by the next write()."""
+        """Have it kept by the next write(), which comes by itself where much waits."""
         if self.is_on:
-            self._waiting.append((kind, key, content))
+            self._waiting_bytes += len(content) - len(self._waiting.get((kind, key), b""))
+            self._waiting[kind, key] = content
+            if self._waiting_bytes > _MOST_WAITING_BYTES:
+                self.write()
 
     def write(self) -> bool:
         """Keep what was added since the last time, all at once; False where that is not possible."""
-        waiting, self._waiting = self._waiting, []
-        return self._store is None or not waiting or self._store.put_all(waiting)
+        waiting, self._waiting, self._waiting_bytes = self._waiting, {}, 0
+        return self._store is None or not waiting or self._store.put_all((*key, each) for key, each in waiting.items())
 
     def key_of(self, *parts: object, name: str = "") -> str:
         """What an entry is known by: the driver, a digest of all parts, and a name for people."""

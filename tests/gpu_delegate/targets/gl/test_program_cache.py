@@ -13,6 +13,7 @@ from texelflow.gpu_delegate.base.disk_cache import DiskCache
 from texelflow.gpu_delegate.device.device import SOFTWARE
 from texelflow.gpu_delegate.saving import kept_graph as kept_graph_module
 from texelflow.gpu_delegate.saving.kept_graph import kept_graph
+from texelflow.gpu_delegate.targets.gl import program_cache as program_cache_module
 from texelflow.gpu_delegate.targets.gl.context import Context, compile_compute
 from texelflow.gpu_delegate.targets.gl.program_binary import binary_formats
 from texelflow.gpu_delegate.targets.gl.program_cache import BINARIES, GRAPHS, VARIABLE, ProgramCache
@@ -92,6 +93,22 @@ def test_names_of_any_length_and_script_make_keys(context: Context, tmp_path: Pa
         assert programs.get(GRAPHS, key) == b"content"
         assert programs.get(GRAPHS, other) is None
         assert ProgramCache(context.gl, (*names[:2], names[2] + "newer"), cache).key_of(1, name=names[0]) != key
+
+
+def test_what_waits_is_found_and_does_not_grow_without_end(
+    context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program_cache_module, "_MOST_WAITING_BYTES", 1000)
+    programs, cache = ProgramCache(context.gl, context.programs.driver, DiskCache(tmp_path)), DiskCache(tmp_path)
+    for _ in range(30):
+        programs.add(BINARIES, "again", bytes(100))
+    assert programs.get(BINARIES, "again") == bytes(100)
+    assert not cache.entries()
+    for number in range(10):
+        programs.add(BINARIES, str(number), bytes(100))
+    assert {entry.key for entry in cache.entries()} == {"again", *map(str, range(10))}
+    with programs.paused():
+        assert programs.get(BINARIES, "again") is None
 
 
 def test_where_nothing_can_be_kept_all_is_compiled(context: Context, tmp_path: Path) -> None:

@@ -5,8 +5,10 @@ The frame goes up, the network makes its mask, which is refined, and an effect i
 
 import contextlib
 
+from texelflow.gpu_delegate.base.errors import TexelflowError
+
 from ...picture.convert import Rgba
-from ...picture.picture import Picture
+from ...picture.picture import Picture, PictureFormat
 from ...picture.preprocess import Fit
 from ...picture.video_frame import VideoFrame
 from ..drawing.canvas import Canvas
@@ -32,21 +34,28 @@ class WholeFrame:
         A network that cannot have the effect gets its usual one. Raises DeviceError if a shader does not compile,
         ValueError where nothing draws.
         """
-        pictures = compute.pictures
         with contextlib.ExitStack() as stack:
             stack.callback(segmenter.release)
-            if pictures is None:
+            if compute.pictures is None:
                 raise ValueError("there is nothing to draw with")
+            self._pictures, self._segmenter, self._fit, self._asked = compute.pictures, segmenter, fit, effect
+            self._drawn = self._made()
+            self._held = stack.pop_all()
+
+    def _made(self) -> contextlib.ExitStack:
+        """What draws frames of the segmenter's format, freed by what is returned."""
+        pictures, segmenter = self._pictures, self._segmenter
+        with contextlib.ExitStack() as stack:
             target = pictures.target(segmenter.frame.format.upright_size)
             stack.callback(target.release)
-            refiner = None
+            self._refiner = None
             if segmenter.picture is None:
-                refiner = Refiner(pictures, segmenter, fit)
-                stack.callback(refiner.release)
-            self.canvas = Canvas(pictures, segmenter, target, fit, ChosenLook(Look(effect)), refiner=refiner)
+                self._refiner = Refiner(pictures, segmenter, self._fit)
+                stack.callback(self._refiner.release)
+            look = ChosenLook(Look(self._asked))
+            self.canvas = Canvas(pictures, segmenter, target, self._fit, look, refiner=self._refiner)
             stack.callback(self.canvas.release)
-            self.release = stack.pop_all().close
-        self._pictures, self._segmenter, self._refiner = pictures, segmenter, refiner
+            return stack.pop_all()
 
     @property
     def effect(self) -> Effect:
@@ -71,6 +80,33 @@ class WholeFrame:
         for stage in self.stages:
             stage.run(frame)
         return self._pictures.read(self.canvas.target)
+
+    def begin_anew(self) -> None:
+        """The next frame has nothing to do with those before."""
+        self._segmenter.begin_anew()
+        if self._refiner:
+            self._refiner.reset()
+
+    def take(self, frame: PictureFormat) -> None:
+        """Take frames of another format from now on, of another video. Raises DeviceError; then all is as it was."""
+        before = self._segmenter.frame.format
+        self._drawn.close()
+        try:
+            self._follow(frame)
+        except TexelflowError:
+            self._follow(before)
+            raise
+        finally:
+            self.begin_anew()
+
+    def _follow(self, frame: PictureFormat) -> None:
+        self._segmenter.take(frame)
+        self._drawn = self._made()
+
+    def release(self) -> None:
+        """Free everything."""
+        self._drawn.close()
+        self._held.close()
 
     def _refine(self, frame: VideoFrame) -> None:
         assert self._refiner, "else there is no such stage"

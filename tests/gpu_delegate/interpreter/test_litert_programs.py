@@ -12,6 +12,8 @@ from PIL import Image
 from tests.gpu_delegate.reading.test_signatures import several
 from tests.helpers.runtimes import RUNTIMES
 from tests.model_files.model_builder import ModelBuilder
+from tests.model_files.quantized_models import small_quantized
+from tests.model_files.state_models import drawn, lstm
 from tests.quantized.networks import Net
 from tests.quantized.quantizer import Scheme, quantized_twin
 
@@ -48,6 +50,8 @@ MODELS: dict[str, tuple[str, Callable[[], bytes]]] = {
     "uint8": ("label_image.py", lambda: classifier(Scheme("uint8", per_channel=False))),
     "signatures": ("call_signatures.py", several),
     "batches": ("resize_batches.py", of_any_batch),
+    "int8": ("bytes_of_steps.py", small_quantized),
+    "states": ("stream_of_sound.py", lambda: drawn(lstm)),
 }
 
 

@@ -42,6 +42,7 @@ LAYERS: Mapping[str, Sequence[Sequence[str]]] = {
     "app": (
         ("picture",),
         ("models", "media"),
+        ("tracking",),
         ("frame", "capture"),
         ("settings",),
         ("outputs", "overlay"),
@@ -68,6 +69,7 @@ LAYERS: Mapping[str, Sequence[Sequence[str]]] = {
         ("textures",),
         ("looks",),
         ("inference",),
+        ("finding",),
         ("refinement",),
         ("drawing",),
         ("backend_choice",),

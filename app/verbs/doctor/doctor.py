@@ -18,7 +18,7 @@ from texelflow.gpu_delegate.base.isolated_python import OURS, python_command
 
 from ...console import Console, one_line
 from . import doctor_findings as findings
-from .doctor_findings import Finding
+from .doctor_findings import Diagnosis
 
 _PROBE = "from texelflow.app.verbs.doctor.doctor_probe import main; main(sys.argv[1])"
 _PROBE_SECONDS = 30
@@ -44,10 +44,10 @@ def doctor(console: Console, as_json: bool, developer: bool = False) -> int:
     return 2 if reasons else 0
 
 
-def all_findings(developer: bool) -> list[Finding]:
+def all_findings(developer: bool) -> list[Diagnosis]:
     """All findings, in the order in which things build on each other."""
     gl = probe("opengl")
-    sections: tuple[tuple[str, Callable[[], Sequence[Finding]]], ...] = (
+    sections: tuple[tuple[str, Callable[[], Sequence[Diagnosis]]], ...] = (
         ("Python", findings.python),
         ("OpenGL", lambda: findings.opengl(gl)),
         ("EGL", lambda: findings.egl(egl_devices(gl), os.environ)),
@@ -106,7 +106,7 @@ def _said(errors: str) -> str:
     return said.removeprefix(_MESA_SAYS).partition(" (")[0][:_LONGEST_SAID]
 
 
-def show(found: Sequence[Finding], reasons: Sequence[Finding], console: Console) -> None:
+def show(found: Sequence[Diagnosis], reasons: Sequence[Diagnosis], console: Console) -> None:
     """A table by topics, and the verdict."""
     table = Table(box=None, pad_edge=False, width=min(_WIDTH, console.columns), header_style="bold")
     table.add_column("")
@@ -123,13 +123,13 @@ def show(found: Sequence[Finding], reasons: Sequence[Finding], console: Console)
     console.show(_verdict(found, reasons))
 
 
-def _cells(finding: Finding) -> tuple[Text, ...]:
+def _cells(finding: Diagnosis) -> tuple[Text, ...]:
     style = _STYLES[finding.state]
     name, what, advice = map(one_line, (finding.name, finding.found, finding.advice))
     return Text(f"  {finding.state}", style=style), Text(name), Text(what), Text(advice, style="dim")
 
 
-def _verdict(found: Sequence[Finding], reasons: Sequence[Finding]) -> Text:
+def _verdict(found: Sequence[Diagnosis], reasons: Sequence[Diagnosis]) -> Text:
     if reasons:
         why = ", ".join(f"{reason.name} ({one_line(reason.found)})" for reason in reasons)
         return Text(f"Recordings cannot be segmented here, because of {why}", style=_STYLES["missing"])
@@ -138,8 +138,8 @@ def _verdict(found: Sequence[Finding], reasons: Sequence[Finding]) -> Text:
     return Text(f"Recordings can be segmented here{more}", style=_STYLES["ok"])
 
 
-def _look(topic: str, look: Callable[[], Sequence[Finding]]) -> Sequence[Finding]:
+def _look(topic: str, look: Callable[[], Sequence[Diagnosis]]) -> Sequence[Diagnosis]:
     try:
         return look()
     except Exception as error:  # a failing check is a finding, too
-        return [Finding(topic, "this check", "missing", one_line(str(error)) or type(error).__name__, "report this")]
+        return [Diagnosis(topic, "this check", "missing", one_line(str(error)) or type(error).__name__, "report this")]

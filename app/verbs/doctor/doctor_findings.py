@@ -39,7 +39,7 @@ _INSTALL_GL = (
 
 
 @dataclass(frozen=True)
-class Finding:
+class Diagnosis:
     """One line. One that `stops` and is missing keeps recordings from being segmented."""
 
     topic: str
@@ -50,7 +50,7 @@ class Finding:
     stops: bool = False
 
 
-def python() -> list[Finding]:
+def python() -> list[Diagnosis]:
     """The interpreter, the packages that are always needed, and those that are not."""
     low, high = (".".join(map(str, version)) for version in _PYTHONS)
     supported = _PYTHONS[0] <= sys.version_info[:2] <= _PYTHONS[1]
@@ -60,23 +60,23 @@ def python() -> list[Finding]:
     imgui = _version_of("imgui-bundle")
     return [
         _judged(supported, "Python", "Python", sys.version.split()[0], f"use Python {low} to {high}"),
-        Finding("Python", "packages", "missing", f"no {', '.join(lacking)}", "install texelflow anew", stops=True)
-        if lacking else Finding("Python", "packages", "ok", here),
+        Diagnosis("Python", "packages", "missing", f"no {', '.join(lacking)}", "install texelflow anew", stops=True)
+        if lacking else Diagnosis("Python", "packages", "ok", here),
         _judged(bool(imgui), "Python", "imgui-bundle", imgui or "not installed", "pip install imgui-bundle: overlays"),
     ]  # fmt: skip
 
 
-def opengl(found: Mapping[str, Any]) -> list[Finding]:
+def opengl(found: Mapping[str, Any]) -> list[Diagnosis]:
     """Who renders, whether it suffices, its limits and what helps."""
     if "gl_version" not in found:
         why, _, advice = str(found.get("error") or "none").removeprefix("no OpenGL: ").partition("; ")
         advice = advice.partition(", or use ")[0] or _INSTALL_GL
         advice = "EGL's devices are below" if "texelflow doctor" in advice else advice
-        return [Finding("OpenGL", "OpenGL", "missing", why, f"{advice}; masks and logs need none", stops=True)]
-    who = Finding("OpenGL", "renderer", "ok", f"{found['renderer']}, {found['vendor']}")
+        return [Diagnosis("OpenGL", "OpenGL", "missing", why, f"{advice}; masks and logs need none", stops=True)]
+    who = Diagnosis("OpenGL", "renderer", "ok", f"{found['renderer']}, {found['vendor']}")
     if found["software"]:
         advice = "install the GPU's driver; until then networks run on the CPU unless --backend gl"
-        who = Finding("OpenGL", "renderer", "warn", f"{found['renderer']}: software renderer, no GPU", advice)
+        who = Diagnosis("OpenGL", "renderer", "warn", f"{found['renderer']}: software renderer, no GPU", advice)
     version = found["gl_version"] if found["can_compute"] else f"{found['gl_version']}: it can draw but not compute"
     advice = "update the driver: networks need OpenGL 4.3 or ES 3.1, and run on the CPU here"
     lines = [who, _judged(found["can_compute"], "OpenGL", "version", version, advice)]
@@ -85,7 +85,7 @@ def opengl(found: Mapping[str, Any]) -> list[Finding]:
     return lines + _health(found)
 
 
-def _limits(limits: Mapping[str, Any], api: str) -> list[Finding]:
+def _limits(limits: Mapping[str, Any], api: str) -> list[Diagnosis]:
     from texelflow.gpu_delegate.device.limits import needed_limits
 
     return [
@@ -98,7 +98,7 @@ def _limits(limits: Mapping[str, Any], api: str) -> list[Finding]:
     ]  # fmt: skip
 
 
-def _health(found: Mapping[str, Any]) -> list[Finding]:
+def _health(found: Mapping[str, Any]) -> list[Diagnosis]:
     fence_ms, timer = found["fence_ms"], found["timer"]
     fence = "never signaled" if fence_ms is None else f"signaled after {fence_ms:.2f} ms"
     binding = _judged(
@@ -118,14 +118,14 @@ def _health(found: Mapping[str, Any]) -> list[Finding]:
     ]
 
 
-def _of_es(found: Mapping[str, Any]) -> list[Finding]:
+def _of_es(found: Mapping[str, Any]) -> list[Diagnosis]:
     """What of OpenGL ES 3.1 is optional, and what is done without it."""
     texels = found["limits"]["texture_buffer_texels"]
     shown = f"up to {texels:,} texels" if texels else "none: tensors are read from storage buffers"
-    return [Finding("OpenGL", "buffer textures", "ok", shown)]
+    return [Diagnosis("OpenGL", "buffer textures", "ok", shown)]
 
 
-def egl(found: Mapping[str, Any], environment: Mapping[str, str]) -> list[Finding]:
+def egl(found: Mapping[str, Any], environment: Mapping[str, str]) -> list[Diagnosis]:
     """The devices without a window, and which of them is taken; Windows and macOS have no EGL of their own."""
     if sys.platform in ("win32", "darwin"):
         return []
@@ -133,69 +133,69 @@ def egl(found: Mapping[str, Any], environment: Mapping[str, str]) -> list[Findin
     devices = found.get("devices")
     if devices is None:
         why = found.get("error") or "they cannot be listed"
-        lines.append(Finding("EGL", "devices", "warn", why, _INSTALL_GL))
+        lines.append(Diagnosis("EGL", "devices", "warn", why, _INSTALL_GL))
     elif not devices:
-        lines.append(Finding("EGL", "devices", "missing", "none", _INSTALL_GL))
+        lines.append(Diagnosis("EGL", "devices", "missing", "none", _INSTALL_GL))
     lines += [_egl_device(number, device) for number, device in enumerate(devices or ())]
     if chosen := environment.get("TEXELFLOW_GPU"):  # which --gpu sets, too
-        lines.append(Finding("EGL", "choice", "ok", f"{chosen}, by --gpu or TEXELFLOW_GPU"))
+        lines.append(Diagnosis("EGL", "choice", "ok", f"{chosen}, by --gpu or TEXELFLOW_GPU"))
     settings = [f"{name}={environment[name]}" for name in _SETTINGS if environment.get(name)]
     if settings:
-        lines.append(Finding("EGL", "environment", "warn", ", ".join(settings), "unset what you did not mean"))
+        lines.append(Diagnosis("EGL", "environment", "warn", ", ".join(settings), "unset what you did not mean"))
     return lines
 
 
-def _egl_device(number: int, device: Mapping[str, Any]) -> Finding:
+def _egl_device(number: int, device: Mapping[str, Any]) -> Diagnosis:
     """One of EGL's devices: what renders there, or why nothing does."""
     name, text = f"device {number}", device["text"]
     if device["why"]:
         why = f"{text}: {device['why']}" + (f" ({device['said']})" if device["said"] else "")
-        return Finding("EGL", name, "warn", why, device["advice"] or _INSTALL_GL)
+        return Diagnosis("EGL", name, "warn", why, device["advice"] or _INSTALL_GL)
     what = text if device["renderer"] in text else f"{device['renderer']}, {text}"
     if device["taken"]:
-        return Finding("EGL", name, "ok", f"{what} (taken)")
-    return Finding("EGL", name, "ok", what, f"--gpu {number} takes this one")
+        return Diagnosis("EGL", name, "ok", f"{what} (taken)")
+    return Diagnosis("EGL", name, "ok", what, f"--gpu {number} takes this one")
 
 
-def display(found: Mapping[str, Any], environment: Mapping[str, str]) -> list[Finding]:
+def display(found: Mapping[str, Any], environment: Mapping[str, str]) -> list[Diagnosis]:
     """Where windows would be shown, and whether one opens."""
     places = [f"{name}={environment[name]}" for name in ("WAYLAND_DISPLAY", "DISPLAY") if environment.get(name)]
     if sys.platform in ("win32", "darwin"):
         places = ["the desktop's"]
     if not places:
-        return [Finding("Display", "display", "warn", "none", "set DISPLAY for windows; recordings need none")]
-    lines = [Finding("Display", "display", "ok", ", ".join(places))]
+        return [Diagnosis("Display", "display", "warn", "none", "set DISPLAY for windows; recordings need none")]
+    lines = [Diagnosis("Display", "display", "ok", ", ".join(places))]
     if found.get("error"):
-        return [*lines, Finding("Display", "window", "missing", found["error"], "replay without --window")]
-    return [*lines, Finding("Display", "window", "ok", f"opens: {found['gl_version']} on {found['renderer']}")]
+        return [*lines, Diagnosis("Display", "window", "missing", found["error"], "replay without --window")]
+    return [*lines, Diagnosis("Display", "window", "ok", f"opens: {found['gl_version']} on {found['renderer']}")]
 
 
-def cpu(found: Mapping[str, Any], can_compute: bool) -> list[Finding]:
+def cpu(found: Mapping[str, Any], can_compute: bool) -> list[Diagnosis]:
     """What runs networks on the CPU: code made for it, and TensorFlow Lite, which checks others, too."""
-    lines = [Finding("CPU", "cores", "ok", f"{usable_cores()} usable")]
+    lines = [Diagnosis("CPU", "cores", "ok", f"{usable_cores()} usable")]
     if native := found.get("native"):
         lines.append(_native_code(native))
     installed = [f"{name} {v}" for name in ("tflite-runtime", "ai-edge-litert") if (v := _version_of(name))]
     if found.get("error"):
         stops, advice = not can_compute, "pip install ai-edge-litert"
-        return [*lines, Finding("CPU", "TensorFlow Lite", "missing", found["error"], advice, stops)]
-    return [*lines, Finding("CPU", "TensorFlow Lite", "ok", ", ".join(installed) or found["module"])]
+        return [*lines, Diagnosis("CPU", "TensorFlow Lite", "missing", found["error"], advice, stops)]
+    return [*lines, Diagnosis("CPU", "TensorFlow Lite", "ok", ", ".join(installed) or found["module"])]
 
 
-def _native_code(found: Mapping[str, Any]) -> Finding:
+def _native_code(found: Mapping[str, Any]) -> Diagnosis:
     """Whether code can be made for this CPU, and of which kind."""
     if found["why"]:
         advice = "unset it, or name one of these" if found["is_refused"] else "until then TensorFlow Lite runs networks"
-        return Finding("CPU", "native code", "warn", found["why"], advice)
+        return Diagnosis("CPU", "native code", "warn", found["why"], advice)
     what = f"{found['target']}: {found['lanes']} floats a vector, {counted(found['threads'], 'thread')}"
-    return Finding("CPU", "native code", "ok", f"{what}; LLVM {found['llvm']} for {found['cpu']}")
+    return Diagnosis("CPU", "native code", "ok", f"{what}; LLVM {found['llvm']} for {found['cpu']}")
 
 
-def backend(found: Mapping[str, Any]) -> list[Finding]:
+def backend(found: Mapping[str, Any]) -> list[Diagnosis]:
     """Which backend auto takes where OpenGL computes, and why."""
     if "taken" not in found:
         why = found.get("error") or "unknown"
-        return [Finding("Backend", "auto", "warn", why, "--backend cpu decides by hand")]
+        return [Diagnosis("Backend", "auto", "warn", why, "--backend cpu decides by hand")]
     if found["by_hand"]:
         why = f"TEXELFLOW_AUTO={found['by_hand']}"
     elif found["line"]:
@@ -204,10 +204,10 @@ def backend(found: Mapping[str, Any]) -> list[Finding]:
         why = "OpenGL is a software renderer" if found["software"] else "OpenGL is a GPU's"
         why += "" if found["present"] else "; measured at the first start"
     taken = "OpenGL" if found["taken"] == "gl" else "the CPU"
-    return [Finding("Backend", "auto", "ok", f"takes {taken} ({why})", "--backend or TEXELFLOW_AUTO decides by hand")]
+    return [Diagnosis("Backend", "auto", "ok", f"takes {taken} ({why})", "--backend or TEXELFLOW_AUTO decides by hand")]
 
 
-def video_codecs() -> list[Finding]:
+def video_codecs() -> list[Diagnosis]:
     """The encoder of recordings and the decoders of the usual ones."""
     import av
 
@@ -223,31 +223,33 @@ def video_codecs() -> list[Finding]:
     advice = "pip install --force-reinstall av: its own wheels have it"
     encodes, decodes = has("libx264", "w"), "h264" not in missing
     return [
-        Finding("Video", "libx264 encoder", "ok" if encodes else "missing", _yes(encodes), _unless(encodes, advice),
+        Diagnosis("Video", "libx264 encoder", "ok" if encodes else "missing", _yes(encodes), _unless(encodes, advice),
                 stops=True),
-        Finding("Video", "decoders", "ok" if decodes else "missing", usual or "none", _unless(decodes, advice),
+        Diagnosis("Video", "decoders", "ok" if decodes else "missing", usual or "none", _unless(decodes, advice),
                 stops=True),
-        *(Finding("Video", name, "warn", "no decoder", "convert such files to H.264 first") for name in missing
+        *(Diagnosis("Video", name, "warn", "no decoder", "convert such files to H.264 first") for name in missing
           if decodes),
     ]  # fmt: skip
 
 
-def cameras(device_tree: Path = Path("/proc/device-tree")) -> list[Finding]:
+def cameras(device_tree: Path = Path("/proc/device-tree")) -> list[Diagnosis]:
     """What is plugged in, where that can be told without opening it."""
     if sys.platform != "linux":
-        return [Finding("Cameras", "cameras", "ok", "not looked for: texelflow live --list opens each")]
+        return [Diagnosis("Cameras", "cameras", "ok", "not looked for: texelflow live --list opens each")]
     from ...capture.listing import list_cameras
 
     advice = "live shows streams, recordings and --camera pattern without one"
     found = [
-        Finding("Cameras", camera.camera, "warn" if camera.trouble else "ok", camera.name or "no name", camera.trouble)
+        Diagnosis(
+            "Cameras", camera.camera, "warn" if camera.trouble else "ok", camera.name or "no name", camera.trouble
+        )
         for camera in list_cameras()
     ]
-    found = found or [Finding("Cameras", "cameras", "warn", "none is plugged in", advice)]
+    found = found or [Diagnosis("Cameras", "cameras", "warn", "none is plugged in", advice)]
     return found + _ribbon_camera(device_tree / "model")
 
 
-def _ribbon_camera(model: Path) -> list[Finding]:
+def _ribbon_camera(model: Path) -> list[Diagnosis]:
     """The way of a Raspberry Pi's own camera, whose pictures libcamera's programs alone make."""
     try:
         name = model.read_text(encoding="utf-8", errors="replace").strip("\0\n")
@@ -256,10 +258,10 @@ def _ribbon_camera(model: Path) -> list[Finding]:
     if not name.startswith("Raspberry Pi"):
         return []
     sends = f"rpicam-vid -t 0 -n --inline --listen -o {PI_CAMERA} sends it to live --camera {PI_CAMERA}"
-    return [Finding("Cameras", "ribbon camera", "ok", f"libcamera's, of this {name}", sends)]
+    return [Diagnosis("Cameras", "ribbon camera", "ok", f"libcamera's, of this {name}", sends)]
 
 
-def virtual_camera(system: Path = Path("/sys")) -> list[Finding]:
+def virtual_camera(system: Path = Path("/sys")) -> list[Diagnosis]:
     """What showing pictures to other programs takes: a package, and on Linux a kernel module with a device."""
     from ...outputs.loopback import INSTALL, LOAD, loopback_advice, loopback_devices
 
@@ -272,7 +274,7 @@ def virtual_camera(system: Path = Path("/sys")) -> list[Finding]:
     return lines
 
 
-def models() -> list[Finding]:
+def models() -> list[Diagnosis]:
     """The catalogue's models, and the folder in which they are kept."""
     from texelflow.gpu_delegate.base.cache_folder import cache_folder
 
@@ -285,22 +287,22 @@ def models() -> list[Finding]:
     for status in list_models():
         name = status.entry.name
         if status.present:
-            lines.append(Finding("Models", name, "ok", f"{status.entry.bytes:,} bytes"))
+            lines.append(Diagnosis("Models", name, "ok", f"{status.entry.bytes:,} bytes"))
         elif status.entry.task != SEGMENTATION and not os.path.lexists(status.path):
             continue  # nothing here needs it
         elif why_not:
-            lines.append(Finding("Models", name, "missing", f"not here, and cannot be stored: {why_not}",
+            lines.append(Diagnosis("Models", name, "missing", f"not here, and cannot be stored: {why_not}",
                                  "TEXELFLOW_CACHE=DIR chooses another folder", stops=name == "selfie"))  # fmt: skip
         else:
             damaged = "damaged" if os.path.lexists(status.path) else "not fetched yet"
-            lines.append(Finding("Models", name, "warn", damaged, f"texelflow models fetch {name}"))
+            lines.append(Diagnosis("Models", name, "warn", damaged, f"texelflow models fetch {name}"))
     state: State = "warn" if why_not else "ok"
     advice = "TEXELFLOW_CACHE=DIR chooses another one" if why_not else ""
-    lines.append(Finding("Models", "folder", state, f"{folder}: {why_not or f'writable{_room(folder)}'}", advice))
+    lines.append(Diagnosis("Models", "folder", state, f"{folder}: {why_not or f'writable{_room(folder)}'}", advice))
     return lines + _garbage(folder, {status.path.name for status in list_models()})
 
 
-def _garbage(folder: Path, known: set[str]) -> list[Finding]:
+def _garbage(folder: Path, known: set[str]) -> list[Diagnosis]:
     try:
         with os.scandir(folder) as entries:
             unknown = [entry.name for entry in itertools.islice(entries, _MOST_FILES) if entry.name not in known]
@@ -309,12 +311,12 @@ def _garbage(folder: Path, known: set[str]) -> list[Finding]:
     if not unknown:
         return []
     named = ", ".join(sorted(unknown)[:3]) + (", ..." if len(unknown) > 3 else "")
-    return [Finding("Models", "garbage", "warn", f"{len(unknown)} files that are not models: {named}", "delete them")]
+    return [Diagnosis("Models", "garbage", "warn", f"{len(unknown)} files that are not models: {named}", "delete them")]
 
 
-def tools() -> list[Finding]:
+def tools() -> list[Diagnosis]:
     """What only the program's own tests use, which run on Linux."""
-    lines: list[Finding] = []
+    lines: list[Diagnosis] = []
     if sys.platform != "linux":
         return lines
     for tool, package in _TOOLS.items():
@@ -352,8 +354,8 @@ def _version_of(package: str) -> str:
         return ""
 
 
-def _judged(good: bool, topic: str, name: str, found: str, advice: str) -> Finding:
-    return Finding(topic, name, "ok" if good else "warn", found, "" if good else advice)
+def _judged(good: bool, topic: str, name: str, found: str, advice: str) -> Diagnosis:
+    return Diagnosis(topic, name, "ok" if good else "warn", found, "" if good else advice)
 
 
 def _unless(good: bool, advice: str) -> str:

@@ -1,0 +1,1 @@
+"""Decoders: what a network found, of the numbers that it puts out."""

@@ -1,0 +1,72 @@
+"""What a decoder is: a record that knows the models it is for, and makes of one's outputs what was found."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from texelflow.gpu_delegate.model.graph import Graph
+
+from ...picture.color_planes import Floats
+from ..entries import ModelEntry
+from ..metadata import ModelMetadata
+from .found import Finding
+from .region import FrameRegion
+
+__all__ = ["AnchorForm", "Decoder", "Decoding", "ModelFacts"]
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """By which a decoder knows its models."""
+
+    name: str  # of the catalogue's entry, or of the file
+    graph: Graph = field(repr=False)  # inputs and outputs with their names and shapes
+    entry: ModelEntry | None
+    metadata: ModelMetadata
+
+
+@dataclass(frozen=True)
+class AnchorForm:
+    """How raw numbers of a network with anchors become a few detections; what NumPy and a compute shader compute alike.
+
+    Boxes, and points behind them, are offsets from anchors; the best are joined by weighted non-maximum suppression,
+    as in MediaPipe's tensors_to_detections and non_max_suppression calculators.
+    """
+
+    anchors: Floats = field(repr=False)  # (N, 4): center x, y, width, height as fractions of the input
+    boxes: tuple[int, ...]  # outputs with (1, N, C) or maps of them, in the anchors' order
+    scores: tuple[int, ...]  # outputs with (1, N, 1) or maps of them, before the sigmoid
+    scale: tuple[float, float]  # by which offsets are divided: the input's width and height
+    columns: int  # C: 4 of the box, center x, y, width, height, then x, y of each point
+    least_score: float = 0.5
+    clip: float = 100.0  # of raw scores
+    least_iou: float = 0.3  # from which two boxes are of one thing
+    most: int = 8  # detections that are given back
+
+
+class Decoding(Protocol):
+    """A decoder made for one model."""
+
+    @property
+    def why(self) -> str:
+        """By what the model was known, for people."""
+
+    @property
+    def anchors(self) -> AnchorForm | None:
+        """None where the network's outputs are few, or nothing joins them."""
+
+    def decode(self, outputs: Sequence[Floats], region: FrameRegion) -> tuple[Finding, ...]:
+        """What the network found in a region of the frame that it saw, best first.
+
+        `outputs` are the network's, in its order; with `anchors` instead one array (n, 1 + C): the score of each
+        detection, and its box and points as fractions of the network's input.
+        """
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """One way of reading a network's outputs. `decoding` gives None for a model that it is not for."""
+
+    name: str
+    what: str  # for people: what it finds
+    decoding: Callable[[ModelFacts], Decoding | None]

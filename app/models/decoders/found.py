@@ -1,0 +1,49 @@
+"""What was found in a frame, as plain data: faces, hands, people, objects, classes."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from .region import FrameRegion
+
+__all__ = ["Finding", "Points", "SkeletonName"]
+
+Points = npt.NDArray[np.float32]
+# Which points there are, and which of them are joined (skeletons.py).
+SkeletonName = Literal[
+    "", "face-keypoints", "face-mesh", "face-mesh-attention", "iris", "palm", "hand", "body", "body-keypoints", "coco"
+]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that a network found. Places are pixels of the upright frame, of which the first covers 0 to 1.
+
+    kind: face, eye, hand, person, object, or class, which is of the whole picture.
+    """
+
+    kind: str
+    score: float  # 0 to 1
+    region: FrameRegion | None = None  # where it is; None for a class
+    label: str = ""  # what its kind alone does not say: left, right, a class' name
+    points: Points = field(default_factory=lambda: np.zeros((0, 3), np.float32))  # (N, 2 or 3); z in pixels
+    certainty: Points | None = None  # (N,), 0 to 1: whether each point is there to be seen
+    skeleton: SkeletonName = ""
+    track: int = 0  # the same number from frame to frame; 0 where nothing follows it
+
+    @property
+    def box(self) -> tuple[float, float, float, float]:
+        """(left, top, right, bottom) of an upright box around its region, or else around its points.
+
+        Raises ValueError for a class.
+        """
+        if self.region:
+            corners = self.region.points_to_frame(np.array([[0, 0], [1, 0], [0, 1], [1, 1]], np.float32))
+        elif len(self.points):
+            corners = self.points
+        else:
+            raise ValueError("a class has no place")
+        (left, top), (right, bottom) = corners[:, :2].min(0), corners[:, :2].max(0)
+        return float(left), float(top), float(right), float(bottom)

@@ -1,0 +1,1 @@
+"""Follows what was found from frame to frame: detectors, regions, landmarks, filters."""

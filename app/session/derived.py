@@ -23,6 +23,7 @@ from ..outputs.png_files import PIPE, is_picture, wants_folder
 from ..overlay.performance import FigureLook
 from ..picture.size import parse_size
 from ..settings.settings import Settings, Verb
+from ..tracking.finder import FoundKind
 from .workload import Work
 
 SEEK_LEAD = 6  # frames before a seek in a window, that the network sees: steady masks at once, exact ones soon after
@@ -134,6 +135,15 @@ def spec_of(settings: Settings, model: str) -> SpecOptions:
         parse_range(settings.output_range, "--output-range") if settings.output_range else None,
         hybrid=settings.hybrid,
     )
+
+
+def companions_of(settings: Settings) -> tuple[FoundKind, ...]:
+    """What is to be found in each frame beside the model's own work, by settings that go by faces, hands or people.
+
+    It costs networks of its own, so that there is nothing without such a setting. What was found is in
+    SwitchableStages.findings, and in each FrameRecord.
+    """
+    return ()
 
 
 def work_of(settings: Settings) -> Work:

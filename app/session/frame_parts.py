@@ -3,9 +3,11 @@
 import contextlib
 from dataclasses import dataclass
 
+from texelflow.gpu_delegate.targets.gl.context import Context
+
 from ..console import Console
 from ..frame.drawing.backdrop import Backdrop
-from ..frame.stages.frame_pipeline import FramePipeline
+from ..frame.stages.frame_pipeline import FramePipeline, FrameRecord, Stage
 from ..frame.textures.picture_device import PictureDevice, Target
 from ..picture.preprocess import ImageSize
 from ..settings.settings import Settings
@@ -22,6 +24,23 @@ class FrameParts:
     stages: SwitchableStages
     pipeline: FramePipeline
     workload: Workload
+    behind: tuple[Stage, ...] = ()  # what the pipeline runs after those of the model
+
+    def open_pipeline(self, context: Context | None) -> FramePipeline:
+        """A new one, of all stages as they are now; the one before stays its owner's. Raises DeviceError."""
+        stages = self.stages
+        run = (*stages.stages, *self.behind)
+        self.pipeline = FramePipeline(run, context, lambda: stages.uploaded_bytes, found=lambda: stages.findings)
+        return self.pipeline
+
+    def follow_stages(self) -> list[FrameRecord]:
+        """Have the pipeline run the stages of another model, if they are others; the records of frames before that.
+
+        Raises DeviceError.
+        """
+        run = (*self.stages.stages, *self.behind)
+        same = tuple(stage.name for stage in run) == self.pipeline.names
+        return [] if same else self.pipeline.change(run)
 
 
 def drawn_on(

@@ -57,6 +57,7 @@ class FrameRunner:
         newest = ahead or frame
         stages.age, stages.catches_up = int(ahead is not None), ahead is None and self._seen == frame.index
         stages.fresh = self._runs_network(newest, settings)
+        stages.finds = stages.fresh or not self._masked
         if self._seen != newest.index:
             self._expose(newest, settings)
         self._seen = newest.index

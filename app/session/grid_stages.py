@@ -13,7 +13,9 @@ from texelflow.gpu_delegate.programs.model_sharing import ModelSharing
 from ..frame.drawing.grid_canvas import DrawnCamera, GridCanvas
 from ..frame.looks.looks import ChosenLook
 from ..frame.refinement.refine import Refinement
+from ..models.decoders.found import Finding
 from ..models.model_loading import FrameModel
+from ..picture.grid import CellPlace, PictureGrid
 from ..picture.grid_frame import CameraFrame, GridFrame
 from ..picture.video_frame import VideoFrame
 from .model_stages import ModelStages, SharedParts, StageSteps, stages_in_steps
@@ -25,25 +27,38 @@ class CameraStages:
     def __init__(self, stages: ModelStages) -> None:
         self.stages, self.version = stages, 0
         self._frame: CameraFrame | None = None  # what the device has
-        self._is_new = self._is_fresh = False
+        self._is_new = self._is_fresh = self._finds = False
         self._is_owed = False  # whether the next picture gets a mask, whatever is due then
 
-    def run(self, place: int, frame: CameraFrame, fresh: bool) -> None:
+    def run(self, place: int, frame: CameraFrame, fresh: bool, finds: bool = True) -> None:
         """Run the stage at that place, if the frame is new; the first one begins with it."""
         if place == 0:
-            self._begin(frame, fresh)
+            self._begin(frame, fresh, finds)
         if self._is_new:
-            self.stages.run(place, frame.newest, self._is_fresh)
+            self.stages.run(place, frame.newest, self._is_fresh, self._finds)
 
-    def _begin(self, frame: CameraFrame, fresh: bool) -> None:
+    def _begin(self, frame: CameraFrame, fresh: bool, finds: bool) -> None:
         self._is_new, self._frame = frame is not self._frame, frame
         if self._is_new and frame.cut:
             self.stages.begin_anew()
             self._is_owed = True
         due = fresh or self._is_owed
         self._is_fresh = self._is_new and due
+        self._finds = self._is_fresh or finds
         self._is_owed = due and not self._is_fresh
         self.version += self._is_new
+
+    @property
+    def found(self) -> tuple[Finding, ...]:
+        """What was found in the frame that is shown, in its pixels."""
+        return self.stages.found(self._frame.age) if self._frame else ()
+
+    def found_at(self, place: CellPlace) -> tuple[Finding, ...]:
+        """The same in pixels of the grid, where the frame is at that place."""
+        if self._frame is None:
+            return ()
+        scale = place.width / self._frame.newest.size[0]
+        return tuple(finding.moved(place.left, place.top, scale) for finding in self.found)
 
     def refine(self) -> None:
         """The mask of a frame that is new."""
@@ -71,6 +86,7 @@ class GridStages(ModelStages):
     """Those of all cameras; segmenter, refiner and stages are the first one's, the canvas shows all."""
 
     cameras: tuple[CameraStages, ...] = ()
+    grid: PictureGrid | None = None  # where their pictures are
 
     @property
     def uploaded_bytes(self) -> int:
@@ -81,11 +97,18 @@ class GridStages(ModelStages):
         """Whether all do."""
         return all(camera.stages.gathers(place) for camera in self.cameras)
 
-    def run(self, place: int, frame: VideoFrame, fresh: bool) -> None:
+    def run(self, place: int, frame: VideoFrame, fresh: bool, finds: bool = True) -> None:
         """For each camera that has something new."""
         assert isinstance(frame, GridFrame)
         for camera, newest in zip(self.cameras, frame.cameras, strict=True):
-            camera.run(place, newest, fresh)
+            camera.run(place, newest, fresh, finds)
+
+    def found(self, age: int) -> tuple[Finding, ...]:
+        """Of all cameras, in pixels of the grid; each has an age of its own."""
+        if self.grid is None or self.finder is None:
+            return ()
+        pairs = zip(self.cameras, self.grid.places, strict=True)
+        return tuple(finding for camera, place in pairs for finding in camera.found_at(place))
 
     def refine(self, fresh: bool, age: int) -> None:
         """Each by its own age and freshness."""
@@ -152,8 +175,9 @@ def _grid_in_steps(shared: SharedParts, model: FrameModel, choice: ChosenLook, r
             canvas = GridCanvas(shared.compute.pictures, drawn, shared.drawn.target, shared.grid)
         made.pop_all()
     return GridStages(
-        first.segmenter, first.refiner, canvas, first.stages, first.compute, first.free_segmenter, tuple(cameras)
-    )
+        first.segmenter, first.refiner, canvas, first.stages, first.compute, first.free_segmenter, first.finder,
+        cameras=tuple(cameras), grid=shared.grid,
+    )  # fmt: skip
 
 
 def _counted(steps: StageSteps, before: int, in_all: int) -> StageSteps:

@@ -14,6 +14,7 @@ from texelflow.gpu_delegate.base.errors import TexelflowError
 
 from ..frame.drawing.backdrop import Backdrop
 from ..frame.drawing.canvas import Canvas
+from ..frame.finding.finding_stage import FIND, FindingStage
 from ..frame.inference.backends import ComputeBackend
 from ..frame.inference.frame_segmenter import CpuSegmenter, segmenter_in_steps
 from ..frame.inference.gl_path import GlPath
@@ -25,6 +26,7 @@ from ..frame.looks.looks import ChosenLook
 from ..frame.refinement.refine import Refinement, Refiner
 from ..frame.stages.frame_pipeline import Stage
 from ..frame.textures.picture_device import Target
+from ..models.decoders.found import Finding
 from ..models.model_loading import FrameModel
 from ..picture.grid import PictureGrid
 from ..picture.picture import PictureFormat
@@ -66,9 +68,10 @@ class ModelStages:
     segmenter: GlPath | CpuSegmenter
     refiner: Refiner | None  # of masks; as the canvas None where nothing is drawn
     canvas: Canvas | None
-    stages: tuple[Stage, ...]  # of the segmenter
+    stages: tuple[Stage, ...]  # of the segmenter, and of the finder
     compute: ComputeBackend  # where its network runs
     free_segmenter: Callable[[], None]  # or leave it to those that come after
+    finder: FindingStage | None = None  # what finds faces, hands or people, where somebody wants them
 
     @property
     def uploaded_bytes(self) -> int:
@@ -84,11 +87,17 @@ class ModelStages:
         """Whether the stage at that place does nothing now but call OpenGL."""
         return self.stages[place].gathers()
 
-    def run(self, place: int, frame: VideoFrame, fresh: bool) -> None:
-        """Run the stage at that place; the network only if it is to see the frame."""
+    def run(self, place: int, frame: VideoFrame, fresh: bool, finds: bool = True) -> None:
+        """Run the stage at that place; network and finder only if they are to see the frame."""
         stage = self.stages[place]
-        if fresh or stage.name not in _OF_NETWORK:
+        if stage.name == FIND and self.finder and not finds:
+            self.finder.hold()
+        elif fresh or stage.name not in _OF_NETWORK:
             stage.run(frame)
+
+    def found(self, age: int) -> tuple[Finding, ...]:
+        """What was found in the newest frame, or in one that came so many before it, in pixels of that frame."""
+        return self.finder.found(age) if self.finder else ()
 
     def refine(self, fresh: bool, age: int) -> None:
         """As Refiner.run has it."""
@@ -115,6 +124,8 @@ class ModelStages:
         self.segmenter.begin_anew()
         if self.refiner:
             self.refiner.reset()
+        if self.finder:
+            self.finder.begin_anew()
 
     def set_refinement(self, refinement: Refinement) -> None:
         """Of the next masks."""
@@ -123,7 +134,7 @@ class ModelStages:
 
     def release(self) -> None:
         """Free everything but the shared parts."""
-        for part in (self.canvas, self.refiner):
+        for part in (self.canvas, self.refiner, self.finder):
             if part:
                 part.release()
         self.free_segmenter()
@@ -172,27 +183,21 @@ def stages_in_steps(
 class SwitchableStages:
     """The stages of the model that runs, and those of the one that is to come.
 
-    What the next frame needs is set before it: `fresh`, whether the network sees it; `age`, 1 if the one before it is
-    the one to be drawn, with its mask in hindsight; catches_up, if it is in the textures already, and none comes after;
-    refines, whether its mask is used; shows, whether its picture is.
+    What the next frame needs is set before it: `fresh`, whether the network sees it; `finds`, whether the finder does;
+    `age`, 1 if the one before it is the one to be drawn, with its mask in hindsight; catches_up, if it is in the
+    textures already, and none comes after; refines, whether its mask is used; shows, whether its picture is. `stages`
+    are others where a model takes over that has others.
     """
 
     def __init__(self, first: ModelStages, name: str) -> None:
         """Takes the first ones over; the name is that of their model in the settings."""
         self.current, self.name = first, name
         self.fresh, self.age, self.catches_up, self.refines = True, 0, False, True
-        self.shows = True
+        self.shows = self.finds = True
         self._coming: tuple[StageSteps, str] | None = None
         self._uploaded_bytes = 0  # by models that are gone
         self._is_lost = False
-        mask = [
-            Stage(stage.name, self._runner(place), self._gathering(place)) for place, stage in enumerate(first.stages)
-        ]
-        drawing = [
-            Stage("refine", self._refine, self._draws_by_calls),
-            Stage("composite", self.composite, self._draws_by_calls),
-        ]
-        self.stages = tuple(mask + drawing if first.canvas else mask)
+        self.stages = self._all_stages()
 
     @property
     def uploaded_bytes(self) -> int:
@@ -200,6 +205,11 @@ class SwitchableStages:
         current = self.current
         backgrounds = current.canvas.uploaded_bytes if current.canvas else 0
         return self._uploaded_bytes + current.uploaded_bytes + backgrounds
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What was found in the frame that was drawn last, in its pixels; nothing where nobody wants it."""
+        return self.current.found(self.age)
 
     @property
     def canvas(self) -> Canvas:
@@ -240,7 +250,7 @@ class SwitchableStages:
 
     def prepare(self, frame: VideoFrame, age: int, fresh: bool = True) -> None:
         """Upload a frame, have the network see it if it is `fresh`, and the refiner its mask, without drawing it."""
-        self.fresh, self.age, self.catches_up = fresh, age, False
+        self.fresh, self.age, self.catches_up, self.finds = fresh, age, False, True
         for stage in self.stages[:-1] if self.current.canvas else self.stages:
             stage.run(frame)
 
@@ -300,6 +310,7 @@ class SwitchableStages:
         before, self.current, self.name = self.current, stages, name
         self._uploaded_bytes += before.uploaded_bytes
         before.release()
+        self.stages = self._all_stages()
         return stages
 
     def lose(self) -> None:
@@ -313,10 +324,20 @@ class SwitchableStages:
     def restore(self, stages: ModelStages) -> None:
         """Go on with those of another context, of the same model."""
         self.current, self._is_lost = stages, False
+        self.stages = self._all_stages()
 
     def release(self) -> None:
         """Free all of them."""
         self.lose()
+
+    def _all_stages(self) -> tuple[Stage, ...]:
+        """Those of the model that runs, and of drawing."""
+        ran = self.current.stages
+        mask = tuple(Stage(each.name, self._runner(place), self._gathering(place)) for place, each in enumerate(ran))
+        if not self.current.canvas:
+            return mask
+        refine = Stage("refine", self._refine, self._draws_by_calls)
+        return (*mask, refine, Stage("composite", self.composite, self._draws_by_calls))
 
     def _refine(self, frame: VideoFrame) -> None:
         if not self.refines:
@@ -346,6 +367,6 @@ class SwitchableStages:
 
         def run(frame: VideoFrame) -> None:
             if not self.catches_up:
-                self.current.run(place, frame, self.fresh)
+                self.current.run(place, frame, self.fresh, self.finds)
 
         return run

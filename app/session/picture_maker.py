@@ -185,6 +185,7 @@ class PictureMaker:
             if parts := self._open:
                 steps = self._steps(parts.shared, settings)
                 parts.stages.take_over(compiled_at_once(steps, self._console), settings.model)
+                parts.follow_stages()
                 parts.runner.begin_model()
                 parts.runner.begin_anew()
                 self._before = None
@@ -233,10 +234,8 @@ class PictureMaker:
             reader = readers.open(None, None)
             stack.callback(reader.release)
             parts = _OpenParts(shared, stages, reader, settings)
-            parts.pipeline = FramePipeline(
-                [*stages.stages, Stage(READ, parts.read)], compute.context, lambda: stages.uploaded_bytes
-            )
-            stack.callback(parts.pipeline.release)
+            parts.behind = (Stage(READ, parts.read),)
+            stack.callback(parts.open_pipeline(compute.context).release)
             stack.callback(parts.free_mask)
             parts.runner = FrameRunner(parts, True, lambda: Takers(self._takes_mask, True))
             parts.close = stack.pop_all().close

@@ -310,6 +310,8 @@ class Session:
 
     def _begin_model(self) -> None:
         """Show the current frame by a new model; it may have to be drawn again before the next one comes."""
+        for record in self.parts.follow_stages():
+            self._take_record(record)
         self.controller.set_look()
         self._runner.begin_model()
         self._end_masks()

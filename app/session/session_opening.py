@@ -327,7 +327,7 @@ def _open_device_parts(
     parts: SessionParts, host: SessionHost, source: SessionSource, settings: Settings, device: contextlib.ExitStack
 ) -> None:
     """What runs frames, and what is drawn and taken besides, in the context that there is now. Raises DeviceError."""
-    context, drawn, stages = host.compute.context, parts.shared.drawn, parts.stages
+    context, drawn = host.compute.context, parts.shared.drawn
     drawing = tuple[Stage, ...]()
     if settings.overlay and context and drawn and not host.window:
         look = figure_look_of(settings)
@@ -335,9 +335,8 @@ def _open_device_parts(
         parts.overlay = Overlay(context, drawn.target, parts.figures, lambda: facts_of(parts), look, over)
         device.callback(parts.overlay.release)
         drawing = (parts.overlay.stage,)
-    run = [*stages.stages, *drawing, parts.outputs.stage, *parts.view.stages]
-    parts.pipeline = FramePipeline(run, context, lambda: stages.uploaded_bytes)
-    device.callback(parts.pipeline.release)
+    parts.behind = (*drawing, parts.outputs.stage, *parts.view.stages)
+    device.callback(parts.open_pipeline(context).release)
     if host.window and drawn:
         shots = Screenshots(host.window.context, drawn.target, source.stem, Path())
         parts.screenshots = device.enter_context(contextlib.closing(shots))

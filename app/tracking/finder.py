@@ -1,13 +1,15 @@
 """What finds something in frames, as protocols: a network on a region, and what runs such networks frame by frame."""
 
-from typing import Protocol
+from typing import Literal, Protocol
 
 from ..models.decoders.found import Finding
 from ..models.decoders.region import FrameRegion
 from ..picture.picture import ImageSize
 from ..picture.video_frame import VideoFrame
 
-__all__ = ["FrameFinder", "RegionNetwork"]
+__all__ = ["FoundKind", "FrameFinder", "RegionNetwork"]
+
+FoundKind = Literal["face", "hand", "person"]  # what can be asked for beside a model that is shown
 
 
 class RegionNetwork(Protocol):

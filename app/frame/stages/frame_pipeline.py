@@ -22,6 +22,7 @@ from texelflow.gpu_delegate.targets.gl.context import Context
 from texelflow.gpu_delegate.targets.gl.gpu_timer import GpuClock, GpuTimer, TimeStamps, timer_health
 
 from ...media.sources import VideoFrame
+from ...models.decoders.found import Finding
 from .stage_marks import StageMarks
 
 DECODE = "decode"  # the first stage of each record, which happened before the frame came here
@@ -76,6 +77,7 @@ class FrameRecord:
     dropped: int = 0
     repeated: int = 0
     captured_ns: int | None = None
+    findings: tuple[Finding, ...] = ()  # what was found in it
 
     @property
     def end_ns(self) -> int:
@@ -109,22 +111,35 @@ class FramePipeline:
         context: Context | None = None,
         uploaded: Callable[[], int] = lambda: 0,
         timing: Literal["auto", "gpu", "wall"] = "auto",
+        found: Callable[[], tuple[Finding, ...]] = tuple,
     ) -> None:
-        """`uploaded` tells the bytes uploaded so far. Without a context no stage may use OpenGL.
+        """`uploaded` tells the bytes uploaded so far, `found` what was found in the frame that ran last. Without a
+        context no stage may use OpenGL.
 
         `timing` "auto" measures on the GPU if that works; it is forced for tests.
         """
-        self.stages = tuple(stages)
-        self.names = tuple(stage.name for stage in self.stages)
-        self._context = context
+        self._context, self._found = context, found
         self._uploaded, self._uploaded_before = uploaded, uploaded()
         self.timer_note = _note(context, timing)
-        self._timer = self._clock = None
-        if context and self.timer_note is None:
-            self._timer, self._clock = GpuTimer(context, len(self.stages) + 1), GpuClock(context)
-        self._marks = self._all_marks()
+        self._clock = GpuClock(context) if context and self.timer_note is None else None
         self._records: deque[FrameRecord] = deque()
         self._fence: Any = None
+        self._timer: GpuTimer | None = None
+        self._take(stages)
+
+    def change(self, stages: Sequence[Stage]) -> list[FrameRecord]:
+        """Run others from now on; the records that are left of those before. Raises DeviceError as drain() does."""
+        left = list(self.drain())
+        if self._timer:
+            self._timer.release()
+        self._take(stages)
+        return left
+
+    def _take(self, stages: Sequence[Stage]) -> None:
+        self.stages = tuple(stages)
+        self.names = tuple(stage.name for stage in self.stages)
+        self._timer = GpuTimer(self._context, len(self.stages) + 1) if self._context and self._clock else None
+        self._marks = self._all_marks()
 
     @property
     def readback_bytes(self) -> int:
@@ -142,7 +157,7 @@ class FramePipeline:
         uploaded_bytes = self._uploaded_before - before
         times = frame.index, frame.pts, frame.time_ms, start_ns
         counts = uploaded_bytes, dropped, repeated
-        self._records.append(FrameRecord(*times, tuple(stages), *counts, frame.captured_ns))
+        self._records.append(FrameRecord(*times, tuple(stages), *counts, frame.captured_ns, self._found()))
         self._limit_frames_in_flight(frame.index)
 
     def completed(self) -> Iterator[FrameRecord]:

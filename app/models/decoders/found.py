@@ -1,6 +1,6 @@
 """What was found in a frame, as plain data: faces, hands, people, objects, classes."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -47,3 +47,12 @@ class Finding:
             raise ValueError("a class has no place")
         (left, top), (right, bottom) = corners[:, :2].min(0), corners[:, :2].max(0)
         return float(left), float(top), float(right), float(bottom)
+
+    def moved(self, left: float, top: float, scale: float) -> "Finding":
+        """The same in a larger picture, in which this frame is, scaled, with its upper left corner at (left, top)."""
+        at, points, region = np.array((left, top), np.float32), self.points * np.float32(scale), self.region
+        points[:, :2] += at
+        if region:
+            center = region.center_x * scale + left, region.center_y * scale + top
+            region = FrameRegion(*center, region.width * scale, region.height * scale, region.angle)
+        return replace(self, region=region, points=points)

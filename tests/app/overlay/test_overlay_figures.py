@@ -1,5 +1,7 @@
 """Figures over the last frames: percentiles against NumPy's, rates, totals, pauses, how often they change."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,7 +16,7 @@ SECOND_NS = 1_000_000_000
 TIMES_MS = st.floats(0, 1e5, allow_nan=False)
 
 
-def record(start_ns: int, cpu_ms: float = 1.0, gpu_ms: float | None = None, **more: int) -> FrameRecord:
+def record(start_ns: int, cpu_ms: float = 1.0, gpu_ms: float | None = None, **more: Any) -> FrameRecord:
     """A frame of one stage."""
     stages = (StageRecord("network", start_ns, cpu_ms, gpu_ms, readback_bytes=more.pop("readback_bytes", 0)),)
     return FrameRecord(0, 0, 0.0, start_ns, stages, more.pop("uploaded_bytes", 0), **more)

@@ -22,7 +22,7 @@ class Heard(ModelStages):
 
     seen: dict[int, bool] = field(default_factory=dict)
 
-    def run(self, place: int, frame: VideoFrame, fresh: bool) -> None:
+    def run(self, place: int, frame: VideoFrame, fresh: bool, finds: bool = True) -> None:
         assert frame.index not in self.seen, "twice"
         self.seen[frame.index] = fresh
 

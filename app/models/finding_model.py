@@ -16,6 +16,7 @@ class FindingModel:
 
     name: str
     graph: Graph = field(repr=False)
+    reads: tuple[int, ...]  # the outputs of its graph that the decoder takes, in the decoder's order
     input_range: tuple[float, float]  # what black and white are for the network
     input_size: ImageSize
     decoding: Decoding

@@ -45,19 +45,21 @@ class ModelMetadata:
     output_range: tuple[float, float] | None = None  # what black and white are in the output
 
 
-def read_metadata(data: bytes, name: str = "model", graph: Graph | None = None, output: int = 0) -> ModelMetadata:
+def read_metadata(
+    data: bytes, name: str = "model", graph: Graph | None = None, output: int = 0, tells: bool = True
+) -> ModelMetadata:
     """The TFLITE_METADATA of a model's bytes, empty if there is none. Raises ModelError if it is damaged.
 
     `output` is the number of the one whose labels and meaning are wanted. What contradicts the model's `graph` is left
     out: numbers of inputs and outputs, of means and deviations, of labels, a picture without colors. A line for each is
-    logged.
+    logged where it `tells`.
     """
     try:
         found = _metadata_bytes(data)
         if found is None:
             return ModelMetadata()
         metadata, faults = _parse(_Table.root(found), data, graph, output)
-        for fault in faults:
+        for fault in faults if tells else ():
             _LOG.warning("%s: its metadata contradicts it: %s; that is left out", printable_name(name), fault)
         return metadata
     except _OutOfBoundsError as error:

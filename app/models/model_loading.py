@@ -124,17 +124,38 @@ def load_frame_model(
     Raises CatalogueError, ModelError, UnsupportedError, UsageError, also for the catalogue's models of other tasks.
     """
     check_segments(CATALOGUE.get(name_or_path))  # before anything is fetched
+    return frame_model_of(open_model(name_or_path, options, progress, read))
+
+
+@dataclass(frozen=True)
+class OpenModel:
+    """A model's file, read: what it is called, its bytes, its graph, what the catalogue says of it."""
+
+    name: str
+    data: bytes = field(repr=False)
+    graph: Graph = field(repr=False)
+    entry: ModelEntry | None
+    options: SpecOptions
+
+
+def open_model(name_or_path: str, options: SpecOptions | None, progress: Progress | None, read: ReadModel) -> OpenModel:
+    """The file behind a name or path. Raises CatalogueError, ModelError, UnsupportedError."""
     shown, data, entry = _read(name_or_path, progress)
-    check_segments(entry)
     options, graph = options or SpecOptions(), read(data, shown)
     if options.hybrid != graph.hybrid:
         graph = replace(graph, hybrid=options.hybrid)
     if graph.other_signatures:
         _LOG.warning("%s: its first subgraph is used, not its signatures %s", shown, ", ".join(graph.other_signatures))
+    return OpenModel(shown, data, graph, entry, options)
+
+
+def frame_model_of(file: OpenModel) -> FrameModel:
+    """What load_frame_model makes of a file. Raises UnsupportedError, UsageError."""
+    check_segments(file.entry)
     try:
-        return _interpret(shown, data, graph, options, entry)
+        return _interpret(file.name, file.data, file.graph, file.options, file.entry)
     except (UnsupportedError, UsageError) as error:
-        raise type(error)(f"{shown}: {error}") from error
+        raise type(error)(f"{file.name}: {error}") from error
 
 
 def check_segments(entry: ModelEntry | None) -> None:

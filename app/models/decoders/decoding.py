@@ -4,15 +4,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.model.graph import Graph, Shape
 
 from ...picture.color_planes import Floats
+from ...picture.picture import ImageSize
 from ..entries import ModelEntry
 from ..metadata import ModelMetadata
 from .found import Finding
 from .region import FrameRegion
 
 __all__ = ["AnchorForm", "Decoder", "Decoding", "ModelFacts"]
+
+InputRange = tuple[float, float]  # what black and white are
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,23 @@ class ModelFacts:
     name: str  # of the catalogue's entry, or of the file
     graph: Graph = field(repr=False)  # inputs and outputs with their names and shapes
     entry: ModelEntry | None
-    metadata: ModelMetadata
+    metadata: ModelMetadata  # labels are of the first output that has some
+    input_size: ImageSize  # (width, height)
+
+    @property
+    def shapes(self) -> tuple[Shape, ...]:
+        """Of the outputs, in their order; () where only a run tells."""
+        return tuple(self.graph.tensors[place].shape for place in self.graph.outputs)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the outputs, in their order."""
+        return tuple(self.graph.tensors[place].name for place in self.graph.outputs)
+
+    def is_called(self, *words: str) -> bool:
+        """Whether one of the words, in lower case, is part of its name, its metadata's or an output's."""
+        said = " ".join((self.name, self.metadata.name, *self.names)).lower()
+        return any(word in said for word in words)
 
 
 @dataclass(frozen=True)
@@ -30,7 +49,7 @@ class AnchorForm:
     """How raw numbers of a network with anchors become a few detections; what NumPy and a compute shader compute alike.
 
     Boxes, and points behind them, are offsets from anchors; the best are joined by weighted non-maximum suppression,
-    as in MediaPipe's tensors_to_detections and non_max_suppression calculators.
+    as in MediaPipe's tensors_to_detections and non_max_suppression calculators. suppression.py says it in NumPy.
     """
 
     anchors: Floats = field(repr=False)  # (N, 4): center x, y, width, height as fractions of the input
@@ -55,11 +74,20 @@ class Decoding(Protocol):
     def anchors(self) -> AnchorForm | None:
         """None where the network's outputs are few, or nothing joins them."""
 
+    @property
+    def input_range(self) -> InputRange | None:
+        """What black and white are for networks of this form; None where that differs from one to the other."""
+
+    @property
+    def reads(self) -> tuple[int, ...]:
+        """Which of the file's outputs `decode` takes, in its order; the others need not be computed."""
+
     def decode(self, outputs: Sequence[Floats], region: FrameRegion) -> tuple[Finding, ...]:
         """What the network found in a region of the frame that it saw, best first.
 
-        `outputs` are the network's, in its order; with `anchors` instead one array (n, 1 + C): the score of each
-        detection, and its box and points as fractions of the network's input.
+        `outputs` are those that it `reads`, dequantized; with `anchors` instead one array (n, 1 + C), as
+        detections_by_anchors gives it: the score of each detection, and its box and points as fractions of the
+        network's input. Numbers that are not finite are no findings.
         """
 
 

@@ -31,6 +31,9 @@ class Finding:
     points: Points = field(default_factory=lambda: np.zeros((0, 3), np.float32))  # (N, 2 or 3); z in pixels
     certainty: Points | None = None  # (N,), 0 to 1: whether each point is there to be seen
     skeleton: SkeletonName = ""
+    auxiliary: Points = field(default_factory=lambda: np.zeros((0, 3), np.float32))  # more points, which nobody sees:
+    # the 6 of a body, of which the first two are the middle and the edge of the circle that it fills
+    world: Points = field(default_factory=lambda: np.zeros((0, 3), np.float32))  # the points in metres, from the middle
     track: int = 0  # the same number from frame to frame; 0 where nothing follows it
 
     @property

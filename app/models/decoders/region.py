@@ -1,14 +1,14 @@
 """A rotated rectangle of a frame, which a network sees as its whole input."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from ...picture.picture import ImageSize
 
-__all__ = ["FrameRegion", "whole_region"]
+__all__ = ["FrameRegion", "region_between", "whole_region"]
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,21 @@ class FrameRegion:
         """Points (N, 2 or 3), as fractions of the region, in pixels of the frame; z is scaled as x is."""
         matrix = self.to_frame()
         flat = fractions[:, :2] @ matrix[:, :2].T + matrix[:, 2]
-        deep = fractions[:, 2:] * self.width
+        deep = fractions[:, 2:] * abs(self.width)
         return np.asarray(np.concatenate([flat, deep], axis=1), np.float32)
+
+    def directions_to_frame(self, directions: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """Points in metres (N, 3), with axes along the region's, as they lie along the frame's: turned, not scaled."""
+        cosine, sine, side = math.cos(self.angle), math.sin(self.angle), math.copysign(1, self.width)
+        x, y, z = directions[:, 0] * side, directions[:, 1], directions[:, 2]
+        return np.asarray(np.stack([cosine * x - sine * y, sine * x + cosine * y, z], axis=1), np.float32)
+
+    def moved(self, across: float, down: float) -> "FrameRegion":
+        """The same, moved along its own axes by parts of its width and height."""
+        cosine, sine = math.cos(self.angle), math.sin(self.angle)
+        right, below = self.width * across, self.height * down
+        x, y = self.center_x + right * cosine - below * sine, self.center_y + right * sine + below * cosine
+        return replace(self, center_x=x, center_y=y)
 
     def box_to_frame(self, box: tuple[float, float, float, float]) -> "FrameRegion":
         """A rectangle of the region, (left, top, right, bottom) as fractions, as a region of the frame."""
@@ -56,3 +69,13 @@ def whole_region(frame: ImageSize, tensor: ImageSize) -> FrameRegion:
     (width, height), (tensor_width, tensor_height) = frame, tensor
     scale = max(width / tensor_width, height / tensor_height)
     return FrameRegion(width / 2, height / 2, scale * tensor_width, scale * tensor_height)
+
+
+def region_between(middle: tuple[float, float], edge: tuple[float, float], degrees: float) -> FrameRegion:
+    """The square around one point of a frame that has another one on its edge, turned so that this lies at `degrees`.
+
+    0 degrees are to the right, 90 up. As MediaPipe's alignment_points_to_rects_calculator with that target angle.
+    """
+    across, down = edge[0] - middle[0], edge[1] - middle[1]
+    side, angle = 2 * math.hypot(across, down), math.radians(degrees) - math.atan2(-down, across)
+    return FrameRegion(*middle, side, side, (angle + math.pi) % (2 * math.pi) - math.pi)

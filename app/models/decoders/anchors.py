@@ -1,0 +1,40 @@
+"""Anchors of networks that say boxes as offsets: where each of their boxes is counted from."""
+
+from collections.abc import Sequence
+from itertools import groupby
+
+import numpy as np
+
+from ...picture.color_planes import Floats
+from ...picture.picture import ImageSize
+
+__all__ = ["grid_anchors", "strides_of"]
+
+# Of MediaPipe's detectors, finest first: two anchors for each entry at each place, one where there is one entry alone.
+_STRIDES = ((8, 16, 16, 16), (16, 32, 32, 32), (8, 16, 32, 32, 32), (4,))
+
+
+def grid_anchors(size: ImageSize, strides: Sequence[int]) -> Floats:
+    """The anchors (N, 4), center x and y, width and height as fractions, of an input (width, height).
+
+    As MediaPipe's ssd_anchors_calculator makes them with fixed_anchor_size: each is as large as the input, and those of
+    entries with the same stride lie together. Their numbers are told by the strides alone.
+    """
+    each = 2 if len(strides) > 1 else 1  # an aspect of 1 at the scale of its entry, and one between it and the next
+    maps = []
+    for stride, entries in groupby(strides):
+        columns, rows = (-(-length // stride) for length in size)
+        y, x = np.mgrid[:rows, :columns].astype(np.float32) + np.float32(0.5)
+        centers = np.stack([x / np.float32(columns), y / np.float32(rows)], axis=-1).reshape(-1, 2)
+        maps.append(np.repeat(centers, each * len(list(entries)), axis=0))
+    found = np.concatenate(maps)
+    return np.concatenate([found, np.ones_like(found)], axis=1)
+
+
+def strides_of(size: ImageSize, count: int) -> tuple[int, ...] | None:
+    """Which strides of MediaPipe's detectors give an input so many anchors; None where none do."""
+    for strides in _STRIDES:
+        each = 2 if len(strides) > 1 else 1
+        if count == sum(each * -(-size[0] // stride) * -(-size[1] // stride) for stride in strides):
+            return strides
+    return None

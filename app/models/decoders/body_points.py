@@ -1,0 +1,87 @@
+"""Decoder of MediaPipe's pose landmarks: 33 points of a person, sharpened by heat maps."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...picture.color_planes import Floats
+from ...picture.picture import ImageSize
+from .decoding import AnchorForm, Decoder, InputRange, ModelFacts
+from .found import Finding
+from .point_vectors import found_points, landmarks_of, places_of_sizes, presence_of, value_counts
+from .region import FrameRegion
+from .suppression import sigmoid
+
+__all__ = ["BODY_POINTS", "sharpened"]
+
+_BODY, _ALL = 33, 39  # of which the last are MediaPipe's auxiliary ones
+_VALUES = 5  # of each: x, y, z, visibility, presence
+_KERNEL = 7  # pixels of a heat map around a point that count
+_LEAST_PEAK = 0.5  # of a heat map there, so that it moves the point
+
+
+@dataclass(frozen=True)
+class BodyDecoding:
+    """The points of a person, each with its visibility."""
+
+    size: ImageSize
+    reads: tuple[int, ...]  # points, presence, then heat maps and points in metres, where there are any
+    has_maps: bool
+    why: str
+    input_range: InputRange | None = (0.0, 1.0)
+    anchors: AnchorForm | None = None
+
+    def decode(self, outputs: Sequence[Floats], region: FrameRegion) -> tuple[Finding, ...]:
+        """As a Decoding does."""
+        values = landmarks_of(outputs[0], _VALUES, self.size)
+        if self.has_maps:
+            values[:, :2] = sharpened(values[:, :2], outputs[2])
+        points, certainty = values[:, :3], sigmoid(values[:_BODY, 3])
+        found = found_points(
+            "person", presence_of(outputs[1], False), points[:_BODY], region, "body", certainty=certainty
+        )
+        if found and len(points) > _BODY and np.isfinite(points).all():
+            found = (replace(found[0], auxiliary=region.points_to_frame(points[_BODY:])),)
+        rest = outputs[2 + self.has_maps :]
+        if found and rest and np.isfinite(rest[0]).all():
+            world = region.directions_to_frame(rest[0].reshape(-1, 3)[:_BODY])
+            found = (replace(found[0], world=world),)
+        return found
+
+
+def sharpened(points: Floats, maps: Floats) -> Floats:
+    """Points (N, 2), as fractions, moved to the middle of what heat maps (1, H, W, N) have around them.
+
+    As MediaPipe's refine_landmarks_from_heatmap_calculator: maps are raw scores; a point moves where the highest of the
+    7x7 pixels around it is at least 0.5.
+    """
+    height, width, count = maps.shape[-3:]
+    moved, heat, reach = points.copy(), maps.reshape(height, width, count), (_KERNEL - 1) // 2
+    for number, (x, y) in enumerate(points):
+        if not (np.isfinite(x) and np.isfinite(y)):
+            continue
+        column, row = int(x * width), int(y * height)
+        if not (0 <= column < width and 0 <= row < height):
+            continue
+        top, left = max(0, row - reach), max(0, column - reach)
+        near = sigmoid(heat[top : row + reach + 1, left : column + reach + 1, number])
+        if not near.max() >= _LEAST_PEAK:
+            continue
+        rows, columns = np.mgrid[top : top + near.shape[0], left : left + near.shape[1]]
+        moved[number] = (columns * near).sum() / width / near.sum(), (rows * near).sum() / height / near.sum()
+    return moved
+
+
+def _decoding(facts: ModelFacts) -> BodyDecoding | None:
+    points = places_of_sizes(facts, _ALL * _VALUES, 1)
+    if points is None:
+        return None
+    maps = [place for place, shape in enumerate(facts.shapes) if len(shape) == 4 and shape[3] == _ALL and shape[1] > 1]
+    world = [place for place, count in enumerate(value_counts(facts)) if count == _ALL * 3 and place not in maps]
+    reads = (*points, *maps[:1], *world[:1])
+    why = f"33 points of a person and whether they are seen{', sharpened by heat maps' if maps else ''}"
+    return BodyDecoding(facts.input_size, reads, bool(maps), why)
+
+
+BODY_POINTS = Decoder("body-points", "33 points of a person", _decoding)

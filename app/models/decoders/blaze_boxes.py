@@ -23,7 +23,7 @@ class _Family:
 _FAMILIES = {  # by the numbers that each box has
     16: _Family("face", "face-keypoints", "face boxes and 6 points", (-1.0, 1.0)),
     18: _Family("hand", "palm", "palm boxes and 7 points", None),  # 0 to 1 since 192x192, -1 to 1 before
-    12: _Family("person", "body-keypoints", "boxes of people's faces and 4 points", (-1.0, 1.0)),
+    12: _Family("person", "body-keypoints", "boxes of people and 4 points", (-1.0, 1.0)),
 }
 _KNOWN = {  # by input size and boxes: which of MediaPipe's it is
     (128, 896, 16): "BlazeFace's short range", (192, 2304, 16): "BlazeFace's full range",

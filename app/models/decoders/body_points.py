@@ -11,7 +11,7 @@ from .decoding import AnchorForm, Decoder, InputRange, ModelFacts
 from .found import Finding
 from .point_vectors import found_points, landmarks_of, places_of_sizes, presence_of, value_counts
 from .region import FrameRegion
-from .suppression import sigmoid
+from .suppression import is_sound, sigmoid
 
 __all__ = ["BODY_POINTS", "sharpened"]
 
@@ -41,10 +41,10 @@ class BodyDecoding:
         found = found_points(
             "person", presence_of(outputs[1], False), points[:_BODY], region, "body", certainty=certainty
         )
-        if found and len(points) > _BODY and np.isfinite(points).all():
+        if found and len(points) > _BODY and is_sound(points):
             found = (replace(found[0], auxiliary=region.points_to_frame(points[_BODY:])),)
         rest = outputs[2 + self.has_maps :]
-        if found and rest and np.isfinite(rest[0]).all():
+        if found and rest and is_sound(rest[0]):
             world = region.directions_to_frame(rest[0].reshape(-1, 3)[:_BODY])
             found = (replace(found[0], world=world),)
         return found

@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from ...picture.color_planes import Floats
 from ...picture.picture import ImageSize
 from .decoding import AnchorForm, Decoder, InputRange, ModelFacts
 from .found import Finding
 from .point_vectors import found_points, landmarks_of, places_of_sizes, presence_of
 from .region import FrameRegion
+from .suppression import is_sound
 
 __all__ = ["HAND_POINTS"]
 
@@ -36,7 +35,7 @@ class HandDecoding:
         points = landmarks_of(outputs[0], 3, self.size, _DEPTH)
         label = "left" if presence_of(outputs[2], False) > 0.5 else "right"
         found = found_points("hand", presence_of(outputs[1], False), points, region, "hand", label)
-        if len(outputs) < 4 or not np.isfinite(outputs[3]).all():
+        if len(outputs) < 4 or not is_sound(outputs[3]):
             return found
         world = region.directions_to_frame(outputs[3].reshape(-1, 3))
         return tuple(replace(hand, world=world) for hand in found)

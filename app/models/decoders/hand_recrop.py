@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from ...picture.color_planes import Floats
 from ...picture.picture import ImageSize
 from .decoding import AnchorForm, Decoder, InputRange, ModelFacts
 from .found import Finding
 from .point_vectors import landmarks_of, places_of_sizes
 from .region import FrameRegion, region_between
+from .suppression import is_sound
 
 __all__ = ["HAND_RECROP"]
 
@@ -32,9 +31,10 @@ class RecropDecoding:
 
     def decode(self, outputs: Sequence[Floats], region: FrameRegion) -> tuple[Finding, ...]:
         """As a Decoding does."""
-        points = region.points_to_frame(landmarks_of(outputs[0], 2, self.size))
-        if not np.isfinite(points).all():
+        fractions = landmarks_of(outputs[0], 2, self.size)
+        if not is_sound(fractions):
             return ()
+        points = region.points_to_frame(fractions)
         (x, y), (edge_x, edge_y) = points.tolist()
         square = region_between((x, y), (edge_x, edge_y), -90).moved(0, _SHIFT)
         return (Finding("hand", 1.0, square, points=points),) if square.width > 0 else ()

@@ -9,7 +9,7 @@ from ...picture.picture import ImageSize
 from .decoding import ModelFacts
 from .found import Finding, Points, SkeletonName
 from .region import FrameRegion
-from .suppression import sigmoid
+from .suppression import is_sound, sigmoid
 
 __all__ = ["LEAST_PRESENCE", "found_points", "landmarks_of", "places_of_sizes", "presence_of", "value_counts"]
 
@@ -64,7 +64,7 @@ def found_points(
 
     The same holds for points that are not finite.
     """
-    if not score > LEAST_PRESENCE or not len(fractions) or not np.isfinite(fractions).all():
+    if not score > LEAST_PRESENCE or not len(fractions) or not is_sound(fractions):
         return ()
     (left, top), (right, bottom) = fractions[:, :2].min(0), fractions[:, :2].max(0)
     box = region.box_to_frame((float(left), float(top), float(right), float(bottom)))

@@ -14,7 +14,8 @@ from ...picture.color_planes import Floats
 from .decoding import AnchorForm
 
 __all__ = [
-    "MOST_FRACTION", "detections_by_anchors", "joined_detections", "overlap_with", "sigmoid", "spread_detections",
+    "MOST_FRACTION", "detections_by_anchors", "is_sound", "joined_detections", "overlap_with", "sigmoid",
+    "spread_detections",
 ]  # fmt: skip
 
 MOST_FRACTION = 1e6
@@ -88,6 +89,11 @@ def overlap_with(box: Floats, boxes: Floats) -> Floats:
         shared = np.maximum(common, 0).prod(axis=1)
         union = box[2:].prod() + boxes[:, 2:].prod(axis=1) - shared
         return np.where(union > 0, shared / np.where(union > 0, union, 1), 0).astype(np.float32)
+
+
+def is_sound(values: Floats) -> bool:
+    """Whether all are numbers that fractions of an input, or metres, may be."""
+    return bool((np.abs(values) <= MOST_FRACTION).all())
 
 
 def _order(rows: Floats) -> npt.NDArray[np.int64]:

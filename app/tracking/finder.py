@@ -18,7 +18,7 @@ class RegionNetwork(Protocol):
     @property
     def input_size(self) -> ImageSize: ...
     def find(self, frame: VideoFrame, region: FrameRegion) -> tuple[Finding, ...]:
-        """What is there, best first. Past the frame's edges is black. Raises TexelflowError."""
+        """What is there, best first. Past the edges is black, or the edge again. Raises TexelflowError."""
 
 
 class FrameFinder(Protocol):

@@ -1,0 +1,188 @@
+"""Pipelines of several networks: which runs after which, and which region of the frame each of them sees.
+
+As MediaPipe's solutions, by the constants of their graphs (0.10.21): a detector on the whole frame starts a track, the
+landmarks of a frame say where the next frame's are looked for, parts (eyes) are looked for within what was found.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..models.decoders.found import Finding
+from ..models.decoders.region import FrameRegion
+from .one_euro import OneEuro
+from .region_rules import (
+    EYE_CORNERS,
+    angle_between,
+    around_box,
+    around_hand,
+    around_points,
+    by_alignment,
+    by_body_hand,
+    grown,
+    mirrored,
+)
+
+__all__ = ["SOLUTIONS", "Followed", "PartLook", "Solution", "solution_of"]
+
+RegionOf = Callable[[Finding], FrameRegion | None]  # None: the finding does not say
+
+
+@dataclass(frozen=True)
+class Followed:
+    """The network that follows a thing from frame to frame."""
+
+    starts_at: RegionOf  # by what the detector found
+    goes_on_at: RegionOf  # by what it found itself in the frame before
+    filter: OneEuro | None  # of its points
+    auxiliary_filter: OneEuro | None = None  # of its auxiliary; without one they are used as they came
+    certainty_share: float | None = None  # of the new value, where points' certainty is filtered
+    size: RegionOf = lambda finding: None  # what speeds are measured by; None: the box around the points
+    compared: float = 1.0  # by how much regions shrink before they are compared: those of people side by side overlap
+
+
+@dataclass(frozen=True)
+class PartRegion:
+    """Where a part of a thing is."""
+
+    label: str
+    region: FrameRegion
+
+
+@dataclass(frozen=True)
+class PartLook:
+    """A network that looks at parts of what was found, where each of them is."""
+
+    regions: Callable[[Finding], tuple[PartRegion, ...]]
+
+
+@dataclass(frozen=True)
+class Solution:
+    """One pipeline. `models` are of the catalogue, in the order in which they run: the detector, then one for each of
+    `followed` and `parts`. What the last one finds is what is shown."""
+
+    name: str
+    what: str
+    models: tuple[str, ...]
+    followed: Followed | None = None
+    parts: tuple[PartLook, ...] = ()
+    least_score: float = 0.5  # below which a track ends: landmarks' presence
+    most: int = 2  # of it that are followed, if nobody says
+    least_overlap: float = 0.5  # from which two regions are of one thing
+
+    @property
+    def repeats_edges(self) -> tuple[bool, ...]:
+        """Of each of its networks, whether it sees the frame's edge repeated past it; the detector sees black there."""
+        return tuple(place > 0 for place in range(len(self.models)))
+
+
+_STEADY = OneEuro(0.05, 80.0)  # MediaPipe's for faces and poses
+_SEEN_BODY_HAND = 0.1  # of a wrist's certainty, from which holistic looks for its hand
+
+
+def _face_start(finding: Finding) -> FrameRegion | None:
+    if len(finding.points) < 2:
+        return None
+    return grown(around_box(finding.box, angle_between(finding.points[0], finding.points[1], 0)), 1.5)
+
+
+def _face_next(finding: Finding) -> FrameRegion | None:
+    return grown(around_points(finding.points, (33, 263)), 1.5) if len(finding.points) > 263 else None
+
+
+def _hand_start(finding: Finding) -> FrameRegion | None:
+    if len(finding.points) < 3:
+        return None
+    return grown(around_box(finding.box, angle_between(finding.points[0], finding.points[2], 90)), 2.6, -0.5)
+
+
+def _hand_next(finding: Finding) -> FrameRegion | None:
+    return grown(around_hand(finding.points), 2.0, -0.1) if len(finding.points) == 21 else None
+
+
+def _body_start(finding: Finding) -> FrameRegion | None:
+    return grown(by_alignment(finding.points, 90), 1.25) if len(finding.points) > 1 else None
+
+
+def _body_square(finding: Finding) -> FrameRegion | None:
+    return by_alignment(finding.auxiliary, 90) if len(finding.auxiliary) > 1 else None
+
+
+def _body_next(finding: Finding) -> FrameRegion | None:
+    square = _body_square(finding)
+    return grown(square, 1.25) if square else None
+
+
+def _eye_regions(finding: Finding) -> tuple[PartRegion, ...]:
+    """The person's right eye, on the left of the picture, as the network knows eyes; the left one is mirrored."""
+    if len(finding.points) < 468:
+        return ()
+    right, left = (
+        grown(around_points(finding.points[list(corners)], (0, 1)), 2.3) for corners in EYE_CORNERS
+    )  # fmt: skip
+    return PartRegion("right", right), PartRegion("left", mirrored(left))
+
+
+def _palm_region(finding: Finding) -> tuple[PartRegion, ...]:
+    region = _hand_start(finding)
+    return (PartRegion("", region),) if region else ()
+
+
+def _body_hand_regions(finding: Finding) -> tuple[PartRegion, ...]:
+    regions = []
+    for label, wrist, little, index in (("left", 15, 17, 19), ("right", 16, 18, 20)):
+        seen = finding.certainty is None or finding.certainty[wrist] > _SEEN_BODY_HAND
+        if seen and len(finding.points) > index:
+            points = finding.points
+            regions.append(
+                PartRegion(label, grown(by_body_hand(points[wrist], points[little], points[index]), 2.7, -0.1))
+            )
+    return tuple(regions)
+
+
+def _recropped_hand(finding: Finding) -> tuple[PartRegion, ...]:
+    return (PartRegion(finding.label, finding.region),) if finding.region else ()
+
+
+_FACE = Followed(_face_start, _face_next, _STEADY)
+_HAND = Followed(_hand_start, _hand_next, _STEADY)
+_BODY = Followed(
+    _body_start, _body_next, _STEADY,
+    auxiliary_filter=OneEuro(0.01, 10.0), certainty_share=0.1, size=_body_square, compared=0.5,
+)  # fmt: skip
+_PALM = PartLook(_palm_region)
+
+SOLUTIONS = (
+    *(
+        Solution(name, f"{what}, by their boxes", (name,), most=8)
+        for name, what in (
+            ("face-detection-short", "faces"), ("face-detection-full", "faces"), ("face-detection-back", "faces"),
+            ("palm-detection-full", "hands"), ("palm-detection-lite", "hands"), ("pose-detection", "people"),
+        )
+    ),
+    Solution("face-landmark", "468 points of each face", ("face-detection-short", "face-landmark"), _FACE),
+    Solution(
+        "face-landmark-attention", "478 points of each face, with irises",
+        ("face-detection-short", "face-landmark-attention"), _FACE,
+    ),
+    Solution(
+        "iris-landmark", "eyes and irises of each face", ("face-detection-short", "face-landmark", "iris-landmark"),
+        _FACE, (PartLook(_eye_regions),),
+    ),
+    Solution("hand-landmark-full", "21 points of each hand", ("palm-detection-full", "hand-landmark-full"), _HAND),
+    Solution("hand-landmark-lite", "21 points of each hand", ("palm-detection-lite", "hand-landmark-lite"), _HAND),
+    Solution("hand-recrop", "where each hand is", ("palm-detection-full", "hand-recrop"), parts=(_PALM,)),
+    Solution("pose-landmark", "33 points of each person", ("pose-detection", "pose-landmark"), _BODY, most=1),
+    Solution(
+        "body-hands", "21 points of each hand, found by its person as MediaPipe's holistic does",
+        ("pose-detection", "pose-landmark", "hand-recrop", "hand-landmark-full"), _BODY,
+        (PartLook(_body_hand_regions), PartLook(_recropped_hand)), most=1,
+    ),
+)  # fmt: skip
+
+
+def solution_of(name: str) -> Solution | None:
+    """The pipeline that a model of the catalogue is the last one of, or that has this name; None if there is none.
+
+    A model that needs a detector has it by itself; another detector of faces is `dataclasses.replace`d in `models`.
+    """
+    return next((solution for solution in SOLUTIONS if solution.name == name), None)

@@ -1,0 +1,191 @@
+"""Runs a pipeline of networks frame by frame: the detector only where something may be new, then what follows it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from texelflow.gpu_delegate.base.errors import UsageError
+from texelflow.gpu_delegate.base.wording import counted
+
+from ..models.decoders.found import Finding
+from ..models.decoders.region import FrameRegion, whole_region
+from ..picture.picture import ImageSize
+from ..picture.video_frame import VideoFrame
+from .finder import FrameFinder, RegionNetwork
+from .one_euro import OneEuroFilter, VisibilityFilter
+from .region_rules import core_of, is_usable, overlap
+from .solutions import Followed, PartLook, Solution
+
+__all__ = ["make_finder"]
+
+_MOST_THINGS = 64
+
+
+def make_finder(
+    solution: Solution, networks: Sequence[RegionNetwork], most: int | None = None, is_still: bool = False
+) -> FrameFinder:
+    """What finds things in frames by a pipeline, whose `networks` are in the order of its models.
+
+    `most` things are followed, 1 to 64 (faces, hands, people); `is_still`: each frame is a picture of its own, without
+    tracks and filters, as MediaPipe's static_image_mode. Raises UsageError for another number of networks or things.
+    """
+    wanted = len(solution.models)
+    if len(networks) != wanted:
+        raise UsageError(f"{solution.name} takes {counted(wanted, 'network')}, not {len(networks)}")
+    number = solution.most if most is None else most
+    if not 1 <= number <= _MOST_THINGS:
+        raise UsageError(f"{number} things at most are to be followed; give 1 to {_MOST_THINGS}")
+    return _TrackingFinder(solution, tuple(networks), number, is_still)
+
+
+@dataclass
+class _Track:
+    """One thing, from frame to frame."""
+
+    number: int  # 0 before something was found
+    region: FrameRegion  # where the next frame is looked at
+    points: OneEuroFilter | None = None
+    auxiliary: OneEuroFilter | None = None
+    certainty: VisibilityFilter | None = None
+
+
+class _TrackingFinder:
+    """See make_finder."""
+
+    def __init__(
+        self, solution: Solution, networks: tuple[RegionNetwork, ...], most: int, is_still: bool
+    ) -> None:  # fmt: skip
+        self._solution = solution
+        self._networks = networks
+        self._most = most
+        self._is_still = is_still
+        self._size: ImageSize | None = None
+        self._tracks: list[_Track] = []
+        self._boxes: list[tuple[int, FrameRegion]] = []  # by their numbers, of the frame before
+        self._last_number = 0
+
+    def begin_anew(self) -> None:
+        """As a FrameFinder does. Numbers go on."""
+        self._tracks.clear()
+        self._boxes.clear()
+        self._size = None
+
+    def find(self, frame: VideoFrame) -> tuple[Finding, ...]:
+        """As a FrameFinder does. Findings are those of the pipeline's last network."""
+        if self._is_still or frame.size != self._size:
+            self.begin_anew()
+            self._size = frame.size
+        followed = self._solution.followed
+        found = self._follow(frame, followed) if followed else self._numbered(self._detect(frame))
+        parts = self._solution.parts
+        for part, network in zip(parts, self._networks[len(self._networks) - len(parts) :], strict=True):
+            found = tuple(seen for finding in found for seen in _parts(part, network, frame, finding))
+        return found
+
+    def _detect(self, frame: VideoFrame) -> tuple[Finding, ...]:
+        detector = self._networks[0]
+        found = detector.find(frame, whole_region(frame.size, detector.input_size))
+        return tuple(finding for finding in found if _is_sound(finding))[: self._most]
+
+    def _follow(self, frame: VideoFrame, followed: Followed) -> tuple[Finding, ...]:
+        tracks = self._tracks
+        if len(tracks) < self._most:
+            starts = (followed.starts_at(finding) for finding in self._detect(frame))
+            new = [_Track(0, region) for region in starts if region and is_usable(region, frame.size)]
+            tracks = self._apart([*tracks, *new], followed.compared)[: self._most]
+        seen = [
+            (track, finding)
+            for track in tracks
+            if (finding := self._look(frame, track, followed)) and is_usable(track.region, frame.size)
+        ]
+        self._tracks = self._apart([track for track, _ in seen], followed.compared)
+        found = []
+        for track, finding in seen:
+            if track in self._tracks:
+                if not track.number:
+                    track.number = self._next_number()
+                found.append(replace(finding, track=track.number))
+        return tuple(found)
+
+    def _look(self, frame: VideoFrame, track: _Track, followed: Followed) -> Finding | None:
+        """What the network sees at a track, filtered; the track has its next region afterwards."""
+        found = self._networks[1].find(frame, track.region)
+        if not found or not found[0].score > self._solution.least_score or not _is_sound(found[0]):
+            return None
+        finding = found[0]
+        steady = finding if self._is_still else _steadied(finding, track, followed, frame.time_ms / 1000)
+        # The next region is of the points as they came, but of the auxiliary as they are filtered.
+        region = followed.goes_on_at(replace(finding, auxiliary=steady.auxiliary))
+        if region is None:
+            return None
+        track.region = region
+        return steady
+
+    def _apart(self, tracks: Sequence[_Track], scale: float) -> list[_Track]:
+        """Without those that follow what one before them follows: the older track stays."""
+        kept: list[_Track] = []
+        for track in tracks:
+            region = core_of(track.region, scale)
+            if all(overlap(region, core_of(k.region, scale)) <= self._solution.least_overlap for k in kept):
+                kept.append(track)
+        return kept
+
+    def _numbered(self, findings: Sequence[Finding]) -> tuple[Finding, ...]:
+        """Each with the number of the nearest of the frame before, which only one gets."""
+        free, boxes, numbered = list(self._boxes), [], []
+        for finding in findings:
+            if not finding.region:
+                numbered.append(finding)
+                continue
+            near = max(free, key=lambda box: overlap(finding.region, box[1]), default=None)  # type: ignore[arg-type]
+            if near and overlap(finding.region, near[1]) > self._solution.least_overlap:
+                free.remove(near)
+                number = near[0]
+            else:
+                number = self._next_number()
+            boxes.append((number, finding.region))
+            numbered.append(replace(finding, track=number))
+        self._boxes = boxes
+        return tuple(numbered)
+
+    def _next_number(self) -> int:
+        self._last_number += 1
+        return self._last_number
+
+
+def _steadied(finding: Finding, track: _Track, followed: Followed, seconds: float) -> Finding:
+    square = followed.size(finding)
+    left, top, right, bottom = finding.box
+    size = (square.width + square.height) / 2 if square else (right - left + bottom - top) / 2
+    points, auxiliary, certainty = finding.points, finding.auxiliary, finding.certainty
+    if followed.filter:
+        track.points = track.points or OneEuroFilter(followed.filter)
+        points = track.points.smoothed(points, seconds, size)
+    if followed.auxiliary_filter:
+        track.auxiliary = track.auxiliary or OneEuroFilter(followed.auxiliary_filter)
+        auxiliary = track.auxiliary.smoothed(auxiliary, seconds, size)
+    if followed.certainty_share is not None and certainty is not None:
+        track.certainty = track.certainty or VisibilityFilter(followed.certainty_share)
+        certainty = track.certainty.smoothed(certainty)
+    return replace(finding, points=points, auxiliary=auxiliary, certainty=certainty)
+
+
+def _parts(part: PartLook, network: RegionNetwork, frame: VideoFrame, whole: Finding) -> list[Finding]:
+    """What a network finds in the regions of a thing's parts, one in each; a part has the thing's number."""
+    return [
+        replace(finding, label=place.label or finding.label, track=whole.track)
+        for place in part.regions(whole)
+        if is_usable(place.region, frame.size)
+        for finding in network.find(frame, place.region)[:1]
+        if _is_sound(finding)
+    ]
+
+
+def _is_sound(finding: Finding) -> bool:
+    """Whether all its places are numbers."""
+    region = finding.region
+    places = (region.center_x, region.center_y, region.width, region.height, region.angle) if region else ()
+    return bool(
+        np.isfinite(finding.points).all() and np.isfinite(finding.auxiliary).all() and np.isfinite(places).all()
+    )

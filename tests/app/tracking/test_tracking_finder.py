@@ -1,0 +1,217 @@
+"""Tracks: when the detector sleeps, what ends one, that nothing is followed twice; by networks that know the truth."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.helpers.still_frames import still_frame
+from texelflow.app.models.decoders.found import Finding
+from texelflow.app.models.decoders.region import FrameRegion
+from texelflow.app.models.entries import CATALOGUE, SEGMENTATION
+from texelflow.app.picture.video_frame import VideoFrame
+from texelflow.app.tracking.finder import FrameFinder
+from texelflow.app.tracking.region_rules import around_box, around_points, grown, overlap
+from texelflow.app.tracking.solutions import SOLUTIONS, Followed, Solution, solution_of
+from texelflow.app.tracking.tracking_finder import make_finder
+from texelflow.gpu_delegate.base.errors import UsageError
+
+_SIZE = (640, 480)
+_PLAIN = Solution(
+    "things",
+    "squares",
+    ("detector", "points"),
+    Followed(
+        starts_at=lambda finding: grown(around_box(finding.box), 1.5),
+        goes_on_at=lambda finding: grown(around_points(finding.points), 1.5),
+        filter=None,
+    ),
+)
+_Places = Sequence[tuple[float, float]]
+
+
+@dataclass
+class _World:
+    """Squares of 60 pixels whose middles are known; what is asked is counted."""
+
+    places: _Places = ()
+    detections: int = 0
+    looks: list[FrameRegion] = field(default_factory=list)
+    score: float = 0.9
+    is_broken: bool = False
+
+    def seen(self, place: tuple[float, float], score: float) -> Finding:
+        x, y = place
+        corners = np.array([[x - 30, y - 30], [x + 30, y - 30], [x + 30, y + 30], [x - 30, y + 30]], np.float32)
+        if self.is_broken:
+            corners[2, 0] = np.nan
+        return Finding("thing", score, around_box((x - 30, y - 30, x + 30, y + 30)), points=corners)
+
+
+@dataclass
+class _Detector:
+    world: _World
+    input_size: tuple[int, int] = (128, 128)
+
+    def find(self, frame: VideoFrame, region: FrameRegion) -> tuple[Finding, ...]:
+        self.world.detections += 1
+        assert (region.width, region.height) == (640, 640)  # letterboxed
+        return tuple(self.world.seen(place, 0.8) for place in self.world.places)
+
+
+@dataclass
+class _PointNetwork:
+    """Finds what is nearest to the middle of its region."""
+
+    world: _World
+    input_size: tuple[int, int] = (192, 192)
+
+    def find(self, frame: VideoFrame, region: FrameRegion) -> tuple[Finding, ...]:
+        self.world.looks.append(region)
+        inside = [
+            (abs(x - region.center_x) + abs(y - region.center_y), (x, y))
+            for x, y in self.world.places
+            if abs(x - region.center_x) < region.width / 2 and abs(y - region.center_y) < region.height / 2
+        ]
+        return (self.world.seen(min(inside)[1], self.world.score),) if inside else ()
+
+
+def _finder(world: _World, most: int = 2, is_still: bool = False) -> FrameFinder:
+    return make_finder(_PLAIN, (_Detector(world), _PointNetwork(world)), most, is_still)
+
+
+def _numbers(findings: Sequence[Finding]) -> list[int]:
+    return sorted(finding.track for finding in findings)
+
+
+def test_the_detector_sleeps_while_all_are_followed_and_numbers_stay() -> None:
+    world = _World([(100, 100), (400, 300)])
+    finder = _finder(world)
+    for k in range(10):
+        world.places = [(100 + 5 * k, 100), (400, 300 - 5 * k)]
+        found = finder.find(still_frame(_SIZE, k))
+        assert _numbers(found) == [1, 2]
+        assert {f.track: f.box[0] + 30 for f in found} == pytest.approx({1: 100 + 5 * k, 2: 400})
+    assert world.detections == 1
+
+
+def test_with_one_too_few_the_detector_looks_each_time_and_adds_no_track_of_what_is_followed() -> None:
+    world = _World([(100, 100)])
+    finder = _finder(world)
+    for k in range(4):
+        assert _numbers(finder.find(still_frame(_SIZE, k))) == [1]
+    assert world.detections == 4
+    world.places = [(100, 100), (400, 300)]
+    assert _numbers(finder.find(still_frame(_SIZE, 4))) == [1, 2]
+
+
+def test_what_is_lost_ends_and_comes_back_as_another() -> None:
+    world = _World([(100, 100)])
+    finder = _finder(world, most=1)
+    finder.find(still_frame(_SIZE, 0))
+    world.places = []
+    assert finder.find(still_frame(_SIZE, 1)) == ()
+    world.places = [(100, 100)]
+    assert _numbers(finder.find(still_frame(_SIZE, 2))) == [2]
+    world.score = 0.5  # not above the threshold, as in MediaPipe
+    assert finder.find(still_frame(_SIZE, 3)) == ()
+
+
+def test_what_is_no_number_ends_a_track() -> None:
+    world = _World([(100, 100)])
+    finder = _finder(world, most=1)
+    finder.find(still_frame(_SIZE, 0))
+    world.is_broken = True
+    assert finder.find(still_frame(_SIZE, 1)) == ()
+    assert finder.find(still_frame(_SIZE, 2)) == ()  # nor is the detector's taken
+    world.is_broken = False
+    assert _numbers(finder.find(still_frame(_SIZE, 3))) == [2]
+
+
+def test_two_that_become_one_are_merged_into_the_older() -> None:
+    world = _World([(100, 100), (300, 100)])
+    finder = _finder(world)
+    finder.find(still_frame(_SIZE, 0))
+    for k in range(1, 21):
+        world.places = [(100 + 10 * k, 100), (300, 100)]
+        found = finder.find(still_frame(_SIZE, k))
+        assert _numbers(found) == ([1, 2] if k < 18 else [1])
+
+
+def test_pictures_one_by_one_have_no_past() -> None:
+    world = _World([(100, 100), (400, 300)])
+    finder = _finder(world, is_still=True)
+    for k in range(3):
+        finder.find(still_frame(_SIZE, k))
+    assert world.detections == 3
+
+
+def test_another_size_and_a_cut_begin_anew() -> None:
+    world = _World([(100, 100), (400, 300)])
+    finder = _finder(world)
+    finder.find(still_frame(_SIZE, 0))
+    finder.begin_anew()
+    assert _numbers(finder.find(still_frame(_SIZE, 1))) == [3, 4]
+    assert world.detections == 2
+
+
+places = st.lists(st.tuples(st.floats(-50, 700), st.floats(-50, 530)), max_size=6)
+
+
+@given(st.lists(places, min_size=1, max_size=8), st.integers(1, 4))
+def test_whatever_happens_tracks_are_few_and_apart(frames: list[_Places], most: int) -> None:
+    world = _World()
+    finder = _finder(world, most)
+    numbers: set[int] = set()
+    for k, seen in enumerate(frames):
+        world.places = seen
+        world.looks.clear()
+        found = finder.find(still_frame(_SIZE, k))
+        assert len(found) <= most
+        assert len(world.looks) <= most
+        assert all(finding.track > 0 for finding in found)
+        assert len({finding.track for finding in found}) == len(found)
+        squares = [grown(around_points(finding.points), 1.5) for finding in found]
+        assert all(overlap(a, b) <= 0.5 for i, a in enumerate(squares) for b in squares[:i])
+        new = {finding.track for finding in found} - numbers
+        assert all(number > max(numbers, default=0) for number in new)  # a number is never given again
+        numbers |= new
+
+
+@given(st.lists(places, min_size=1, max_size=8))
+def test_detectors_alone_number_what_they_find(frames: list[_Places]) -> None:
+    world = _World()
+    finder = make_finder(Solution("alone", "squares", ("detector",)), [_Detector(world)], most=6)
+    for k, seen in enumerate(frames):
+        world.places = seen
+        found = finder.find(still_frame(_SIZE, k))
+        assert len(found) == len(seen)
+        assert len({finding.track for finding in found}) == len(found)
+        world.places = [(x + 5, y - 5) for x, y in seen]
+        again = finder.find(still_frame(_SIZE, k))
+        if all(abs(a[0] - b[0]) + abs(a[1] - b[1]) > 80 for i, a in enumerate(seen) for b in seen[:i]):
+            assert _numbers(again) == _numbers(found)
+
+
+def test_every_model_of_the_catalogue_that_finds_something_has_a_pipeline_of_models_of_the_catalogue() -> None:
+    wanted = {name for name, entry in CATALOGUE.items() if entry.task != SEGMENTATION}
+    assert wanted <= {solution.name for solution in SOLUTIONS}
+    assert len({solution.name for solution in SOLUTIONS}) == len(SOLUTIONS)
+    for solution in SOLUTIONS:
+        assert set(solution.models) <= wanted
+        assert len(solution.models) == 1 + bool(solution.followed) + len(solution.parts)
+        if solution.name in wanted:
+            assert solution.models[-1] == solution.name
+    assert solution_of("selfie") is None
+
+
+@pytest.mark.parametrize("most", [0, 65, -1])
+def test_numbers_that_make_no_sense_are_refused(most: int) -> None:
+    world = _World()
+    with pytest.raises(UsageError, match="1 to 64"):
+        _finder(world, most)
+    with pytest.raises(UsageError, match="takes 2 networks"):
+        make_finder(replace(_PLAIN), [_Detector(world)])

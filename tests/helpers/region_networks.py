@@ -1,0 +1,97 @@
+"""Networks on regions of a frame by OpenCV and TensorFlow Lite, which all others are held against.
+
+With `as_on_cpus` pixels lie as in MediaPipe's graphs for CPUs: a region's corner is the middle of its tensor's first
+pixel, and places count from the middle of the frame's first pixel. In its graphs for GPUs, as here, both are areas.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+import cv2
+import numpy as np
+
+import texelflow
+from texelflow.app.models.catalogue import fetch
+from texelflow.app.models.decoders.found import Finding
+from texelflow.app.models.decoders.region import FrameRegion
+from texelflow.app.models.decoders.suppression import detections_by_anchors
+from texelflow.app.models.finding_loading import load_finding_model
+from texelflow.app.picture.color_planes import Floats
+from texelflow.app.picture.picture import ImageSize
+from texelflow.app.picture.video_frame import VideoFrame
+from texelflow.app.tracking.finder import FrameFinder
+from texelflow.app.tracking.solutions import Solution
+from texelflow.app.tracking.tracking_finder import make_finder
+from texelflow.gpu_delegate.cpu.interpreter_module import load_interpreter_module
+
+__all__ = ["OracleNetwork", "oracle_finder", "oracle_network"]
+
+_CUSTOM_OPS = ("face-landmark-attention",)  # which TensorFlow Lite lacks: these run in our own interpreter
+
+
+class OracleNetwork:
+    """A model of the catalogue on regions."""
+
+    def __init__(self, name: str, repeats_edges: bool, as_on_cpus: bool = False) -> None:
+        self.model = load_finding_model(name)
+        self._border = cv2.BORDER_REPLICATE if repeats_edges else cv2.BORDER_CONSTANT
+        self._as_on_cpus = as_on_cpus
+        self._interpreter = _interpreter(name)
+        self.regions: list[FrameRegion] = []  # that were looked at
+
+    @property
+    def input_size(self) -> ImageSize:
+        return self.model.input_size
+
+    def tensor(self, frame: VideoFrame, region: FrameRegion) -> Floats:
+        """Its input (1, H, W, 3) for a region."""
+        width, height = self.input_size
+        low, high = self.model.input_range
+        matrix = region.to_frame() / (width, height, 1)
+        if not self._as_on_cpus:
+            matrix[:, 2] += matrix[:, :2].sum(axis=1) / 2 - 0.5
+        rgb = np.ascontiguousarray(frame.rgba[..., :3])
+        source = rgb if self._as_on_cpus else rgb.astype(np.float32)
+        flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+        cut = cv2.warpAffine(source, matrix, (width, height), flags=flags, borderMode=self._border)
+        return (cut.astype(np.float32) / 255 * (high - low) + low)[None]
+
+    def outputs(self, tensor: Floats) -> list[Floats]:
+        """Those that its decoder reads."""
+        run = self._interpreter
+        run.set_tensor(run.get_input_details()[0]["index"], tensor)
+        run.invoke()
+        details = run.get_output_details()
+        return [np.asarray(run.get_tensor(details[place]["index"]), np.float32) for place in self.model.decoding.reads]
+
+    def find(self, frame: VideoFrame, region: FrameRegion) -> tuple[Finding, ...]:
+        """As a RegionNetwork does."""
+        self.regions.append(region)
+        outputs, decoding = self.outputs(self.tensor(frame, region)), self.model.decoding
+        if decoding.anchors:
+            outputs = [detections_by_anchors(decoding.anchors, outputs)]
+        return decoding.decode(outputs, region)
+
+
+@lru_cache
+def oracle_network(name: str, repeats_edges: bool, as_on_cpus: bool = False) -> OracleNetwork:
+    """The same for all who ask: networks have no memory."""
+    return OracleNetwork(name, repeats_edges, as_on_cpus)
+
+
+def oracle_finder(
+    solution: Solution, most: int | None = None, is_still: bool = False, as_on_cpus: bool = False
+) -> FrameFinder:
+    """The pipeline of a solution by such networks."""
+    networks = [
+        oracle_network(name, repeats, as_on_cpus)
+        for name, repeats in zip(solution.models, solution.repeats_edges, strict=True)
+    ]
+    return make_finder(solution, networks, most, is_still)
+
+
+def _interpreter(name: str) -> Any:
+    path = str(fetch(name))
+    made = texelflow.Interpreter(path) if name in _CUSTOM_OPS else load_interpreter_module().Interpreter(path)
+    made.allocate_tensors()
+    return made

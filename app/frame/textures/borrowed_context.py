@@ -10,6 +10,7 @@ _TESTS = (  # and what else changes pixels on their way into a framebuffer
     opengl.BLEND, opengl.CULL_FACE, opengl.DEPTH_TEST, opengl.STENCIL_TEST, opengl.SCISSOR_TEST,
     opengl.RASTERIZER_DISCARD,
 )  # fmt: skip
+_BLENDING = (opengl.BLEND_SRC_RGB, opengl.BLEND_DST_RGB, opengl.BLEND_SRC_ALPHA, opengl.BLEND_DST_ALPHA)
 _TESTS_BEYOND_ES = (opengl.COLOR_LOGIC_OP, opengl.FRAMEBUFFER_SRGB)
 _SAMPLED_UNITS = 10  # that shaders of pictures read; those of the network read the first of these
 
@@ -25,6 +26,7 @@ def borrowed(context: Context) -> Iterator[None]:
     enabled = [test for test in tests if gl.integer(test)]
     drawn, read = gl.integer(opengl.DRAW_FRAMEBUFFER_BINDING), gl.integer(opengl.READ_FRAMEBUFFER_BINDING)
     viewport, mask = gl.integers(opengl.VIEWPORT, 4), gl.integers(opengl.COLOR_WRITEMASK, 4)
+    blending = [gl.integer(factor) for factor in _BLENDING]
     filled = opengl.FILL if gl.is_es else gl.integers(opengl.POLYGON_MODE, 2)[0]  # two of them in old profiles
     for test in enabled:
         gl.glDisable(test)
@@ -38,6 +40,7 @@ def borrowed(context: Context) -> Iterator[None]:
     finally:
         for test in enabled:
             gl.glEnable(test)
+        gl.glBlendFuncSeparate(*blending)
         gl.glColorMask(*mask)
         if filled != opengl.FILL:
             gl.glPolygonMode(opengl.FRONT_AND_BACK, filled)

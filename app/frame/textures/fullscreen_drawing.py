@@ -22,11 +22,15 @@ class Drawing:
         defines: Mapping[str, ParameterValue],
         samplers: Mapping[str, int],
         label: str,
+        over: bool = False,
     ) -> None:
-        """`samplers` are the texture units by name. Raises DeviceError if the shader does not compile."""
+        """`samplers` are the texture units by name; over: colors are premultiplied and laid over what is there.
+
+        Raises DeviceError if the shader does not compile.
+        """
         gl = context.gl
         stages = {opengl.VERTEX_SHADER: load("composite.vert"), opengl.FRAGMENT_SHADER: load(shader, defines)}
-        self._gl = gl
+        self._gl, self._over = gl, over
         self._places: dict[str, int] = {}
         self._name = compile_program(context, stages, label)
         self._corners = gl.generate("VertexArrays")  # empty: the core profile requires one
@@ -64,13 +68,18 @@ class Drawing:
         """Let uniforms be set."""
         self._gl.glUseProgram(self._name)
 
-    def draw(self, target: Target, size: ImageSize, first_row: int = 0) -> None:
-        """Draw over (width, height) of a target, from that row on."""
+    def draw(self, target: Target, size: ImageSize, first_row: int = 0, first_column: int = 0) -> None:
+        """Draw on (width, height) of a target, from that row and column on."""
         gl = self._gl
         gl.glBindFramebuffer(opengl.DRAW_FRAMEBUFFER, on_opengl(target).framebuffer)
-        gl.glViewport(0, first_row, *size)
+        gl.glViewport(first_column, first_row, *size)
         gl.glBindVertexArray(self._corners)
+        if self._over:
+            gl.glEnable(opengl.BLEND)
+            gl.glBlendFuncSeparate(*(opengl.ONE, opengl.ONE_MINUS_SRC_ALPHA) * 2)
         gl.glDrawArrays(opengl.TRIANGLES, 0, 3)
+        if self._over:
+            gl.glDisable(opengl.BLEND)
 
     def release(self) -> None:
         """Delete the shader."""

@@ -62,10 +62,15 @@ class GlPictures:
         return TensorTexels(self.context, count, stride)
 
     def drawing(
-        self, shader: str, defines: Mapping[str, ParameterValue], samplers: Mapping[str, int], label: str
+        self,
+        shader: str,
+        defines: Mapping[str, ParameterValue],
+        samplers: Mapping[str, int],
+        label: str,
+        over: bool = False,
     ) -> Drawing:
         """Raises DeviceError if the shader does not compile."""
-        return Drawing(self.context, shader, defines, samplers, label)
+        return Drawing(self.context, shader, defines, samplers, label, over)
 
     def bind(self, unit: int, texture: int) -> None:
         """A texture of two dimensions to a unit."""

@@ -137,10 +137,15 @@ class NativePictures:
         return NativeTexels(self, count, stride)
 
     def drawing(
-        self, shader: str, defines: Mapping[str, ParameterValue], samplers: Mapping[str, int], label: str
+        self,
+        shader: str,
+        defines: Mapping[str, ParameterValue],
+        samplers: Mapping[str, int],
+        label: str,
+        over: bool = False,
     ) -> "NativeDrawing":
         """A shader, whose code is made when it first draws. Raises UnsupportedError for one that is not understood."""
-        return NativeDrawing(self, ReadShader(load(shader, defines)), samplers)
+        return NativeDrawing(self, ReadShader(load(shader, defines)), samplers, over)
 
     def bind(self, unit: int, texture: int) -> None:
         """A picture, by its name, to a unit."""
@@ -251,10 +256,13 @@ class NativePictures:
 
     # Steps ------------------------------------------------------------------------------------------------------------
 
-    def kernel(self, shader: ReadShader, forms: Mapping[str, ImageForm], output: ImageForm) -> ShaderKernel:
+    def kernel(
+        self, shader: ReadShader, forms: Mapping[str, ImageForm], output: ImageForm, over: bool = False
+    ) -> ShaderKernel:
         """The code of a shader for such pictures; what was used last is kept. Raises DeviceError."""
-        key = shader.text, tuple(forms.items()), output
-        found = self._kernels.pop(key, None) or ShaderKernel(shader, forms, output, self._target, self._version)
+        key = shader.text, tuple(forms.items()), output, over
+        found = self._kernels.pop(key, None)
+        found = found or ShaderKernel(shader, forms, output, self._target, self._version, over=over)
         self._kernels[key] = found
         if len(self._kernels) > _MOST_KERNELS:
             del self._kernels[next(iter(self._kernels))]
@@ -487,8 +495,10 @@ class NativeTexels:
 class NativeDrawing:
     """One fragment shader with its uniforms."""
 
-    def __init__(self, device: NativePictures, shader: ReadShader, samplers: Mapping[str, int]) -> None:
-        self._device, self._shader = device, shader
+    def __init__(
+        self, device: NativePictures, shader: ReadShader, samplers: Mapping[str, int], over: bool = False
+    ) -> None:
+        self._device, self._shader, self._over = device, shader, over
         self._samplers = {name: samplers[name] for name in shader.samplers}
         self._uniforms: dict[str, UniformNumbers] = {}
 
@@ -504,17 +514,21 @@ class NativeDrawing:
     def set_array(self, uniform: str, values: Sequence[float]) -> None:
         self._uniforms[uniform] = tuple(values)
 
-    def draw(self, target: Target, size: ImageSize, first_row: int = 0) -> None:
-        """Draw over (width, height) of a target at its left, from that row on."""
+    def draw(self, target: Target, size: ImageSize, first_row: int = 0, first_column: int = 0) -> None:
+        """Draw on (width, height) of a target, from that row and column on."""
         into = self._device.found(target.texture)
-        self.draw_into(into, 0, size, first_row)
+        self.draw_into(into, 0, size, first_row, first_column)
 
-    def draw_into(self, into: StoredImage, offset_bytes: int, size: ImageSize, first_row: int) -> None:
+    def draw_into(
+        self, into: StoredImage, offset_bytes: int, size: ImageSize, first_row: int, first_column: int = 0
+    ) -> None:
         """The same for a part of a picture, which begins so many bytes behind it."""
         images = {name: self._device.bound(unit) for name, unit in self._samplers.items()}
-        kernel = self._device.kernel(self._shader, {name: each.form for name, each in images.items()}, into.form)
-        output = ImageWords(into.words.address + offset_bytes, into.words.row_bytes, into.words.plane_bytes, *size)
-        words = kernel.words(output, {name: each.words for name, each in images.items()}, self._uniforms)
+        forms = {name: each.form for name, each in images.items()}
+        kernel = self._device.kernel(self._shader, forms, into.form, self._over)
+        start, held = into.words.address + offset_bytes, into.words
+        output = ImageWords(start, held.row_bytes, held.plane_bytes, first_column + size[0], size[1])
+        words = kernel.words(output, {name: each.words for name, each in images.items()}, self._uniforms, first_column)
         uses = (into, *images.values())
         self._device.add(_Step(kernel, np.frombuffer(words, np.uint8).copy(), first_row, size, uses))
 

@@ -108,8 +108,11 @@ class ShaderDrawing(Protocol):
     def set_array(self, uniform: str, values: Sequence[float]) -> None:
         """The same for an array of floats, from its first element on."""
 
-    def draw(self, target: Target, size: ImageSize, first_row: int = 0) -> None:
-        """Draw over (width, height) of a target at its left, from that row on; gl_FragCoord counts the target's."""
+    def draw(self, target: Target, size: ImageSize, first_row: int = 0, first_column: int = 0) -> None:
+        """Draw on (width, height) of a target, from that row and column on; gl_FragCoord counts the target's.
+
+        Only what is laid over pictures begins at another column than 0.
+        """
 
     def release(self) -> None: ...
 
@@ -152,9 +155,17 @@ class PictureDevice(Protocol):
         """Texels of `stride` floats, 4 or 1. Raises DeviceError for more than shaders can read."""
 
     def drawing(
-        self, shader: str, defines: Mapping[str, ParameterValue], samplers: Mapping[str, int], label: str
+        self,
+        shader: str,
+        defines: Mapping[str, ParameterValue],
+        samplers: Mapping[str, int],
+        label: str,
+        over: bool = False,
     ) -> ShaderDrawing:
-        """A fragment shader by its file's name, in use; `samplers` are texture units. Raises DeviceError."""
+        """A fragment shader by its file's name, in use; `samplers` are texture units. Raises DeviceError.
+
+        over: its colors are premultiplied, and laid over what is there, RGBA.
+        """
 
     def bind(self, unit: int, texture: int) -> None:
         """A texture of two dimensions, by its name, to a unit."""

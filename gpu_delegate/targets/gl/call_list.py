@@ -21,7 +21,7 @@ RECORDED: Final = (  # what a list may hold: calls that give nothing back, and r
     "glUniform1i", "glUniform2i", "glUniform1f", "glUniform2f", "glUniform3f", "glUniform4f", "glUniform1fv",
     "glPushDebugGroup", "glPopDebugGroup", "glQueryCounter", "glGetError",
     "glBindFramebuffer", "glViewport", "glClearColor", "glClear", "glBlitFramebuffer", "glBindVertexArray",
-    "glDrawArrays", "glCopyBufferSubData",
+    "glDrawArrays", "glCopyBufferSubData", "glEnable", "glDisable", "glBlendFuncSeparate",
 )  # fmt: skip
 
 SWAP = "swap"  # a window's function that shows what was drawn; its argument is the window

@@ -61,6 +61,8 @@ READ_FRAMEBUFFER_BINDING, VIEWPORT, COLOR_WRITEMASK, POLYGON_MODE = 0x8CAA, 0x0B
 BLEND, CULL_FACE, DEPTH_TEST, STENCIL_TEST, SCISSOR_TEST = 0x0BE2, 0x0B44, 0x0B71, 0x0B90, 0x0C11
 RASTERIZER_DISCARD, COLOR_LOGIC_OP, FRAMEBUFFER_SRGB = 0x8C89, 0x0BF2, 0x8DB9
 FRONT_AND_BACK, FILL = 0x0408, 0x1B02
+ONE, ONE_MINUS_SRC_ALPHA = 1, 0x0303
+BLEND_SRC_RGB, BLEND_DST_RGB, BLEND_SRC_ALPHA, BLEND_DST_ALPHA = 0x80C9, 0x80C8, 0x80CB, 0x80CA
 DEBUG_SOURCE_APPLICATION, DEBUG_OUTPUT, DEBUG_OUTPUT_SYNCHRONOUS, DONT_CARE = 0x824A, 0x92E0, 0x8242, 0x1100
 
 
@@ -215,6 +217,7 @@ class GL:
     glDrawArrays: Callable[[Uint, Int, Int], None]
     glEnable: Callable[[Uint], None]
     glDisable: Callable[[Uint], None]
+    glBlendFuncSeparate: Callable[[Uint, Uint, Uint, Uint], None]
 
     glGenQueries: Callable[[Int, Pointer], None]
     glDeleteQueries: Callable[[Int, Pointer], None]

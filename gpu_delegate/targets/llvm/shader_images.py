@@ -14,6 +14,7 @@ from .machine import CpuTarget
 from .shader_parts import Component, Parts, is_uniform
 
 SampleType = Literal["u8", "u16", "f32"]
+ShaderColor = Sequence[Component]  # red, green, blue, alpha
 _BITS = {"u8": 8, "u16": 16}
 
 
@@ -243,6 +244,31 @@ class ImageCode:
         return self.f.call(name, kind, pointers, integer(align_bytes), active, Register("poison", kind))
 
     # Writing ----------------------------------------------------------------------------------------------------------
+
+    def lay_over(self, image: BoundImage, block: Register, first: Register, y: Register, values: ShaderColor) -> None:
+        """Premultiplied colors over what is there, from a column on; what lies ahead of that is left as it is.
+
+        The vector begins with `first`, which is not behind that column, so that it ends within the row.
+        """
+        before = self._loaded(image, first, y)
+        places = self.p.binary("+", "int", first, ir.constants([integer(lane) for lane in range(self.lanes)]))
+        inside = self.p.binary(
+            "&&", "bool", self.p.compare("<=", "int", block, places), self.p.compare("<", "int", places, image.width)
+        )
+        rest = self.p.binary("-", "float", 1.0, values[3])
+        laid = [self.p.fused(rest, under, value) for under, value in zip(before, values, strict=True)]
+        pairs = zip(laid, before, strict=True)
+        self.store(image, first, y, [self.p.chosen(inside, "float", *pair) for pair in pairs])
+
+    def _loaded(self, image: BoundImage, first: Register, y: Register) -> list[Component]:
+        """All four channels of a vector of pixels from a column on."""
+        f, form, channels = self.f, image.form, range(4)
+        start = f.at(self._row(image, y), self._times(first, form.element_bytes), I8)
+        if form.sample == "f32":
+            kind = vector(FLOAT, self.lanes)
+            return [f.load(kind, self._channel(image, start, channel), 4) for channel in channels]
+        found = self._told(form, {0: f.load(vector(I32, self.lanes), start, 1)}, channels)
+        return [found[channel] for channel in channels]
 
     def store(self, image: BoundImage, first: Register, y: Register, values: Sequence[Component]) -> None:
         """A vector of pixels from a column on, in one row; floats become codes where the picture has those."""

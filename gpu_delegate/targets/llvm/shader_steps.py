@@ -60,25 +60,32 @@ class ShaderKernel:
 
     def __init__(
         self, shader: ReadShader, forms: Mapping[str, ImageForm], output: ImageForm, target: CpuTarget, version: str,
-        cache: DiskCache | None = None,
+        cache: DiskCache | None = None, over: bool = False,
     ) -> None:  # fmt: skip
         """`forms` are those of textures, by name; `version` is shader_code_version().
 
-        Raises DeviceError, UnsupportedError.
+        over: colors are premultiplied, and laid over what is there, RGBA. Raises DeviceError, UnsupportedError.
         """
         self.shader = shader
-        facts = (shader.text, sorted(forms.items(), key=itemgetter(0)), output, target, version)
+        facts = (shader.text, sorted(forms.items(), key=itemgetter(0)), output, target, version, over)
         key = f"shader {hashlib.sha256(repr(facts).encode()).hexdigest()}"  # writing the text takes longer than loading
         self._code = compiled_once(
-            key, lambda: written_shader(shader.tree, forms, output, target), target, (_NAME,), cache
+            key, lambda: written_shader(shader.tree, forms, output, target, over), target, (_NAME,), cache
         )
         self.address = self._code.address(_NAME)
 
     def words(
-        self, output: ImageWords, images: Mapping[str, ImageWords], uniforms: Mapping[str, UniformNumbers]
+        self,
+        output: ImageWords,
+        images: Mapping[str, ImageWords],
+        uniforms: Mapping[str, UniformNumbers],
+        first_column: int = 0,
     ) -> bytes:
-        """What the code reads to draw once; uniforms that nobody has set are 0."""
-        found = [output.words(), *(images[name].words() for name in self.shader.samplers)]
+        """What the code reads to draw once, from a column to the output's width; uniforms that nobody has set are 0.
+
+        Columns other than the first ones can be left out where colors are laid over others.
+        """
+        found = [output.words(), _word("int", first_column), *(images[name].words() for name in self.shader.samplers)]
         for uniform in self.shader.uniforms:
             kinds = _kinds(self.shader.tree, uniform)
             given = uniforms.get(uniform.name, ())
@@ -92,13 +99,15 @@ def shader_code_version() -> str:
     return hashlib.sha256(repr((llvm_version(), compiling_files())).encode()).hexdigest()
 
 
-def written_shader(shader: Shader, forms: Mapping[str, ImageForm], output: ImageForm, target: CpuTarget) -> str:
+def written_shader(
+    shader: Shader, forms: Mapping[str, ImageForm], output: ImageForm, target: CpuTarget, over: bool = False
+) -> str:
     """The module of a shader, whose function has the signature of all kernels. Raises UnsupportedError."""
     varying: frozenset[tuple[object, ...]] = frozenset()
     while True:
         module = Module()
         try:
-            _write(module, shader, forms, output, target, varying)
+            _write(module, shader, forms, output, target, varying, over)
             return module.text
         except VaryingError as error:
             varying |= {error.key}
@@ -111,13 +120,14 @@ def _write(
     output: ImageForm,
     target: CpuTarget,
     varying: frozenset[tuple[object, ...]],
+    over: bool,
 ) -> None:
     lanes = target.lanes
     parameters = [(POINTER, "tensors"), (POINTER, "weights"), *((I32, each) for each in ("y0", "y1", "z0", "z1"))]
     f = module.function(_NAME, parameters)
     words, _, first, last, *_ = f.parameters
     reader = _Words(f, words)
-    drawn = reader.image(output)
+    drawn, left = reader.image(output), reader.whole()
     given: dict[str, ShaderValue | BoundImage] = {name: reader.image(forms[name]) for name in sampler_names(shader)}
     for uniform in shader.uniforms:
         if uniform.type not in SAMPLERS:
@@ -127,10 +137,13 @@ def _write(
             )
     images = ImageCode(Parts(f, lanes), target)
     most = images.p.register(images.p.larger("int", 0, images.p.binary("-", "int", drawn.width, lanes)), "int", 1)
-    with f.loop(first, last) as y, f.loop(integer(0), drawn.width, lanes) as block:
+    with f.loop(first, last) as y, f.loop(left if over else integer(0), drawn.width, lanes) as block:
         column = images.p.register(images.p.smaller("int", block, most), "int", 1)
         value = ShaderCode(shader, images, given, varying).pixels(column, y)
-        images.store(drawn, column, y, value.parts)
+        if over:
+            images.lay_over(drawn, block, column, y, value.parts)
+        else:
+            images.store(drawn, column, y, value.parts)
     f.give_back()
 
 
@@ -149,6 +162,9 @@ class _Words:
         row, plane = (self._f.load(I64, self._address(), WORD_BYTES) for _ in range(2))
         width, height = (self._f.load(I32, self._address(), WORD_BYTES) for _ in range(2))
         return BoundImage(form, start, row, plane, width, height)
+
+    def whole(self) -> Register:
+        return self._f.load(I32, self._address(), WORD_BYTES)
 
     def number(self, kind: str) -> Component:
         found = self._f.load(FLOAT if kind == "float" else I32, self._address(), WORD_BYTES)

@@ -1,0 +1,92 @@
+"""Draws what was found in a frame over a picture of it: boxes, skeletons, points, labels, lists of classes.
+
+It costs what is seen of it: tiles of the picture that no mark touches are not drawn, and a frame with nothing in it
+draws nothing. Marks go up with each frame, some 150 bytes for each tile that one touches.
+"""
+
+from collections.abc import Sequence
+
+from texelflow.gpu_delegate.targets.gl.opengl import BufferRange
+
+from ...models.decoders.found import Finding
+from ...picture.preprocess import ImageSize
+from ..textures.picture_device import PictureDevice, ShaderDrawing, ShaderImage, Target
+from .letters import letters_for
+from .mark_tiles import MarkTiles, mark_tiles
+from .marks import MarkSize, marks_of
+
+_TEXELS_UNIT, _LETTERS_UNIT = 3, 4
+_MOST_TEXELS = 1 << 16  # what every device shows to shaders
+_TILE, _USUAL_HEIGHT = (32, 8), 720  # pixels, in pictures up to that height
+
+
+class FindingsCompositor:
+    """Draws over pictures what was set last. `uploaded_bytes` counts what went up so far."""
+
+    def __init__(self, pictures: PictureDevice, frame_size: ImageSize) -> None:
+        """`frame_size` is the upright frame's, in whose pixels findings are. Shaders are made at their first use."""
+        self._pictures = pictures
+        self._size = MarkSize(frame_size, letters_for(frame_size))
+        self._found: Sequence[Finding] = ()
+        self._prepared: tuple[bool, MarkTiles | None] | None = None
+        self._drawing: ShaderDrawing | None = None
+        self._letters: ShaderImage | None = None
+        self._room: BufferRange | None = None
+        self._texels = pictures.texels(_MOST_TEXELS, stride=4)
+        scale = 1 << max(0, min(frame_size) // _USUAL_HEIGHT).bit_length()
+        self._tile = (_TILE[0] * max(1, scale // 2), _TILE[1] * max(1, scale // 2))
+        self.uploaded_bytes = 0
+
+    def set(self, findings: Sequence[Finding]) -> None:
+        """What the next pictures show."""
+        if findings is not self._found:
+            self._found, self._prepared = findings, None
+
+    def draw(self, target: Target, mirror: bool = False, size: ImageSize | None = None) -> None:
+        """Over a picture of (width, height) at the target's lower left. Raises DeviceError."""
+        if not self._found:
+            return
+        if self._prepared is None or self._prepared[0] != mirror:
+            self._prepared = mirror, self._uploaded(mirror)
+        if (tiles := self._prepared[1]) is None:
+            return
+        drawing = self._ready()
+        assert self._room
+        assert self._letters
+        self._texels.bind(_TEXELS_UNIT, self._room)
+        self._pictures.bind(_LETTERS_UNIT, self._letters.texture)
+        height = (size or target.size)[1]
+        drawing.use()
+        drawing.set_ints("corner", tiles.left, tiles.top)
+        drawing.set_ints("across", tiles.across)
+        drawing.set_ints("height", height)
+        (wide, high), (most_x, most_y) = self._tile, self._size.picture
+        left, top = tiles.left * wide, tiles.top * high
+        right, bottom = (min((tiles.left + tiles.across) * wide, most_x), min((tiles.top + tiles.down) * high, most_y))
+        drawing.draw(target, (right - left, bottom - top), height - bottom, left)
+
+    def _uploaded(self, mirror: bool) -> MarkTiles | None:
+        """The marks of what was found, which have gone up."""
+        marks = marks_of(self._found, self._size, mirror)
+        tiles = mark_tiles(marks, self._size.picture, self._tile, _MOST_TEXELS) if len(marks) else None
+        if tiles:
+            self._room = self._room or self._pictures.memory((_MOST_TEXELS, 1), _MOST_TEXELS * 16)
+            self._pictures.write(self._room, tiles.texels)
+            self.uploaded_bytes += tiles.texels.nbytes
+        return tiles
+
+    def _ready(self) -> ShaderDrawing:
+        if self._drawing is None:
+            self._letters = self._pictures.image(self._size.letters.picture(), "letters")
+            defines = {"TILE_W": self._tile[0], "TILE_H": self._tile[1], **self._texels.defines()}
+            samplers = {"texels": _TEXELS_UNIT, "letters": _LETTERS_UNIT}
+            self._drawing = self._pictures.drawing("marks.frag", defines, samplers, "what was found", over=True)
+        return self._drawing
+
+    def release(self) -> None:
+        """Delete what was made here; targets stay."""
+        for part in (self._drawing, self._letters, self._texels):
+            if part:
+                part.release()
+        if self._room:
+            self._pictures.free(self._room)

@@ -21,3 +21,4 @@ class FindingModel:
     input_size: ImageSize
     decoding: Decoding
     decoder: str  # its name
+    repeats_edges: bool = False  # past the frame's edges: what MediaPipe has for regions around one thing; else black

@@ -1,1 +1,1 @@
-"""Networks on regions of a frame, and the stage that has them find something there."""
+"""Networks on regions of frames: on the GPU, in the CPU's own code, or by TensorFlow Lite."""

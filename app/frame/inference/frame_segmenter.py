@@ -207,18 +207,18 @@ def segmenter_in_steps(
     context = compute.context
     if compute.backend == "cpu" or context is None:
         pool = compute.native.pool if compute.native else None
-        native, instead = yield from _on_thread(chosen_cpu_path, model, frame, compute.cpu, options, pool)
+        native, instead = yield from made_on_thread(chosen_cpu_path, model, frame, compute.cpu, options, pool)
         return CpuSegmenter(compute.pictures, native, frame, kept=kept, instead=instead)
     try:
         path: GlPath = yield from GlPath.in_steps(context, model, frame, options, kept)
         return path
     except UnsupportedError as error:
         debug.tell(debug.RUN, f"debug: {error}; its parts go through the delegate")
-    parts = yield from _on_thread(open_parts_path, model, frame, options)
+    parts = yield from made_on_thread(open_parts_path, model, frame, options)
     return CpuSegmenter(compute.pictures, parts, frame, options.compiling.precision, kept)
 
 
-def _on_thread(
+def made_on_thread(
     make: Callable[_Arguments, _Made], *arguments: _Arguments.args, **named: _Arguments.kwargs
 ) -> Generator[tuple[int, int], None, _Made]:
     """What a function makes on a thread of its own: frames may be drawn meanwhile."""

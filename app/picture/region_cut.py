@@ -1,0 +1,144 @@
+"""Defines how a rotated part of a frame becomes a network's float32 input.
+
+This is the written definition, which the shader (region_to_tensor.comp) and the CPU's own code (region_sampler.py)
+follow as well, and the NumPy implementation that TensorFlow Lite's networks get their input by.
+
+Pixels are squares with their centers at +0.5. Pixel (X, Y) of the network's W x H input samples the upright frame at
+
+    (x, y) = M ((X + 0.5) / W, (Y + 0.5) / H, 1) - 0.5
+
+where M, a matrix (2, 3), takes fractions of the region to the frame's pixels. Sampling is bilinear, in float32, however
+large the region is: as MediaPipe's. As in preprocess.py, luma and both chromas are sampled at the same point, each on
+its own grid and clamped to its own edge; then the matrix of colors is applied, and red, green and blue are clamped to
+0..1. Where the recording is to be turned or mirrored, that is done to coordinates.
+
+Past the frame's edges is black, or the edge is repeated. Where it is black, the color is multiplied by what of the
+bilinear weights falls on pixels of the frame, min(1, x + 1, w - x) and not below 0 along each axis: so a sample between
+the last pixel and the first one outside is what bilinear sampling makes of that pixel and a black one.
+
+Black becomes low, white high. An input of whole numbers counts in its steps, rounded as in preprocess.py.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from texelflow.gpu_delegate.model.graph import Steps
+from texelflow.gpu_delegate.model.quantization import nearest_whole
+
+from .color_planes import Floats
+from .picture import ImageSize, Picture, PictureFormat, Plane
+
+__all__ = ["CutPlaces", "cut_places", "cut_region"]
+
+Matrix23 = npt.NDArray[np.float64]
+CutPlaces = tuple[Floats, Floats]
+
+
+def cut_places(format: PictureFormat, size: ImageSize, to_frame: Matrix23) -> CutPlaces:
+    """Matrices (2, 3) from pixels (X, Y, 1) of an input of `size` to coordinates (column, row) of the stored picture.
+
+    The first is luma's, or RGBA's, the second that of the planes of chroma; 0 is the center of the first pixel.
+    `to_frame` is FrameRegion.to_frame's. Raises ValueError for one that is not finite.
+    """
+    if not np.isfinite(to_frame).all():
+        raise ValueError("a region of a frame has finite numbers")
+    (width, height), matrix = size, np.array(to_frame, np.float64)
+    matrix[:, :2] /= width, height
+    matrix[:, 2] += matrix[:, :2].sum(1) / 2 - 0.5
+    if format.orientation.transpose:
+        matrix = matrix[::-1].copy()
+    for axis, is_mirrored in enumerate(format.mirrored):
+        if is_mirrored:
+            matrix[axis] *= -1
+            matrix[axis, 2] += format.size[axis] - 1
+    chroma = matrix.copy()
+    axes: tuple[tuple[int, int, int], ...] = format.chroma_axis(0), format.chroma_axis(1)
+    for row, (mul, add, div) in zip(chroma, axes, strict=True):
+        row *= mul / div
+        row[2] += add / div
+    return matrix.astype(np.float32), chroma.astype(np.float32)
+
+
+def cut_region(
+    picture: Picture,
+    size: ImageSize,
+    to_frame: Matrix23,
+    value_range: tuple[float, float] = (0, 1),
+    repeats_edges: bool = False,
+    steps: Steps | None = None,
+) -> Floats:
+    """The network's input (1, H, W, 3) for a region of a picture. `value_range` is what black and white become.
+
+    `steps` are the whole numbers that the input takes, if it takes no others. Raises ValueError as cut_places.
+    """
+    format, (luma, chroma) = picture.format, cut_places(picture.format, size, to_frame)
+    x, y = _places(luma, size)
+    samples = [_between(plane, x, y) for plane in _luma(picture)]
+    if format.layout not in ("rgba", "gray"):
+        at = _places(chroma, size)
+        samples += [_between(plane, *at) for plane in _chroma(picture)]
+    color = np.stack(samples, -1)
+    if format.layout == "rgba":
+        color *= np.float32(1 / 255)
+    else:
+        matrix, offset = (part.astype(np.float32) for part in format.to_rgb())
+        codes = color * np.float32(1 / ((1 << format.bits) - 1))
+        color = (codes * np.diag(matrix) if format.layout == "gray" else codes @ matrix.T) + offset
+        np.clip(color, 0, 1, out=color)
+    if not repeats_edges:
+        color *= (_cover(x, format.size[0]) * _cover(y, format.size[1]))[..., None]
+    low, high = np.float32(value_range[0]), np.float32(value_range[1])
+    tensor: Floats = color * (high - low) + low
+    if steps:
+        np.clip(nearest_whole(tensor), steps.low, steps.high, out=tensor)
+    return tensor[None]
+
+
+def _places(matrix: Floats, size: ImageSize) -> tuple[Floats, Floats]:
+    """Columns and rows (H, W) at which the pixels sample."""
+    x, y = np.arange(size[0], dtype=np.float32), np.arange(size[1], dtype=np.float32)[:, None]
+    columns, rows = (a * x + (b * y + c) for a, b, c in matrix)
+    return columns, rows
+
+
+def _luma(picture: Picture) -> Iterator[npt.NDArray[Any]]:
+    """What is sampled on the grid of pixels: red, green and blue, or luma."""
+    first: Plane = picture.planes[0]
+    if picture.format.layout == "rgba":
+        yield from (first[..., color] for color in range(3))
+    else:
+        yield first[..., 1 if picture.format.layout == "uyvy" else 0] if picture.format.packed else first
+
+
+def _chroma(picture: Picture) -> Iterator[npt.NDArray[Any]]:
+    """Both chromas on their own grid."""
+    first, *others = picture.planes
+    if picture.format.packed:
+        beside = first[..., 0 if picture.format.layout == "uyvy" else 1]
+        yield from (beside[:, ::2], beside[:, 1::2])
+    elif picture.format.layout == "nv12":
+        yield from (others[0][..., number] for number in range(2))
+    else:
+        yield from others
+
+
+def _between(plane: npt.NDArray[Any], columns: Floats, rows: Floats) -> Floats:
+    """Samples at places, bilinear; those outside are the edge's."""
+    (height, width), values = plane.shape, plane
+    x, y = np.clip(columns, 0, width - 1), np.clip(rows, 0, height - 1)
+    left, top = x.astype(np.intp), y.astype(np.intp)
+    right, bottom = np.minimum(left + 1, width - 1), np.minimum(top + 1, height - 1)
+    part_x, part_y = (x - left).astype(np.float32), (y - top).astype(np.float32)
+    upper, lower = (
+        values[row, left].astype(np.float32) * (1 - part_x) + values[row, right].astype(np.float32) * part_x
+        for row in (top, bottom)
+    )
+    return np.asarray(upper * (1 - part_y) + lower * part_y, np.float32)
+
+
+def _cover(places: Floats, extent: int) -> Floats:
+    """How much of the weights at places along an axis falls on its pixels."""
+    return np.asarray(np.clip(np.minimum(places + 1, extent - places), 0, 1), np.float32)

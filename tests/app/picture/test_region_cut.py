@@ -1,0 +1,82 @@
+"""Regions of frames as a network's input: ramps, whose value at any place is known, OpenCV, and the whole frame."""
+
+from dataclasses import replace
+
+import cv2
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.helpers.picture_formats import FORMATS, ORIENTATIONS
+from tests.helpers.picture_formats import noise as noise_picture
+from texelflow.app.models.decoders.region import FrameRegion, whole_region
+from texelflow.app.picture.picture import Picture, PictureFormat, rgba_picture
+from texelflow.app.picture.preprocess import Preprocessor
+from texelflow.app.picture.region_cut import cut_region
+from texelflow.gpu_delegate.model.graph import Steps
+
+SIZE = (120, 90)
+
+
+def ramps() -> Picture:
+    """Red is twice a pixel's column, green twice its row."""
+    rgba = np.zeros((SIZE[1], SIZE[0], 4), np.uint8)
+    rgba[..., 0] = 2 * np.arange(SIZE[0])
+    rgba[..., 1] = 2 * np.arange(SIZE[1])[:, None]
+    return rgba_picture(rgba)
+
+
+@given(st.floats(45, 75), st.floats(35, 55), st.floats(2, 50), st.floats(2, 40), st.floats(-7, 7))
+def test_a_pixel_shows_what_lies_at_its_place(x: float, y: float, width: float, height: float, angle: float) -> None:
+    region = FrameRegion(x, y, width, height, angle)
+    shown = cut_region(ramps(), (7, 5), region.to_frame(), (0, 255), repeats_edges=True)[0]
+    fractions = np.stack(np.meshgrid((np.arange(7) + 0.5) / 7, (np.arange(5) + 0.5) / 5), -1).reshape(-1, 2)
+    places = np.clip(region.points_to_frame(fractions.astype(np.float32)) - 0.5, 0, (119, 89))
+    np.testing.assert_allclose(shown[..., :2].reshape(-1, 2), 2 * places, rtol=0, atol=2e-3)
+
+
+@pytest.mark.parametrize("repeats_edges", [False, True])
+def test_opencv_means_the_same(repeats_edges: bool) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (90, 120, 4), np.uint8)
+    rgba = np.asarray(cv2.GaussianBlur(noise, (9, 9), 0), np.uint8)
+    region = FrameRegion(20, 80, 70, 50, 0.7)
+    matrix = region.to_frame() / (32, 24, 1)
+    matrix[:, 2] += matrix[:, :2].sum(1) / 2 - 0.5
+    border = cv2.BORDER_REPLICATE if repeats_edges else cv2.BORDER_CONSTANT
+    how = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+    wanted = cv2.warpAffine(rgba[..., :3].astype(np.float32), matrix, (32, 24), flags=how, borderMode=border)
+    found = cut_region(rgba_picture(rgba), (32, 24), region.to_frame(), (0, 255), repeats_edges)[0]
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=4)  # OpenCV's places are 32nds of a pixel
+    assert np.abs(found - wanted).mean() < 0.2
+    assert (found == 0).any() != repeats_edges
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=str)
+def test_the_whole_frame_is_what_preprocessing_makes_of_it(form: PictureFormat) -> None:
+    for orientation in ORIENTATIONS:
+        picture = Picture(replace(form, orientation=orientation), noise_picture(form).planes)
+        (width, height), size = picture.format.upright_size, (9, 14)
+        whole = FrameRegion(width / 2, height / 2, width, height)
+        found = cut_region(picture, size, whole.to_frame(), (-1, 1), repeats_edges=True)
+        wanted = Preprocessor(picture.format, size, "stretch", (-1, 1)).image_to_tensor(picture)
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=4e-5)
+
+
+def test_bars_are_black_and_white_is_the_ranges_end() -> None:
+    picture = rgba_picture(np.full((6, 12, 4), 255, np.uint8))
+    shown = cut_region(picture, (8, 8), whole_region((12, 6), (8, 8)).to_frame(), (-1, 1))[0, :, :, 0]
+    assert (shown[:2] == -1).all()
+    assert (shown[2:6] == 1).all()
+    assert (shown[6:] == -1).all()
+
+
+def test_whole_numbers_are_rounded_and_limited() -> None:
+    shown = cut_region(ramps(), (5, 5), FrameRegion(60, 45, 100, 40).to_frame(), (-10, 20), True, Steps(-8, 7))
+    assert (shown == np.round(shown)).all()
+    assert (shown.min(), shown.max()) == (-8, 7)
+
+
+def test_a_region_is_finite() -> None:
+    with pytest.raises(ValueError, match="finite"):
+        cut_region(ramps(), (4, 4), FrameRegion(float("nan"), 1, 1, 1).to_frame())

@@ -99,7 +99,9 @@ def _found(file: OpenModel) -> FindingModel | None:
                 if input_range is None:
                     raise UsageError(_SAY_INPUT_RANGE)
                 kept, reads = _with_outputs(graph, decoding.reads)
-                return FindingModel(file.name, kept, reads, input_range, size, decoding, decoder.name)
+                return FindingModel(
+                    file.name, kept, reads, input_range, size, decoding, decoder.name, decoder.repeats_edges
+                )
     except (UnsupportedError, UsageError) as error:
         raise type(error)(f"{file.name}: {error}") from error
     return None

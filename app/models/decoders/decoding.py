@@ -98,3 +98,6 @@ class Decoder:
     name: str
     what: str  # for people: what it finds
     decoding: Callable[[ModelFacts], Decoding | None]
+    repeats_edges: bool = (
+        False  # past the frame, as MediaPipe's graphs have it for regions around one thing; else black
+    )

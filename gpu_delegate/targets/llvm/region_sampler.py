@@ -112,8 +112,8 @@ def _tables(
 ) -> WordTable:
     """What region_function's code reads; matrices are written over from call to call."""
     words: list[Word] = [columns]
-    for (wide, high), matrix in zip(picture.grids, matrices, strict=True):
-        words += [matrix, np.array([wide - 1, high - 1, wide, high], np.float32), wide - 2, high - 1]
+    for (wide, tall), matrix in zip(picture.grids, matrices, strict=True):
+        words += [matrix, np.array([wide - 1, tall - 1, wide, tall], np.float32), wide - 2, tall - 1]
     if picture.matrix is not None:
         words.append(picture.matrix.astype(np.float32))
     low, high = value_range

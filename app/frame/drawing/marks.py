@@ -40,6 +40,7 @@ _USUAL_HEIGHT = 480  # of frames in which a unit is a pixel
 _LEAST_SEEN = 0.2  # the certainty below which a point is not drawn
 _ARC = np.deg2rad(np.array([0.0, 30.0, 60.0, 90.0]))
 _MOST_LETTERS, _MOST_CLASSES = 28, 5
+_BOXED = ("", "face-keypoints", "palm", "body-keypoints")  # skeletons that do not say how large a thing is
 _DENSE = 60  # points, from which on they are small
 
 
@@ -91,7 +92,7 @@ def _shape(finding: Finding, size: MarkSize, mirror: bool) -> list[Marks]:
     """The box of what has no skeleton, and points with the lines that join them."""
     unit, color = size.unit, color_of(finding)
     lines, parts = _pairs(finding.skeleton), list[Marks]()
-    if finding.region and not len(lines):
+    if finding.region and finding.skeleton in _BOXED:
         corners = finding.region.points_to_frame(np.array([[0, 0], [1, 0], [1, 1], [0, 1]], np.float32))
         outline = _rounded(_turned(corners, size, mirror), 7 * unit)
         parts.append(_lines(np.concatenate([outline[:-1], outline[1:]], 1), unit, unit, color))

@@ -36,9 +36,12 @@ def everything(size: ImageSize) -> tuple[Finding, ...]:
         Finding("person", 0.987, points=points(33, size), certainty=certain, skeleton="body", track=1),
         Finding("face", 0.9, points=points(478, size, 1), skeleton="face-mesh-attention", track=12),
         Finding("hand", 0.5, label="left", points=points(21, size, 2), skeleton="hand", track=2),
-        Finding("eye", 0.5, label="left", points=points(5, size, 3), skeleton="iris"),
+        Finding("eye", 0.5, label="left", points=points(76, size, 3), skeleton="iris"),
         Finding("person", 0.5, points=points(17, size, 4), skeleton="coco"),
         Finding("face", 0.7, FrameRegion(0.4 * width, 0.5 * height, 0.5 * width, 0.4 * height, 0.3)),
+        Finding(
+            "hand", 0.7, FrameRegion(0.6 * width, 0.2 * height, 30, 30, 3), points=points(7, size, 5), skeleton="palm"
+        ),
         Finding("object", 0.4, FrameRegion(width, height, width / 2, height / 2), label="a très long label of a class"),
         Finding("object", 0.0, FrameRegion(0, 0, 1e-3, 1e-3, -2), label=""),
         *(Finding("class", 0.9 / nth, label=f"class {nth}") for nth in range(1, 8)),

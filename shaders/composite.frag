@@ -6,7 +6,8 @@
 #define EFFECT 0
 // Light wrap: whether light of the background spills over the person's edge.
 #define WRAPS 0
-// Whether pixels that show person and background get the person's own color (app/frame/drawing/foreground.py).
+// Whether pixels that show person and background get the person's own color: 1 as app/frame/drawing/foreground.py
+// estimates it, 2 as the network puts it out (app/frame/refinement/own_colors.py).
 #define UNMIXED 0
 // Whether colors under transparency are no finer than what is seen of them.
 #define CLEARS 0
@@ -23,6 +24,7 @@ uniform int light_factor;
 uniform float light_wrap;  // strength of the light wrap
 uniform sampler2D apart;  // the person's color less that of what is behind, in steps of some pixels
 uniform float steps_per_pixel;
+uniform sampler2D own_colors;  // the person's color less the frame's, on the network's grid
 uniform vec4 color;  // a is the strength of a tint
 uniform int height;  // of the target, counted from the bottom: with origin_upper_left some drivers are off by one row
 out vec4 picture;
@@ -52,6 +54,20 @@ vec3 blurred_at(ivec2 at, vec3 pixel) {
 }
 #endif
 
+#if UNMIXED == 2
+vec3 lighter_by(ivec2 at) {
+    int x, y;
+    float x_part, y_part;
+    locate(at.x, X_STEP, X_START, X_DEN, x, x_part);
+    locate(at.y, Y_STEP, Y_START, Y_DEN, y, y_part);
+    ivec2 last = ivec2(MASK_W, MASK_H) - 1;
+    ivec2 near = clamp(ivec2(x, y), ivec2(0), last), far = clamp(ivec2(x, y) + 1, ivec2(0), last);
+    vec4 above = mix(texelFetch(own_colors, near, 0), texelFetch(own_colors, ivec2(far.x, near.y), 0), x_part);
+    vec4 below = mix(texelFetch(own_colors, ivec2(near.x, far.y), 0), texelFetch(own_colors, far, 0), x_part);
+    return mix(above, below, y_part).rgb;
+}
+#endif
+
 void main() {
     ivec2 drawn = ivec2(gl_FragCoord.xy);
     ivec2 place = min(ivec2(drawn.x, height - 1 - drawn.y), ivec2(FRAME_W, FRAME_H) - 1), at = mirrored(place);
@@ -66,7 +82,9 @@ void main() {
 #elif EFFECT == 7
     vec3 behind = checkered(place);
 #endif
-#if UNMIXED
+#if UNMIXED == 2
+    pixel = clamp(pixel + lighter_by(at), 0.0, 1.0);
+#elif UNMIXED
     float own = person;
 #if EDGED
     own = max(own, shaped(mask_over(at, pixel, true)));

@@ -57,12 +57,12 @@ def archive(options: ArchiveOptions, console: Console, as_json: bool = False) ->
         stack.enter_context(opengl_chosen(opengl_of(settings)))
         inputs = ArchiveInputs(options, out)
         with console.download() as progress:
-            _check_model(options, settings, progress)  # before anything is made
+            remembers = _check_model(options, settings, progress)  # before anything is made
             held = stack.enter_context(hold_folder(out))  # others would clear it at their end
             unbegun = stack.enter_context(contextlib.ExitStack())
             unbegun.callback(_clear_unbegun, out)
             staged = prepare_staging(settings, out, progress)
-        mark, lead = mark_of(options, staged), 0 if options.whole else lead_of(settings)
+        mark, lead = mark_of(options, staged), 0 if options.whole else lead_of(settings, remembers)
         config = WorkerConfig(
             out, _with_one_thread(staged.settings), staged.made_from, options.format, options.with_masks, options.whole,
             options.piece_frames, lead, versions=mark.versions, overwrites=options.force,
@@ -108,11 +108,15 @@ def _has_work(scheduler: Scheduler) -> bool:
     return not scheduler.over
 
 
-def _check_model(options: ArchiveOptions, settings: Settings, progress: Progress | None) -> None:
-    """Raise TexelflowError for a model that cannot be used, or not for what is asked of it: so it is on each worker."""
+def _check_model(options: ArchiveOptions, settings: Settings, progress: Progress | None) -> bool:
+    """Raise TexelflowError for a model that cannot be used, or not for what is asked of it: so it is on each worker.
+
+    Whether it remembers what it saw before.
+    """
     model = load_frame_model(settings.model, spec_of(settings, settings.model), progress)
     asked = replace(settings, out="", masks="with" if options.with_masks else "", cutouts="")
     check_abilities(model, asked, options.flags)
+    return model.remembers
 
 
 def _with_one_thread(settings: Settings) -> Settings:

@@ -3,12 +3,14 @@
 import logging
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import zip_longest
 
 from texelflow.gpu_delegate.base.errors import UnsupportedError, UsageError
 from texelflow.gpu_delegate.base.wording import counted
 from texelflow.gpu_delegate.model.graph import Graph, Steps
 from texelflow.gpu_delegate.model.quantization import byte_steps, real_range, step_size
+from texelflow.gpu_delegate.passes.kept_states import keeps_states
 from texelflow.gpu_delegate.passes.simplify import drop_unused
 from texelflow.gpu_delegate.reading.bundles import model_file_bytes
 from texelflow.gpu_delegate.reading.reader import ReadModel, printable_name, read_model
@@ -17,6 +19,7 @@ from ..picture.preprocess import ImageSize, Preprocessing
 from .catalogue import CATALOGUE, Progress, resolve
 from .class_maps import MOST_MAPPED, is_class_map, with_mask_of_class
 from .entries import SEGMENTATION, SEGMENTERS, ModelEntry
+from .mattes import ALPHA, OwnColors, needs_no_activation, own_colors_of, shown_outputs, with_memory, with_own_colors
 from .metadata import ModelMetadata, read_metadata
 from .spec import ModelSpec, PictureSpec, SpecOptions, decide_spec, input_size
 
@@ -35,9 +38,16 @@ class SegmentationModel:
     output_size: ImageSize
     first_class: int = 0  # the number of the first class, which is the only one of a network that puts out numbers
 
+    @cached_property
+    def remembers(self) -> bool:
+        """Whether what it makes of a picture depends on those before."""
+        return keeps_states(self.graph)
+
     @property
     def classes(self) -> int:
         """How many its output has, a mask of each."""
+        if self.spec.has_own_colors:
+            return 1
         return self.graph.tensors[self.graph.outputs[0]].shape[3]
 
     @property
@@ -59,6 +69,11 @@ class PictureModel:
     spec: PictureSpec
     input_size: ImageSize
     output_size: ImageSize
+
+    @cached_property
+    def remembers(self) -> bool:
+        """Whether what it makes of a picture depends on those before."""
+        return keeps_states(self.graph)
 
     @property
     def has_alpha(self) -> bool:
@@ -91,8 +106,8 @@ def output_scale(model: FrameModel) -> float:
 
 
 def preprocessing_for(model: FrameModel, wanted: Preprocessing) -> Preprocessing:
-    """What is done to a model's frames: a network's picture is shown, so its frames stay as light as they are."""
-    return "plain" if isinstance(model, PictureModel) else wanted
+    """What is done to a model's frames: colors of a network are shown, so its frames stay as light as they are."""
+    return "plain" if isinstance(model, PictureModel) or model.spec.has_own_colors else wanted
 
 
 def load_segmentation(
@@ -181,22 +196,27 @@ def _read(name_or_path: str, progress: Progress | None) -> tuple[str, bytes, Mod
 
 
 def _interpret(name: str, data: bytes, graph: Graph, options: SpecOptions, entry: ModelEntry | None) -> FrameModel:
-    output, whole = _place_of_output(graph, options.output), graph
+    whole, graph = graph, with_memory(graph)
+    if options.output is None and (colors := own_colors_of(graph)):
+        return _with_own_colors(name, data, whole, graph, colors, options, entry)
+    output = _place_of_output(graph, options.output)
     if output is not None:
-        graph = drop_unused(replace(graph, outputs=(graph.outputs[output],)))[0]
-    if len(graph.inputs) != 1 or len(graph.outputs) != 1:
+        kept = graph.outputs[len(shown_outputs(graph)) :]
+        graph = drop_unused(replace(graph, outputs=(graph.outputs[output], *kept)))[0]
+    if len(graph.inputs) != 1 + len(graph.states) or len(shown_outputs(graph)) != 1:
         raise UnsupportedError(
             f"{counted(len(graph.inputs), 'input')} and {counted(len(graph.outputs), 'output')}; "
             "a network for frames has one of each"
         )
     source, result = graph.tensors[graph.inputs[0]], graph.tensors[graph.outputs[0]]
-    metadata = read_metadata(data, name, whole, output or 0)
+    metadata = read_metadata(data, name, whole, whole.outputs.index(result.index))
     if is_class_map(result) and not graph.original:
         return _of_class(name, graph, metadata, options, entry)
     metadata = replace(
         metadata,
         input_range=metadata.input_range or real_range(source),
         output_range=metadata.output_range or real_range(result),
+        activation=metadata.activation or _known_activation(graph, result.index),
     )
     spec = decide_spec(entry, metadata, options, result.shape)
     sizes = input_size(source.shape), (result.shape[2], result.shape[1])
@@ -205,11 +225,40 @@ def _interpret(name: str, data: bytes, graph: Graph, options: SpecOptions, entry
     return SegmentationModel(name, graph, spec, *sizes)
 
 
+def _with_own_colors(
+    name: str,
+    data: bytes,
+    whole: Graph,
+    graph: Graph,
+    colors: OwnColors,
+    options: SpecOptions,
+    entry: ModelEntry | None,
+) -> SegmentationModel:
+    """A network that puts out a foreground and an alpha."""
+    metadata = read_metadata(data, name, whole, whole.outputs.index(colors.alpha))
+    source, alpha = graph.tensors[graph.inputs[0]], graph.tensors[colors.alpha]
+    said = replace(
+        metadata,
+        input_range=metadata.input_range or real_range(source),
+        activation=metadata.activation or _known_activation(graph, alpha.index),
+    )
+    spec = decide_spec(entry, said, options, alpha.shape)
+    if isinstance(spec, PictureSpec):
+        raise UsageError("its outputs are a foreground and an alpha, which is a mask: leave --task picture out")
+    joined, _ = with_own_colors(graph, colors, spec.input_range, spec.activation)
+    own = replace(spec, channel=ALPHA, activation="none", has_own_colors=True)
+    return SegmentationModel(name, joined, own, input_size(source.shape), (alpha.shape[2], alpha.shape[1]))
+
+
+def _known_activation(graph: Graph, output: int) -> str | None:
+    return "none" if needs_no_activation(graph, output) else None
+
+
 def _place_of_output(graph: Graph, wanted: int | str | None) -> int | None:
     """Which of several outputs is wanted; None where there is one. Raises UsageError, UnsupportedError."""
-    names = [graph.tensors[index].name for index in graph.outputs]
+    names = [graph.tensors[index].name for index in shown_outputs(graph)]
     if wanted is None:
-        if len(names) > 1 and len(graph.inputs) == 1:
+        if len(names) > 1 and len(graph.inputs) == 1 + len(graph.states):
             raise UnsupportedError(
                 f"it has {len(names)} outputs ({', '.join(names[:_MOST_NAMED])}); texelflow.Segmenter(output=NAME) "
                 "makes masks of one"

@@ -37,6 +37,7 @@ class ModelSpec:
     activation: str  # what the output still needs: none, sigmoid or softmax
     channel: int  # of the output: the class to show
     labels: tuple[str, ...] = ()  # of the first classes; may be fewer than there are, or none
+    has_own_colors: bool = False  # whether the channels before that one say how a person looks (mattes.py)
 
 
 @dataclass(frozen=True)

@@ -87,6 +87,8 @@ def _open(options: ReplayOptions, watch: ConfigWatch, engine: ReplayEngine, stac
     recording, source = (source_to_watch if options.window else source_to_run)(options, settings, stack)
     model = engine.model(settings)  # fetched and read before anything is opened to show it
     check_abilities(model, settings, options.flags)
+    if model.remembers and options.piece_lead is None and not isinstance(recording, SeekableSource):
+        recording.lead = lead_of(settings, remembers=True)
     if options.window:
         host = open_host_with_window(source, model, "replay", watch, engine.console)
     else:

@@ -186,7 +186,7 @@ class Controller:
         current = self._parts.stages.current
         clock.looks_ahead = current.uses_hindsight and refinement_of(self.settings).delay > 0
         if playback:
-            playback.lead = seek_lead_of(self.settings) if current.refiner else 0
+            playback.lead = seek_lead_of(self.settings, current.remembers) if current.refiner else 0
 
     def _change_effect(self, action: Action) -> None:
         stages, outputs = self._parts.stages, self._parts.outputs

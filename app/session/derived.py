@@ -26,7 +26,9 @@ from ..settings.settings import Settings, Verb
 from ..tracking.finder import FoundKind
 from .workload import Work
 
+RECURRENT_LEAD = 24  # frames before a range, that a network which remembers sees
 SEEK_LEAD = 6  # frames before a seek in a window, that the network sees: steady masks at once, exact ones soon after
+RECURRENT_SEEK_LEAD = 12  # the same of a network that remembers
 LONGEST_LEAD = 300  # frames before a range; more would take longer than anybody waits
 
 
@@ -78,15 +80,19 @@ def mask_memory_of(settings: Settings) -> int | None:
     return memory_frames(refinement_of(settings).least)
 
 
-def lead_of(settings: Settings) -> int:
-    """How many frames before the first one the network sees: none where masks do not depend on those before."""
+def lead_of(settings: Settings, remembers: bool = False) -> int:
+    """How many frames before the first one the network sees: none where masks do not depend on those before.
+
+    Of a network that `remembers` nobody knows how long; the lead is what networks with gates forget most in.
+    """
     memory = mask_memory_of(settings)
-    return LONGEST_LEAD if memory is None else min(memory, LONGEST_LEAD)
+    lead = LONGEST_LEAD if memory is None else min(memory, LONGEST_LEAD)
+    return max(lead, RECURRENT_LEAD) if remembers else lead
 
 
-def seek_lead_of(settings: Settings) -> int:
+def seek_lead_of(settings: Settings, remembers: bool = False) -> int:
     """The same of a seek in a window, which is not to wait."""
-    return min(lead_of(settings), SEEK_LEAD)
+    return min(lead_of(settings, remembers), RECURRENT_SEEK_LEAD if remembers else SEEK_LEAD)
 
 
 def trail_of(settings: Settings) -> int:

@@ -105,8 +105,9 @@ class FrameRunner:
 
     def _expose(self, frame: VideoFrame, settings: Settings) -> None:
         """Of a recording some frames are exposed without those before: those with which the leads of pieces begin."""
-        if self._renews_exposure and (frame.index + lead_of(settings)) % RENEWED == 0:
-            self._parts.stages.expose_anew()
+        stages = self._parts.stages
+        if self._renews_exposure and (frame.index + lead_of(settings, stages.current.remembers)) % RENEWED == 0:
+            stages.expose_anew()
 
     def _follow_needs(self) -> bool:
         """Notice whether masks are needed, and refined; True if they are again: then those before are forgotten."""

@@ -79,6 +79,11 @@ class ModelStages:
         return self.segmenter.uploaded_bytes
 
     @property
+    def remembers(self) -> bool:
+        """Whether its network knows what it saw before."""
+        return self.segmenter.model.remembers
+
+    @property
     def uses_hindsight(self) -> bool:
         """Whether the frame after the one that is drawn tells more of that one's mask."""
         return self.refiner is not None and self.canvas is not None and self.canvas.look.effect != "classes"
@@ -260,7 +265,7 @@ class SwitchableStages:
 
     def expose_anew(self) -> None:
         """The light of the next frame has nothing to do with that of those before."""
-        self.current.segmenter.begin_anew()
+        self.current.segmenter.expose_anew()
 
     def set_look(self, choice: ChosenLook, refinement: Refinement) -> None:
         """Draw like this from now on; stages that were compiled in the meantime were begun with an earlier look."""

@@ -22,7 +22,7 @@ _BLUR_RADIUS, _WRAP_RADIUS = 0.05, 0.04  # of the frame's height
 _BLUR_TAPS, _LIGHT_TAPS = 4, 2  # along a side of a cell
 _BEHIND: dict[Effect, int] = {"blur": 0, "replace": 1, "color": 2}  # blur_shrink.frag's numbers
 _MASK_UNIT, _BACKGROUND_UNIT, _BLUR_UNIT, _LIGHT_UNIT, _COEFFICIENTS_UNIT = 3, 4, 5, 6, 7
-_EDGE_UNIT, _APART_UNIT = 8, 9
+_EDGE_UNIT, _APART_UNIT, _COLORS_UNIT = 8, 9, 10
 _SAMPLERS = {
     **FRAME_SAMPLERS,
     "texels": _MASK_UNIT,
@@ -32,6 +32,7 @@ _SAMPLERS = {
     "coefficients": _COEFFICIENTS_UNIT,
     "edged": _EDGE_UNIT,
     "apart": _APART_UNIT,
+    "own_colors": _COLORS_UNIT,
 }
 
 
@@ -70,6 +71,7 @@ class Compositor:
             **frame.defines(),
             **self._mask.defines(),
         }
+        self._has_colors = refiner is not None and layout.has_own_colors
         if refiner:
             self._defines |= refiner.defines()
         self._calls = pictures.calls()
@@ -89,7 +91,7 @@ class Compositor:
         """
         look = self.look if effect in (None, self.look.effect) else replace(self.look, effect=effect)
         size, refiner, backdrop = size or target.size, self._refiner, self._backdrop
-        mask = (refiner.texture,) if refiner else (tensor.buffer, tensor.offset_bytes)
+        mask = (refiner.texture, refiner.colors) if refiner else (tensor.buffer, tensor.offset_bytes)
         planes = self._frame.textures_of(refiner.age if refiner else 0)
         behind = backdrop.texture if backdrop else 0
         if not refiner:
@@ -99,7 +101,7 @@ class Compositor:
     def _draw(self, tensor: BufferSpan, target: Target, look: Look, size: ImageSize) -> None:
         self._bind(tensor, look)
         self._edge_factor = self._edged(look) if look.edges_mask else 1
-        steps_per_pixel = self._compared(look) if look.parts_person else 1.0
+        steps_per_pixel = self._compared(look) if look.parts_person and not self._has_colors else 1.0
         factor = self._blurred(look) if look.effect == "blur" else 1
         light_factor = self._light(look) if look.wraps else 1
         drawing = self._picture(look)
@@ -115,6 +117,8 @@ class Compositor:
         self._frame.bind(age=self._refiner.age if self._refiner else 0)
         if self._refiner:
             self._refiner.bind(_COEFFICIENTS_UNIT)
+            if self._refiner.colors:
+                self._pictures.bind(_COLORS_UNIT, self._refiner.colors)
         else:
             self._mask.bind(_MASK_UNIT, tensor)
         shown = self._backdrop is not None and self._backdrop.bind(_BACKGROUND_UNIT)
@@ -149,7 +153,7 @@ class Compositor:
         )
 
     def _picture(self, look: Look) -> ShaderDrawing:
-        number, parts = EFFECTS.index(look.effect), int(look.parts_person)
+        number, parts = EFFECTS.index(look.effect), int(look.parts_person) * (2 if self._has_colors else 1)
         clears = {"CLEARS": 1} if look.clears and look.effect == "cutout" else {}
         return self._prepared("composite.frag", look, EFFECT=number, WRAPS=int(look.wraps), UNMIXED=parts, **clears)
 

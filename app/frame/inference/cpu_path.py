@@ -13,12 +13,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from texelflow.gpu_delegate.base.errors import ModelError
+from texelflow.gpu_delegate.cpu.array_pipe import AnyArray
 from texelflow.gpu_delegate.cpu.delegation import ON_GPU, DelegateMaker, Delegation
 from texelflow.gpu_delegate.cpu.reference import Reference, is_apart
 from texelflow.gpu_delegate.cpu.rewriting import rewritten
+from texelflow.gpu_delegate.model.graph import Graph
 from texelflow.gpu_delegate.model.layout import Precision
 from texelflow.gpu_delegate.model.packing import Float32Array, in_file_type
 from texelflow.gpu_delegate.model.quantization import dequantized
+from texelflow.gpu_delegate.model.state_values import initial_state
 from texelflow.gpu_delegate.programs.model_sharing import ModelSharing
 
 from ...models.model_loading import FrameModel, input_values, preprocessing_for
@@ -60,6 +63,7 @@ class CpuPath:
         with contextlib.nullcontext() if is_apart(graph) else _silence():
             judges = as_read and delegate is None
             self._reference = Reference(graph, threads, delegate=delegate, weights_cache=weights_cache, judges=judges)
+        self._states = _first_states(model.graph)  # inputs behind the picture
 
     @property
     def delegation(self) -> Delegation | None:
@@ -89,6 +93,11 @@ class CpuPath:
 
     def begin_anew(self) -> None:
         """The next picture has nothing to do with those before."""
+        self._states = _first_states(self.model.graph)
+        self.expose_anew()
+
+    def expose_anew(self) -> None:
+        """The light of the next picture has nothing to do with that of those before."""
         self._preprocessor.begin_anew()
 
     def follow(self, picture: Picture) -> None:
@@ -106,7 +115,8 @@ class CpuPath:
         """
         graph = self.model.graph
         source, result = graph.tensors[graph.inputs[0]], graph.tensors[graph.outputs[0]]
-        (output, *_) = self._reference.run(in_file_type(tensor, source))
+        (output, *others) = self._reference.run((in_file_type(tensor, source), *self._states))
+        self._states = others[len(others) - len(self._states) :]
         if output.shape != result.shape:
             told = f"{list(output.shape)} in TensorFlow Lite and {list(result.shape)} by the file"
             raise ModelError(f"{self.model.name}: its output is {told}, which is damaged; get it again")
@@ -124,6 +134,11 @@ class CpuPath:
     def close(self) -> None:
         """As Reference.close."""
         self._reference.close()
+
+
+def _first_states(graph: Graph) -> list[AnyArray]:
+    """What is fed back, before the first picture; which outputs are lies behind all others in the same order."""
+    return [initial_state(state) for state in graph.states]
 
 
 def preprocessor_of(model: FrameModel, frame: PictureFormat, fit: Fit, preprocessing: Preprocessing) -> Preprocessor:
@@ -179,7 +194,7 @@ def mask_of(output_bhwc: Float32Array, spec: ModelSpec) -> Floats:
 
 def class_scores(output_bhwc: Float32Array, spec: ModelSpec) -> Floats:
     """The scores (H, W, C) of all classes that a network's output (1, H, W, C) means, as a copy."""
-    values = output_bhwc[0]
+    values = output_bhwc[0][..., spec.channel :] if spec.has_own_colors else output_bhwc[0]
     if spec.activation == "sigmoid":
         with np.errstate(over="ignore"):
             return np.asarray(1 / (1 + np.exp(-values)), np.float32)

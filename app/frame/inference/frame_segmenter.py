@@ -17,6 +17,7 @@ from texelflow.gpu_delegate.targets.gl.opengl import BufferRange, BufferSpan
 
 from ...console import Console
 from ...media.sources import VideoFrame
+from ...models.mattes import ALPHA, MATTE_CHANNELS
 from ...models.model_loading import FrameModel, PictureModel
 from ...picture.picture import PictureFormat
 from ...picture.preprocess import Floats
@@ -73,6 +74,7 @@ class FrameSegmenter(DrawableOutput, Protocol):
     @property
     def stages(self) -> tuple[Stage, ...]: ...
     def begin_anew(self) -> None: ...
+    def expose_anew(self) -> None: ...
     def release(self) -> None: ...
 
 
@@ -93,12 +95,16 @@ class CpuSegmenter:
         """
         self._path, self._pictures, self._kept = path, pictures, kept
         self._textures = self._textures_of(frame)
-        model, (width, height) = path.model, path.model.output_size
+        self.model = model = path.model
+        width, height = model.output_size
         shape = (height, width, 4) if isinstance(model, PictureModel) else (height, width)
         self.mask_in_ram: Floats = np.zeros(shape, np.float32)  # or the network's picture
-        size_bytes = self.mask_in_ram.nbytes
+        self._is_matte = not isinstance(model, PictureModel) and model.spec.has_own_colors
+        size_bytes = self.mask_in_ram.nbytes * (MATTE_CHANNELS if self._is_matte else 1)
         self._buffer = pictures.memory((width, height), size_bytes) if pictures else _NO_BUFFER
         self.layout = MaskLayout(model.output_size, stride=1)
+        if self._is_matte:
+            self.layout = MaskLayout(model.output_size, MATTE_CHANNELS, ALPHA, has_own_colors=True)
         self.picture = _picture_of(model, self._buffer)
         self._scores = ScoresUpload(pictures, model.output_size) if pictures else None
         self._tensor: Floats = np.zeros(0, np.float32)
@@ -146,6 +152,10 @@ class CpuSegmenter:
         """The next frame has nothing to do with those before."""
         self._path.begin_anew()
 
+    def expose_anew(self) -> None:
+        """The light of the next frame has nothing to do with that of those before."""
+        self._path.expose_anew()
+
     def take(self, frame: PictureFormat) -> None:
         """Take frames of another format from now on. Raises DeviceError; then everything is as it was."""
         textures = self._textures_of(frame)
@@ -171,8 +181,9 @@ class CpuSegmenter:
     def _upload(self, frame: VideoFrame) -> None:
         assert self._pictures is not None
         self.frame.upload(frame.picture)
-        self._pictures.write(self._buffer, self.mask_in_ram)
-        self._mask_bytes += self.mask_in_ram.nbytes
+        shown = np.ascontiguousarray(self._path.scores) if self._is_matte else self.mask_in_ram
+        self._pictures.write(self._buffer, shown)
+        self._mask_bytes += shown.nbytes
 
     def release(self) -> None:
         """Free what is on the device, and the interpreter."""

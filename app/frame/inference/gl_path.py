@@ -111,7 +111,8 @@ class GlPath:
         spec = self.model.spec
         activation: Any = spec.activation
         place, scale = self.program.output, output_scale(self.model)
-        return MaskLayout(self.model.output_size, place.shape.channels, spec.channel, place.stride, activation, scale)
+        kinds = spec.channel, place.stride, activation, scale, spec.has_own_colors
+        return MaskLayout(self.model.output_size, place.shape.channels, *kinds)
 
     @property
     def picture(self) -> PictureOutput | None:
@@ -152,6 +153,10 @@ class GlPath:
     def begin_anew(self) -> None:
         """The next frame has nothing to do with those before."""
         self.program.reset_states()
+        self.expose_anew()
+
+    def expose_anew(self) -> None:
+        """The light of the next frame has nothing to do with that of those before."""
         self._to_tensor.begin_anew()
 
     def upload(self, picture: Picture) -> None:

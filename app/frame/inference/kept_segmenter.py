@@ -8,7 +8,6 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 
 from texelflow.gpu_delegate.base.errors import DeviceError
-from texelflow.gpu_delegate.passes.kept_states import keeps_states
 
 from ...models.model_loading import FrameModel
 from ...picture.picture import PictureFormat
@@ -64,7 +63,7 @@ class KeptSegmenter:
     ) -> None:
         """Take it back, as it was made; a network that remembers what it saw is freed instead."""
         self.release()
-        if keeps_states(model.graph):
+        if model.remembers:
             segmenter.release()
         else:
             self._kept = _Kind(compute, model, options, kept), frame, segmenter

@@ -78,7 +78,12 @@ class MaskSampler:
 
 
 def open_reference(model: FrameModel, frame: PictureFormat, fit: Fit, preprocessing: Preprocessing) -> CpuPath | None:
-    """TensorFlow Lite's way from a picture to a mask; None where that is not installed, or refuses the model."""
+    """TensorFlow Lite's way from a picture to a mask; None where that is not installed, or refuses the model.
+
+    None as well of a network that remembers: it would have to see all frames, not a sample of them.
+    """
+    if model.remembers:
+        return None
     try:
         return CpuPath(model, frame, fit, preprocessing=preprocessing, as_read=True)
     except (DeviceError, ModelError):

@@ -86,9 +86,10 @@ class NativePath:
         """
         self.model, self.fit, self._preprocessing = model, fit, preprocessing_for(model, preprocessing)
         activation = "none" if isinstance(model, PictureModel) else model.spec.activation
-        self._network = NativeNetwork.load(
-            with_mask(model.graph, activation), threads, pool, weights_cache=weights_cache, precision=precision
-        )
+        masking = with_mask(model.graph, activation)
+        is_further = len(masking.outputs) > len(model.graph.outputs)
+        self._mask_tensor = masking.outputs[-1 if is_further else 0]
+        self._network = NativeNetwork.load(masking, threads, pool, weights_cache=weights_cache, precision=precision)
         self.precision = self._network.image.precision
         self._kernels = FrameKernels(native_target())
         self.renderer = f"{self._kernels.target.name} code on the CPU, {counted(self._network.pool.threads, 'thread')}"
@@ -118,6 +119,10 @@ class NativePath:
     def begin_anew(self) -> None:
         """The next picture has nothing to do with those before."""
         self._network.reset_states()
+        self.expose_anew()
+
+    def expose_anew(self) -> None:
+        """The light of the next picture has nothing to do with that of those before."""
         if self._exposure:
             self._exposure.begin_anew()
         if self._numpy:
@@ -184,7 +189,7 @@ class NativePath:
     def _mask_plane(self) -> npt.NDArray[np.float32]:
         """The mask in memory, (H, W)."""
         assert not isinstance(self.model, PictureModel), "it has one"
-        plane: npt.NDArray[np.float32] = self._planes(self._network.image.outputs[-1])[self.model.spec.channel]
+        plane: npt.NDArray[np.float32] = self._planes(self._mask_tensor)[self.model.spec.channel]
         return plane
 
     def _planes(self, tensor: int) -> npt.NDArray[np.float32]:

@@ -20,6 +20,7 @@ from ...picture.preprocess import Fit
 from ..inference.frame_segmenter import DrawableMask
 from ..textures.picture_device import PictureDevice, Target
 from .guided import GuidedFilter
+from .own_colors import KeptColors
 from .temporal import CELL, TemporalBlend
 
 MOST_DELAY = 1  # frames
@@ -54,6 +55,9 @@ class Refiner:
         self._pictures, self._segmenter = pictures, segmenter
         self._blend = TemporalBlend(pictures, segmenter.layout)
         self._guided = GuidedFilter(pictures, segmenter.frame, segmenter.layout.size, fit)
+        layout = segmenter.layout
+        self._colors = KeptColors(pictures, layout) if layout.has_own_colors else None
+        self.colors: int | None = None  # the texture of the person's own colors, where the network has them
         self._mask = self._shown = self._blend.steady
         self._fitted = False  # whether what is shown was fitted to edges
         self._frames = 0  # since the last reset
@@ -71,6 +75,7 @@ class Refiner:
             raise ValueError(f"no delay of {delay} frames: {kept} are kept")
         first, self.age = self._frames == 0, min(delay, self._frames)
         least = 1.0 if first else wanted.least
+        self._keep_colors(fresh or first)
         mask = self._next_mask(fresh or first, least)
         if mask or wanted.edges != self._fitted:
             self._mask, self._fitted = mask or self._mask, wanted.edges
@@ -85,6 +90,7 @@ class Refiner:
     def catch_up(self) -> None:
         """Show the frame that was uploaded last itself, as no other one comes after it: by masks up to its own."""
         wanted = self.refinement
+        self.colors = self._colors.newest if self._colors else None
         self.age, self._mask, self._fitted = 0, self._blend.steady, wanted.edges
         self._shown = self._guided.run(self._mask, 0, wanted.least) if wanted.edges else self._mask
 
@@ -93,6 +99,13 @@ class Refiner:
         if self.refinement.edges != self._fitted:
             self._fitted = self.refinement.edges
             self._shown = self._guided.run(self._mask, self.age, 1.0) if self._fitted else self._mask
+
+    def _keep_colors(self, fresh: bool) -> None:
+        """Those of the frame that is shown, or of the last one up to it that the network saw."""
+        if self._colors:
+            if fresh:
+                self._colors.take(self._segmenter.mask)
+            self.colors = self._colors.before if fresh and self.age else self._colors.newest
 
     def _next_mask(self, fresh: bool, least: float) -> Target | None:
         """The mask of the frame that is shown; None where nothing newer than the last one is known."""
@@ -130,5 +143,6 @@ class Refiner:
 
     def release(self) -> None:
         """Free all that was made here."""
-        self._blend.release()
-        self._guided.release()
+        for part in (self._blend, self._guided, self._colors):
+            if part:
+                part.release()

@@ -34,7 +34,8 @@ class MaskLayout:
     """How the mask lies in the network's output tensor, and what is still to be done to it.
 
     stride is the floats per pixel: 4 in PHWC4, 1 for a tensor of one channel that is stored plainly. Values are what is
-    stored times `scale`: a quantized output is stored in steps.
+    stored times `scale`: a quantized output is stored in steps. has_own_colors: the three channels before the mask's
+    are how much lighter a person is than the frame, and a texel has all four.
     """
 
     size: ImageSize
@@ -43,6 +44,7 @@ class MaskLayout:
     stride: Literal[1, 4] = 4
     activation: Literal["none", "sigmoid", "softmax"] = "none"
     scale: float = 1.0
+    has_own_colors: bool = False
 
     @property
     def texels(self) -> int:

@@ -15,6 +15,7 @@ from texelflow.gpu_delegate.cpu.compare import TOLERANCE, errors, first_divergen
 from texelflow.gpu_delegate.model.layout import Precision
 from texelflow.gpu_delegate.model.packing import in_file_type
 from texelflow.gpu_delegate.model.quantization import has_quantized, precision_for
+from texelflow.gpu_delegate.model.state_values import initial_state
 from texelflow.gpu_delegate.targets.gl.context import open_context
 from texelflow.gpu_delegate.targets.llvm.compiler import native_target
 
@@ -156,6 +157,7 @@ def _compare_frames(
         console.note_once(job.note)
     differences: list[MaskDifference] = []
     network_errors: list[float] = []
+    remembers = model.remembers
     worst: _Worst | None = None
     with console.frames("checking") as report:
         for frame in source:
@@ -164,7 +166,9 @@ def _compare_frames(
             expected, found = cpu.mask_to_frame(mask), job.run(frame.picture)
             difference = compare_masks(frame.index, found, expected)
             differences.append(difference)
-            network_errors.append(float(errors(job.network(tensor), mask).max()))
+            # A network that remembers would see the frame twice: its own error is the mask's.
+            alone = difference.max_error if remembers else float(errors(job.network(tensor), mask).max())
+            network_errors.append(alone)
             if worst is None or _badness(difference, limits) > _badness(worst.difference, limits):
                 worst = _Worst(difference, frame.rgba, tensor, found, expected)
             report(len(differences), source.info.frame_count or 0)
@@ -181,7 +185,8 @@ def _badness(difference: MaskDifference, limits: MaskLimits) -> tuple[bool, floa
 def _verdict(check: TensorCheck, found: _Findings, failed: Sequence[int], limits: MaskLimits) -> str:
     """One line that says what failed and, from the worst frame, which op of the network is at fault if one is."""
     source = check.subject.graph.tensors[check.subject.graph.inputs[0]]
-    sample = Sample(f"frame {found.worst.difference.frame}", (in_file_type(found.worst.tensor, source),))
+    given = in_file_type(found.worst.tensor, source), *map(initial_state, check.subject.graph.states)
+    sample = Sample(f"frame {found.worst.difference.frame}", given)
     first = None if found.note else first_divergence(check.run([sample], fuse=True)[0])
     if found.note:
         cause = f"check {check.subject.name} --backend delegate compares the network's outputs"

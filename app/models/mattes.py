@@ -1,0 +1,239 @@
+"""Makes a network that remembers, or that puts out a person's own colors, one with a picture as input and one output.
+
+Robust Video Matting has this form: a picture and r1 to r4 go in, perhaps a downsample ratio; a foreground, an alpha and
+the next r1 to r4 come out. Each further input takes what came out in its shape the run before (with_feedback), zeros at
+first, and the ratio becomes a constant. A foreground F and an alpha become one output of four channels: how much F is
+lighter than the picture, in red, green and blue where black is 0 and white 1, then the alpha. So a person's own color
+is the frame's, with all its detail, plus that.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from texelflow.gpu_delegate.base.errors import UnsupportedError
+from texelflow.gpu_delegate.base.wording import counted
+from texelflow.gpu_delegate.model.feedback import with_feedback
+from texelflow.gpu_delegate.model.graph import (
+    ABSENT,
+    Activated,
+    Attributes,
+    Concatenation,
+    Graph,
+    Node,
+    Shape,
+    Tensor,
+)
+
+ALPHA = 3  # the channel of it behind the colors
+MATTE_CHANNELS = 4
+WIDE = 512  # pixels of the longer side that a downsample ratio leaves, as Robust Video Matting advises
+
+_BOUNDED = ("LOGISTIC", "SOFTMAX", "RELU_0_TO_1", "MINIMUM", "MAXIMUM")  # what ends in them needs no activation
+_SCORED = ("LOGISTIC", "SOFTMAX")  # the same of any network
+_UNCHANGED = ("RESHAPE", "QUANTIZE", "DEQUANTIZE")
+_ALPHA_NAME = re.compile(r"pha\b|alpha|matte", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class OwnColors:
+    """Outputs of a network, by their tensors: what the person itself looks like, and where it is."""
+
+    foreground: int
+    alpha: int
+
+
+def with_memory(graph: Graph) -> Graph:
+    """The graph with its picture as the first input; others are what the run before has left, and a ratio is baked.
+
+    What is left for the next run lies behind the other outputs. Graphs of one input stay as they are.
+    Raises UnsupportedError, which says what of the inputs has no meaning here.
+    """
+    if len(graph.inputs) < 2:
+        return graph
+    picture = _picture_of(graph)
+    others = [index for index in graph.inputs if index != picture]
+    ratios = [index for index in others if _is_scalar(graph.tensors[index])]
+    states = [index for index in others if index not in ratios]
+    pairs = _pairs(graph, states)
+    if len(ratios) > 1 or not pairs:
+        raise _unknown(graph, picture)
+    if graph.original:
+        reason = f": {graph.opaque[0].op} has no kernel here" if graph.opaque else ""
+        raise UnsupportedError(f"TensorFlow Lite alone computes it, which keeps no states for it{reason}")
+    for ratio in ratios:
+        graph = _with_ratio(graph, ratio, picture)
+    kept = set(pairs.values())
+    shown = [index for index in graph.outputs if index not in kept]
+    graph = replace(graph, inputs=(picture, *pairs), outputs=(*shown, *pairs.values()))
+    return with_feedback(graph, pairs)
+
+
+def shown_outputs(graph: Graph) -> tuple[int, ...]:
+    """The outputs that are not for the next run."""
+    kept = {state.written for state in graph.states}
+    return tuple(index for index in graph.outputs if index not in kept)
+
+
+def own_colors_of(graph: Graph) -> OwnColors | None:
+    """Those of a network whose outputs are a foreground and an alpha of its picture's size; None for others."""
+    shown = shown_outputs(graph)
+    if len(shown) != 2 or len(graph.inputs) != 1 + len(graph.states):
+        return None
+    _, height, width, *_ = (*graph.tensors[graph.inputs[0]].shape, 0, 0, 0)
+    by_depth = {graph.tensors[index].shape[-1:]: index for index in shown if _is_map(graph, index, (height, width))}
+    foreground, alpha = by_depth.get((3,)), by_depth.get((1,))
+    return None if foreground is None or alpha is None else OwnColors(foreground, alpha)
+
+
+def needs_no_activation(graph: Graph, output: int) -> bool:
+    """Whether an output's values are from 0 to 1 already, as far as the graph or, of an alpha, its name tells."""
+    tensor = graph.tensors[output]
+    is_matte = bool(graph.states) or own_colors_of(graph) is not None
+    last = _last_op(graph, output)
+    if is_matte and tensor.shape[-1:] == (1,):
+        return last in _BOUNDED or _ALPHA_NAME.search(tensor.name) is not None
+    return last == "SOFTMAX" or (last in _SCORED and tensor.shape[-1:] == (1,))
+
+
+def adds_to_one(graph: Graph, output: int) -> bool:
+    """Whether the values of each pixel do, as SOFTMAX leaves them."""
+    return _last_op(graph, output) == "SOFTMAX"
+
+
+def with_own_colors(
+    graph: Graph, colors: OwnColors, input_range: tuple[float, float], activation: str
+) -> tuple[Graph, int]:
+    """The graph with one output in place of both, as the head of this file says it, and its tensor.
+
+    The foreground's black and white are the picture's, unless it ends in what leaves 0 to 1.
+    """
+    own_range = (0.0, 1.0) if _last_op(graph, colors.foreground) in ("LOGISTIC", "RELU_0_TO_1") else input_range
+    made = _Made(graph)
+    alpha = made.op("LOGISTIC", [colors.alpha]) if activation == "sigmoid" else colors.alpha
+    seen, own = (
+        made.scaled(index, 1 / (high - low), low / (low - high))
+        for index, (low, high) in ((graph.inputs[0], input_range), (colors.foreground, own_range))
+    )
+    difference = made.op("SUB", [own, seen], attributes=Activated())
+    shape = (*graph.tensors[colors.alpha].shape[:3], MATTE_CHANNELS)
+    joined = made.op("CONCATENATION", [difference, alpha], shape, Concatenation("NONE", 3))
+    kept = [state.written for state in graph.states]
+    return made.graph((joined, *kept)), joined
+
+
+class _Made:
+    """Nodes behind those of a graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph, self._nodes, self._tensors = graph, list(graph.nodes), dict[int, Tensor]()
+        self._next = max(graph.dropped_below, 1 + max(graph.tensors))
+
+    def op(
+        self,
+        op: str,
+        inputs: Sequence[int],
+        shape: Shape | None = None,
+        attributes: Attributes = Attributes(),  # noqa: B008
+    ) -> int:
+        first = self._tensors.get(inputs[0]) or self._graph.tensors[inputs[0]]
+        out = self._tensor(f"{first.name}:{op}", shape or first.shape, None)
+        self._nodes.append(Node(op, tuple(inputs), (out,), attributes, len(self._nodes)))
+        return out
+
+    def scaled(self, x: int, factor: float, offset: float) -> int:
+        """x * factor + offset."""
+        if factor != 1:
+            x = self.op("MUL", [x, self._constant(factor)], attributes=Activated())
+        return self.op("ADD", [x, self._constant(offset)], attributes=Activated()) if offset else x
+
+    def graph(self, outputs: Iterable[int]) -> Graph:
+        return replace(self._graph, outputs=tuple(outputs)).with_changes(tuple(self._nodes), self._tensors)
+
+    def _constant(self, value: float) -> int:
+        return self._tensor("constant", (1,), np.array([value], np.float32))
+
+    def _tensor(self, name: str, shape: Shape, data: "np.ndarray[tuple[int, ...], np.dtype[np.float32]] | None") -> int:
+        number, self._next = self._next, self._next + 1
+        self._tensors[number] = Tensor(number, name, shape, "float32", data)
+        return number
+
+
+def _picture_of(graph: Graph) -> int:
+    """The one input that can be a picture and has no output of its shape, else the largest. Raises UnsupportedError."""
+    shapes = {index: graph.tensors[index].shape for index in graph.inputs}
+    found = [index for index, shape in shapes.items() if len(shape) == 4 and (shape[0], shape[3]) == (1, 3)]
+    if not found:
+        raise _unknown(graph, ABSENT)
+    return max(found, key=lambda index: _pixels(shapes[index]))
+
+
+def _pixels(shape: Shape) -> int:
+    return shape[1] * shape[2]
+
+
+def _is_scalar(tensor: Tensor) -> bool:
+    return len(tensor.shape) <= 1 and int(np.prod(tensor.shape)) == 1
+
+
+def _is_map(graph: Graph, index: int, size: Shape) -> bool:
+    shape = graph.tensors[index].shape
+    return len(shape) == 4 and shape[0] == 1 and shape[1:3] == size and graph.tensors[index].quantization is None
+
+
+def _pairs(graph: Graph, states: Sequence[int]) -> dict[int, int]:
+    """By input the output that takes its place: of its shape and type, of several the one in its turn.
+
+    Empty where one has none. What is called an alpha comes last.
+    """
+    found = dict[int, int]()
+    left = sorted(graph.outputs, key=lambda index: _ALPHA_NAME.search(graph.tensors[index].name) is not None)
+    for state in states:
+        wanted = graph.tensors[state]
+        fitting = [index for index in left if _kind(graph.tensors[index]) == _kind(wanted)]
+        named = [index for index in fitting if _number(graph.tensors[index].name) == _number(wanted.name) is not None]
+        if not fitting or wanted.unusable:
+            return {}
+        found[state] = (named or fitting)[0]
+        left.remove(found[state])
+    return found
+
+
+def _number(name: str) -> str | None:
+    """Of a state that is called r1i or r1o, and the like."""
+    said = re.search(r"(?:^|[^a-z0-9])([a-z]+_?\d+)[_.]?(?:i|o|in|out|input|output)?(?::\d+)?$", name.lower())
+    return said[1] if said else None
+
+
+def _kind(tensor: Tensor) -> tuple[object, ...]:
+    return tensor.shape, tensor.dtype, tensor.quantization
+
+
+def _with_ratio(graph: Graph, ratio: int, picture: int) -> Graph:
+    """The graph with its downsample ratio as a constant: as much as leaves WIDE pixels, 1 for smaller pictures."""
+    own, (_, height, width, _) = graph.tensors[ratio], graph.tensors[picture].shape
+    value = np.full(own.shape, min(1.0, WIDE / max(height, width)), own.dtype)
+    tensors = {**graph.tensors, ratio: replace(own, data=value)}
+    return replace(graph, tensors=tensors, inputs=tuple(index for index in graph.inputs if index != ratio))
+
+
+def _last_op(graph: Graph, output: int) -> str:
+    """What makes an output, but for ops that leave its values as they are."""
+    producers = graph.producers()
+    while (node := producers.get(output)) and node.op in _UNCHANGED:
+        output = node.inputs[0]
+    return node.op if node else ""
+
+
+def _unknown(graph: Graph, picture: int) -> UnsupportedError:
+    listed = ", ".join(
+        f"{graph.tensors[index].name[:40]} {list(graph.tensors[index].shape)}"
+        for index in graph.inputs[:6]
+        if index != picture
+    )
+    return UnsupportedError(
+        f"{counted(len(graph.inputs), 'input')} and {counted(len(graph.outputs), 'output')}; a network for frames has "
+        f"one picture as input, and of each other input ({listed}) an output of the same shape, for the next frame"
+    )

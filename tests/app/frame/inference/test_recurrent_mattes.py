@@ -1,0 +1,92 @@
+"""What a matte remembers stays where it runs, and is what TensorFlow Lite makes of arrays that are handed on."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.helpers.markers import one_in
+from tests.helpers.pictures import Image, noise
+from tests.model_files.matte_models import recurrent_matte
+from texelflow.app.frame.inference.cpu_path import CpuPath
+from texelflow.app.frame.inference.gl_path import GlPath
+from texelflow.app.frame.inference.mask_sampler import network_mask
+from texelflow.app.frame.inference.native_path import NativePath
+from texelflow.app.frame.inference.network_options import NetworkOptions
+from texelflow.app.models.model_loading import SegmentationModel, load_segmentation
+from texelflow.app.models.spec import SpecOptions
+from texelflow.app.picture.picture import Picture, rgba_format, rgba_picture
+from texelflow.app.picture.preprocess import Floats
+from texelflow.gpu_delegate.model.layout import Precision
+from texelflow.gpu_delegate.plan.compile_options import CompileOptions
+from texelflow.gpu_delegate.targets.gl.context import Context
+
+SIZE, FRAMES, CUT = (80, 60), 100, 60
+
+
+@pytest.fixture
+def matte(tmp_path: Path) -> SegmentationModel:
+    path = tmp_path / "matte.tflite"
+    path.write_bytes(recurrent_matte(foreground=False))
+    return load_segmentation(str(path), SpecOptions(input_range=(0.0, 1.0)))
+
+
+def film() -> list[Picture]:
+    first: Image = noise(SIZE)
+    return [rgba_picture(np.ascontiguousarray(np.roll(first, 2 * number, 1))) for number in range(FRAMES)]
+
+
+class OnGpu:
+    """GlPath as the CPU's paths are asked."""
+
+    def __init__(self, path: GlPath) -> None:
+        self._path, self.begin_anew = path, path.begin_anew
+
+    def mask(self, picture: Picture) -> Floats:
+        self._path.upload(picture)
+        self._path.image_to_tensor()
+        self._path.network()
+        return network_mask(self._path)
+
+
+def apart(path: "OnGpu | NativePath", model: SegmentationModel) -> tuple[float, float]:
+    """The largest differences to TensorFlow Lite, of all frames with a cut among them; and what the cut did."""
+    reference, worst = CpuPath(model, rgba_format(SIZE), as_read=True), 0.0
+    for number, picture in enumerate(film()):
+        if number == CUT:
+            unaware = reference.network(reference.image_to_tensor(picture)).copy()
+            reference.begin_anew()
+            path.begin_anew()
+        expected = reference.network(reference.image_to_tensor(picture))
+        found = path.mask(picture) if isinstance(path, OnGpu) else path.network(path.image_to_tensor(picture))
+        worst = max(worst, float(np.abs(found - expected).max()))
+        if number == CUT:
+            forgot = float(np.abs(expected - unaware).max())
+    return worst, forgot
+
+
+def test_native_code_remembers_as_tensorflow_lite(matte: SegmentationModel) -> None:
+    path = NativePath(matte, rgba_format(SIZE), threads=1)
+    worst, forgot = apart(path, matte)
+    assert worst < 1e-4
+    assert forgot > 0.1
+    path.close()
+
+
+@pytest.mark.gl
+@one_in(2, ("precision", "most"), [("fp32", 1e-4), ("fp16", 0.03)])
+def test_opengl_remembers_as_tensorflow_lite(
+    context: Context, matte: SegmentationModel, precision: Precision, most: float
+) -> None:
+    options = NetworkOptions(CompileOptions(precision=precision))
+    path = GlPath(context, matte, rgba_format(SIZE), options)
+    readback = context.readback.bytes
+    path.upload(film()[0])
+    path.image_to_tensor()
+    path.network()
+    path.begin_anew()
+    assert context.readback.bytes == readback  # states never leave the device
+    worst, forgot = apart(OnGpu(path), matte)
+    assert worst < most
+    assert forgot > 0.1
+    path.release()

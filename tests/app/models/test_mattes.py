@@ -1,0 +1,76 @@
+"""Networks that remember, and those with own colors, are known by the shapes and names of their inputs and outputs."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.model_files.matte_models import MATTE_SIZE, RVM_INPUTS, RVM_OUTPUTS, recurrent_matte, single_matte
+from tests.model_files.model_builder import ModelBuilder
+from texelflow.app.models.mattes import ALPHA
+from texelflow.app.models.model_loading import SegmentationModel, load_frame_model, load_segmentation
+from texelflow.app.models.spec import SpecOptions
+from texelflow.gpu_delegate.base.errors import UnsupportedError, UsageError
+
+RANGE = SpecOptions(input_range=(0.0, 1.0))
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Callable[[bytes], SegmentationModel]:
+    def loaded(data: bytes) -> SegmentationModel:
+        path = tmp_path / "matte.tflite"
+        path.write_bytes(data)
+        return load_segmentation(str(path), RANGE)
+
+    return loaded
+
+
+def fed_back(model: SegmentationModel) -> list[tuple[str, str]]:
+    tensors = model.graph.tensors
+    return [(tensors[state.read].name, tensors[state.written].name) for state in model.graph.states]
+
+
+@pytest.mark.parametrize("ratio", [False, True])
+def test_each_further_input_is_what_came_out_before(load: Callable[[bytes], SegmentationModel], ratio: bool) -> None:
+    """However a file orders them; a ratio is a constant."""
+    model = load(recurrent_matte(ratio=ratio, order=(5, 0, 3, 1, 2, 4), inputs=(2, 4, 0, 1, 3)))
+    assert sorted(fed_back(model)) == list(zip(RVM_INPUTS[1:], RVM_OUTPUTS[2:], strict=True))
+    assert len(model.graph.inputs) == 5
+    assert model.input_size == model.output_size == MATTE_SIZE
+    assert (model.spec.activation, model.spec.channel, model.spec.has_own_colors) == ("none", ALPHA, True)
+    assert (model.classes, model.class_names) == (1, ("0",))
+
+
+def test_names_are_not_needed_where_shapes_differ(load: Callable[[bytes], SegmentationModel]) -> None:
+    model = load(recurrent_matte(names=False, foreground=False, inputs=(3, 1, 0, 4, 2)))
+    assert len(model.graph.states) == 4
+    assert all(state.own.shape == model.graph.tensors[state.written].shape for state in model.graph.states)
+    assert (model.spec.activation, model.spec.channel, model.spec.has_own_colors) == ("none", 0, False)
+
+
+@pytest.mark.parametrize("foreground", [False, True])
+def test_a_matte_of_one_frame_needs_no_activation(load: Callable[[bytes], SegmentationModel], foreground: bool) -> None:
+    """It ends in a sigmoid, as MODNet does."""
+    model = load(single_matte(foreground=foreground))
+    assert (model.spec.activation, model.spec.has_own_colors, model.graph.states) == ("none", foreground, ())
+
+
+def two_pictures() -> bytes:
+    m = ModelBuilder()
+    one, other = m.input((1, 8, 8, 3)), m.input((1, 8, 8, 2))
+    m.output(m.op("CONCATENATION", [one, other], (1, 8, 8, 5), axis=3))
+    return m.build()
+
+
+def test_inputs_without_an_output_of_their_shape_are_refused(load: Callable[[bytes], SegmentationModel]) -> None:
+    with pytest.raises(UnsupportedError, match=r"2 inputs and 1 output; .* \(tensor1 \[1, 8, 8, 2\]\) an output"):
+        load(two_pictures())
+
+
+def test_a_matte_is_no_picture(tmp_path: Path) -> None:
+    path = tmp_path / "matte.tflite"
+    path.write_bytes(recurrent_matte())
+    with pytest.raises(UsageError, match="what black and white are: give --input-range"):
+        load_frame_model(str(path))
+    with pytest.raises((UsageError, UnsupportedError), match="picture"):
+        load_frame_model(str(path), SpecOptions((0.0, 1.0), task="picture", output_range=(0.0, 1.0)))

@@ -155,7 +155,7 @@ def replay_verb(
     span, wanted = frame_range(first, last), parse_format(format)
     each = ReplayOptions(Path(), flags, *span, log, trace, window, speed, loop, force=force, config=config)
     settings = each.watch().settings
-    pipe = settings.out == "-"
+    pipe = "-" in (settings.out, settings.json_lines)
     console = Console(quiet=json or pipe, silent=quiet)
     with opengl_chosen(opengl_of(settings)):
         summary, code = replay_all(BulkOptions(inputs, each, wanted, skip_existing), console)
@@ -197,7 +197,7 @@ def live_verb(
 
         return show_cameras(console, json)
     watch = ConfigWatch(config, flags)
-    pipe = watch.settings.out == "-"
+    pipe = "-" in (watch.settings.out, watch.settings.json_lines)
     console = Console(quiet=json or pipe)
     if dump_config:
         print(dump(watch.settings), end="")

@@ -20,7 +20,7 @@ from .names import FileStatus, FileType, as_written, free_name, local_name, look
 
 FileKind = Literal[
     "video", "log", "table", "facts", "bytes", "trace", "picture", "still", "drawing", "array", "pictures", "demo",
-    "debug", "shaders", "report",
+    "debug", "shaders", "report", "lines",
 ]  # fmt: skip
 Existing = Literal["kept", "numbered", "renewed"]
 
@@ -28,6 +28,7 @@ ENDINGS: Mapping[FileKind, tuple[str, ...]] = MappingProxyType(
     {
         "video": (".mp4", ".m4v", ".mov", ".mkv", ".webm"),
         "log": (".json", ".csv"),
+        "lines": (".jsonl", ".ndjson"),
         "table": (".csv",),
         "facts": (".json",),
         "bytes": (),  # any

@@ -43,6 +43,8 @@ from .gpu_delegate.base.errors import (
 )
 
 if TYPE_CHECKING:
+    from .app.models.decoders.found import Finding
+    from .app.models.decoders.region import FrameRegion
     from .camera_showing import VirtualCamera
     from .gpu_delegate.custom.custom_op import CustomOp, CustomOperator, custom_op
     from .gpu_delegate.delegate.auto_delegate import Delegate
@@ -66,6 +68,8 @@ __all__ = [
     "CustomOperator",
     "Delegate",
     "DeviceError",
+    "Finding",
+    "FrameRegion",
     "GpuDelegate",
     "InferenceError",
     "Interpreter",
@@ -100,6 +104,8 @@ _PLACES = {
     "CustomOp": "gpu_delegate.custom.custom_op",
     "CustomOperator": "gpu_delegate.custom.custom_op",
     "Delegate": "gpu_delegate.delegate.auto_delegate",
+    "Finding": "app.models.decoders.found",
+    "FrameRegion": "app.models.decoders.region",
     "GpuDelegate": "gpu_delegate.delegate.delegate",
     "Interpreter": "interpreting",
     "Model": "network",

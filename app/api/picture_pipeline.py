@@ -23,6 +23,7 @@ from .app.frame.backend_choice.compute import compute_in, open_compute
 from .app.frame.inference.backends import Backend, ComputeBackend
 from .app.frame.textures.borrowed_context import borrowed
 from .app.frame.textures.texture_copies import texture_picture
+from .app.models.decoders.found import Finding
 from .app.opengl_options import opengl_chosen, opengl_of
 from .app.picture.picture import Picture, rgba_picture
 from .app.picture.video_frame import VideoFrame
@@ -61,6 +62,7 @@ class Pipeline:
             for frame in frames:  # uint8 (H, W, 3) RGB or (H, W, 4) RGBA
                 picture = camera(frame)  # the same kind
                 mask = camera.mask  # float32 (H, W), 0 to 1
+            print(camera.findings)  # of a model that finds faces, hands or people
             print(camera.figures)  # ms of each stage
             camera.reset()  # what comes now is another stream
             camera.set(effect="blur")
@@ -188,6 +190,14 @@ class Pipeline:
         Raises UsageError before the first frame, and for models that put out a picture without transparency.
         """
         return self._do(lambda work: work.maker.mask())
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What a model that finds things (model="hand-landmark-full") found in the last picture's frame, best first.
+
+        Places are pixels of the frame. Empty before the first frame, where nothing was found, and for other models.
+        """
+        return self._do(lambda work: work.maker.findings, here=True)
 
     @property
     def figures(self) -> Mapping[str, float]:

@@ -42,6 +42,7 @@ class PipelineSettings(TypedDict, total=False):
     channel: int | str
     task: Literal["auto", "segmentation", "picture"]
     output_range: tuple[float, float] | str
+    most: int
     memory: MemoryMode
     planner: str
     reorder: bool

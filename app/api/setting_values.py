@@ -24,6 +24,7 @@ _OF_CALLER: Mapping[str, str] = MappingProxyType(  # settings that are no argume
     {
         **dict.fromkeys(("out", "masks", "cutouts"), "texelflow.write(path, pictures) writes files"),
         **dict.fromkeys(("codec", "quality"), "it is an argument of texelflow.write"),
+        "json_lines": "findings are an attribute of what texelflow.video returns",
         "camera": "it is the first argument",
         "virtual_camera": "texelflow.VirtualCamera shows pictures to other programs",
         **dict.fromkeys(("gpu", "gl_api"), "set TEXELFLOW_GPU or TEXELFLOW_GL_API in the environment"),

@@ -14,6 +14,7 @@ import numpy as np
 from .app.capture.opener import PATTERN, is_camera
 from .app.media.recording import Position
 from .app.media.sources import parse_position
+from .app.models.decoders.found import Finding
 from .app.names import scheme_of
 from .app.outputs.picture_readers import FrameStamp
 from .app.outputs.png_files import PIPE
@@ -82,7 +83,7 @@ class Video:
         with texelflow.video("talk.mp4", effect="blur") as video:
             print(video.size, video.rate, video.frames)
             for picture in video:  # uint8 (H, W, 3) RGB
-                print(video.index, video.time)
+                print(video.index, video.time, video.findings)
         video.close()  # the `with` block has done that
 
     What it holds is freed with its last picture, by close(), at the end of a `with` block, or when it is forgotten, as
@@ -119,6 +120,14 @@ class Video:
         """When the picture that came last is shown, in seconds since the recording's first frame, of what is live since
         the first picture. Raises UsageError before it."""
         return self._stamp.time_ms / 1000
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What a model that finds things found in the frame of the picture that came last, in its pixels, best first.
+
+        Raises UsageError before it.
+        """
+        return self._stamp.findings
 
     def __iter__(self) -> "Video":
         return self

@@ -10,26 +10,31 @@ from types import TracebackType
 from typing import Any
 
 from ..frame.stages.frame_pipeline import DECODE, FrameRecord
+from ..models.decoders.found import FOUND, Finding
 from .append_safe_file import AppendSafeFile
 
 _JSON_START = '{"frames": [\n'
+_FOUND = (*(f"found_{kind}" for kind in FOUND), "best_score")
 _COUNTS = ("dropped", "repeated", "uploaded_bytes", "readback_bytes", "dispatches", "process_cpu_percent")
 
 
 class FrameLog:
     """One row per frame: index, pts, time_ms, milliseconds by stage on CPU and GPU, frames lost, bytes, CPU load.
 
-    Cells are empty (null) where something is not known, as GPU times without a timer. All clocks are monotonic.
+    Of networks that find things, also how many there were of each kind, and the best score. Cells are empty (null)
+    where something is not known, as GPU times without a timer. All clocks are monotonic.
     """
 
-    def __init__(self, path: Path, stages: Sequence[str], dispatches: int) -> None:
-        """`stages` begin with decode. The first row opens the file; the one that it replaces stays until then."""
+    def __init__(self, path: Path, stages: Sequence[str], dispatches: int, finds: bool = False) -> None:
+        """`stages` begin with decode; `finds`: there is a network that finds things. The first row opens the file; the
+        one that it replaces stays until then.
+        """
         self._file = AppendSafeFile(path)
-        self._dispatches = dispatches
+        self._stages, self._dispatches, self._finds = tuple(stages), dispatches, finds
         self._json = path.suffix.lower() == ".json"
         on_cpu = (f"{name}_ms" for name in stages)
         on_gpu = (f"{name}_gpu_ms" for name in stages if name != DECODE)
-        self._names = ("index", "pts", "time_ms", "interval_ms", *on_cpu, *on_gpu, *_COUNTS)
+        self._names = ("index", "pts", "time_ms", "interval_ms", *on_cpu, *on_gpu, *_COUNTS, *(_FOUND if finds else ()))
         self._start_ns: int | None = None
         self._load = _Load()
         self._rows = 0
@@ -48,11 +53,14 @@ class FrameLog:
         """In the order of the columns."""
         before, self._start_ns = self._start_ns, record.start_ns
         interval_ms = None if before is None else (record.start_ns - before) / 1e6
-        on_cpu = [stage.cpu_ms for stage in record.stages]
-        on_gpu = [stage.gpu_ms for stage in record.stages if stage.name != DECODE]
+        of_stage = {stage.name: (stage.cpu_ms, stage.gpu_ms) for stage in record.stages}  # another model has others
+        all_ms = [of_stage.get(name, (None, None)) for name in self._stages]
+        on_cpu = [cpu_ms for cpu_ms, _ in all_ms]
+        on_gpu = [gpu_ms for name, (_, gpu_ms) in zip(self._stages, all_ms, strict=True) if name != DECODE]
         times = [None if time is None else round(time, 4) for time in (interval_ms, *on_cpu, *on_gpu)]
         counts = (record.dropped, record.repeated, record.uploaded_bytes, record.readback_bytes, self._dispatches)
-        return (record.index, record.pts, round(record.time_ms, 3), *times, *counts, self._load.percent())
+        found = _counted(record.findings) if self._finds else ()
+        return (record.index, record.pts, round(record.time_ms, 3), *times, *counts, self._load.percent(), *found)
 
     def close(self, summary: Mapping[str, Any] | None = None) -> None:
         """Close the file; JSON gets the summary, too. Raises MediaError."""
@@ -71,6 +79,13 @@ class FrameLog:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _counted(findings: Sequence[Finding]) -> tuple[float | None, ...]:
+    """How many there are of each kind, and the best score."""
+    best = max((finding.score for finding in findings), default=None)
+    counts = (sum(finding.kind == kind for finding in findings) for kind in FOUND)
+    return (*counts, None if best is None else round(best, 4))
 
 
 class _Load:

@@ -18,6 +18,7 @@ from ..frame.looks.effects import Effect
 from ..frame.stages.frame_pipeline import Stage
 from ..frame.textures.native_pictures import NativePictures
 from ..frame.textures.yuv import gray, i420
+from ..models.decoders.found import Finding
 from ..names import free_name, next_name
 from ..picture.picture import PictureFormat
 from ..picture.preprocess import ImageSize
@@ -56,15 +57,17 @@ class Outputs:
         folder: Path = Path(),
         writing: Writing | None = None,
         sound: SoundSource | None = None,
+        found: Callable[[], tuple[Finding, ...]] = tuple,
     ) -> None:
         """`pictures` are on the context's device, in the CPU's, or RamMasks, of which only masks can be written.
 
         `keeps_all`: outputs wait for their threads instead of dropping frames, and raise what goes wrong there; else
         that ends one output alone. `folder` is for files for which nobody gave a name. `writing` may be set anew:
-        it is that of outputs that begin. `sound` is what is heard meanwhile, for recordings of the picture.
+        it is that of outputs that begin. `sound` is what is heard meanwhile, for recordings of the picture. `found`
+        tells what was found in the last frame.
         """
         self.stage = Stage("record", self._take, lambda: not self._active)
-        self.writing, self._sound = writing or Writing(), sound
+        self.writing, self._sound, self._found = writing or Writing(), sound, found
         self._readers = readers_of(device, pictures, keeps_all)
         self._timing, self._keeps_all, self._folder = timing, keeps_all, folder
         self._active: dict[OutputKind, OutputWorker] = {}
@@ -296,7 +299,7 @@ class Outputs:
                 self._lines.append(f"{worker.sink.name} ends here: pictures have another size from now on")
                 self.end(kind)
                 continue
-            worker.take(frame)
+            worker.take(frame, self._found())
             if failure := worker.failure():
                 self.end(kind)
                 if self._keeps_all:

@@ -11,6 +11,7 @@ from typing import Protocol
 from texelflow.gpu_delegate.base.errors import ContextLostError, DeviceError, TexelflowError
 
 from ..frame.textures.readback import ReadBytes
+from ..models.decoders.found import Finding
 from ..picture.video_frame import VideoFrame
 from ..threads import Observer, Worker
 from .picture_readers import RING, FrameReader, FrameStamp, StampedBytes
@@ -85,15 +86,18 @@ class OutputWorker:
         """Whether all is written, or never will be."""
         return self._ending and self._worker.ended
 
-    def take(self, frame: VideoFrame) -> None:
-        """Have the picture of this frame written, or drop it. Raises DeviceError for an error of the device."""
+    def take(self, frame: VideoFrame, findings: tuple[Finding, ...] = ()) -> None:
+        """Have the picture of this frame written, with what was found there, or drop it.
+
+        Raises DeviceError for an error of the device.
+        """
         if self._repeats_to is not None and frame.index <= self._repeats_to:
             return
         self._repeats_to = None
         if not self._keeps_all and not self.sink.newest_wins and self._worker.waiting >= self._most:
             self._dropped += 1
         else:
-            self._reader.request(FrameStamp(frame.index, frame.pts, frame.time_ms))
+            self._reader.request(FrameStamp(frame.index, frame.pts, frame.time_ms, findings))
         for item in self._reader.collect():
             self._put(item)
 

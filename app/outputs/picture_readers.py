@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -18,6 +18,7 @@ from ..frame.textures.offscreen_target import OffscreenTarget, on_opengl
 from ..frame.textures.picture_device import Target
 from ..frame.textures.readback import ReadbackRing, ReadBytes
 from ..frame.textures.yuv import YuvPicture, size_bytes
+from ..models.decoders.found import Finding
 from ..picture.picture import PictureFormat
 from ..picture.preprocess import Floats, ImageSize
 
@@ -27,11 +28,12 @@ RING = 3  # frames on their way from the device
 @dataclass(frozen=True)
 class FrameStamp:
     """Which frame: the number that its source gave it, and when it is shown, in units of the source's time base, and in
-    milliseconds since its first frame."""
+    milliseconds since its first frame; and what was found in it."""
 
     index: int
     pts: int
     time_ms: float = 0.0
+    findings: tuple[Finding, ...] = field(default=(), compare=False)
 
 
 StampedBytes = tuple[FrameStamp, ReadBytes]

@@ -121,7 +121,9 @@ def _shifted(report: Report, before: int, what: str) -> Report:
 
 def _check_several(each: ReplayOptions, inputs: int) -> None:
     """Raise UsageError for what goes with one input alone."""
-    for flag, given in (("--window", each.window), ("--log", each.log), ("--trace", each.trace)):
+    lines = each.watch().settings.json_lines
+    single = ("--window", each.window), ("--log", each.log), ("--trace", each.trace), ("--json-lines", lines)
+    for flag, given in single:
         if given and inputs > 1:
             raise UsageError(f"{flag} goes with one input, not with {inputs}")
 

@@ -9,7 +9,8 @@ from importlib.metadata import version
 
 from ..settings.settings import Settings
 
-_OF_OUTPUT = {"out", "masks", "cutouts", "panel", "fullscreen", "start_hint"}  # settings that do not change a picture
+# Settings that do not change a picture
+_OF_OUTPUT = {"out", "masks", "cutouts", "json_lines", "panel", "fullscreen", "start_hint"}
 
 
 def told_of_settings(settings: Settings) -> tuple[str, ...]:

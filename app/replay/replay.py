@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from texelflow.gpu_delegate.base.errors import MediaError
@@ -18,6 +19,7 @@ from ..media.seeking import SeekableSource
 from ..models.model_loading import FrameModel
 from ..outputs.file_sinks import Timing
 from ..outputs.frame_log import FrameLog
+from ..outputs.json_lines import JsonLines
 from ..outputs.png_files import PIPE
 from ..outputs.trace import TraceWriter
 from ..picture.picture import PictureFormat
@@ -180,7 +182,9 @@ def _run(
         session.finish()
         frames = counted(host.stats.frames, "frame")
         session.written += [
-            f"written: {path} ({frames})" for path in (options.log, options.trace) if path and host.stats.frames
+            f"written: {path} ({frames})"
+            for path in (options.log, settings.json_lines, options.trace)
+            if path and host.stats.frames
         ]
         summary = summarize_replay(options, settings, opened.recording, session, host, interrupted)
         reports.close(summary)
@@ -229,24 +233,24 @@ def expected_frames(options: ReplayOptions, info: VideoInfo) -> int:
 
 
 class _Reports:
-    """The log and the trace, as far as they were asked for."""
+    """The log, the lines of what was found and the trace, as far as they were asked for."""
 
-    def __init__(self, log: FrameLog | None, trace: TraceWriter | None) -> None:
-        self._log, self._trace = log, trace
+    def __init__(self, log: FrameLog | None, lines: JsonLines | None, trace: TraceWriter | None) -> None:
+        self._log, self._others = log, [each for each in (lines, trace) if each]
 
     def add(self, record: FrameRecord) -> None:
         """One more frame. Raises MediaError."""
         if self._log:
             self._log.add(record)
-        if self._trace:
-            self._trace.add(record)
+        for each in self._others:
+            each.add(record)
 
     def close(self, summary: dict[str, Any]) -> None:
         """No more frames will come; the log gets the summary. Raises MediaError."""
         if self._log:
             self._log.close(summary)
-        if self._trace:
-            self._trace.close()
+        for each in self._others:
+            each.close()
 
 
 @contextlib.contextmanager
@@ -255,9 +259,12 @@ def _reports(options: ReplayOptions, session: Session) -> Iterator[_Reports]:
     parts = session.parts
     names = (DECODE, *parts.pipeline.names)
     with contextlib.ExitStack() as stack:
-        log = stack.enter_context(FrameLog(options.log, names, session.dispatches)) if options.log else None
+        finds = parts.stages.current.finder is not None
+        name = session.controller.settings.json_lines
+        lines = stack.enter_context(JsonLines(Path(name))) if name else None
+        log = stack.enter_context(FrameLog(options.log, names, session.dispatches, finds)) if options.log else None
         trace = stack.enter_context(TraceWriter(options.trace)) if options.trace else None
         if trace:
             span = trace.span
             parts.outputs.observe = lambda kind, start_ns, took_ms: span(f"encode {kind}", "write", start_ns, took_ms)
-        yield _Reports(log, trace)
+        yield _Reports(log, lines, trace)

@@ -182,6 +182,7 @@ def writes_of(settings: Settings, one_picture: bool = False) -> tuple[Write, ...
         ("--out", settings.out, kind(settings.out)),
         ("--masks", settings.masks, kind(settings.masks)),
         ("--cutouts", settings.cutouts, kind(settings.cutouts, "pictures")),
+        ("--json-lines", settings.json_lines, "lines"),
     ]
     return tuple(Write(flag, Path(path), kind) for flag, path, kind in named if path and path != PIPE)
 
@@ -228,5 +229,7 @@ def _check_pipe(settings: Settings, opaque: bool) -> None:
             raise UsageError(
                 f"{flag} -: only --out goes into a pipe; name {'a file or ' * (flag == '--masks')}a folder"
             )
+    if settings.out == settings.json_lines == PIPE:
+        raise UsageError("--json-lines -: one output alone goes into a pipe, and --out does; name a file")
     if opaque and settings.out == PIPE and settings.effect == "cutout":
         raise UsageError("--out -: a video in a pipe has no transparency; --format png has it")

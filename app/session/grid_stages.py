@@ -13,7 +13,7 @@ from texelflow.gpu_delegate.programs.model_sharing import ModelSharing
 from ..frame.drawing.grid_canvas import DrawnCamera, GridCanvas
 from ..frame.looks.looks import ChosenLook
 from ..frame.refinement.refine import Refinement
-from ..models.decoders.found import Finding
+from ..models.decoders.found import Finding, moved_finding
 from ..models.model_loading import FrameModel
 from ..picture.grid import CellPlace, PictureGrid
 from ..picture.grid_frame import CameraFrame, GridFrame
@@ -58,7 +58,7 @@ class CameraStages:
         if self._frame is None:
             return ()
         scale = place.width / self._frame.newest.size[0]
-        return tuple(finding.moved(place.left, place.top, scale) for finding in self.found)
+        return tuple(moved_finding(found, place.left, place.top, scale) for found in self.found)
 
     def refine(self) -> None:
         """The mask of a frame that is new."""

@@ -25,6 +25,7 @@ from ..frame.stages.frame_pipeline import FramePipeline, FrameRecord, Stage
 from ..frame.textures.offscreen_target import on_opengl
 from ..frame.textures.picture_device import PictureDevice, Target
 from ..frame.textures.texture_copies import TexturePicture, copy_out
+from ..models.decoders.found import Finding
 from ..models.model_loading import FrameModel, load_frame_model
 from ..outputs.picture_readers import FrameReader, FrameStamp
 from ..outputs.reader_choice import readers_of
@@ -141,6 +142,11 @@ class PictureMaker:
             assert parts.drawn, "a frame was drawn"
             parts.runner.draw_again(parts.drawn)
         return parts.mask(self._pictures)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What was found in the last picture's frame; nothing before there is one."""
+        return self._open.stages.findings if self._open and self._open.drawn else ()
 
     def begin_anew(self) -> None:
         """The next frame has nothing to do with those before."""

@@ -208,8 +208,8 @@ class Session:
 
     def _take(self, due: Due) -> None:
         """A new frame through the pipeline, unless nobody would see it."""
-        parts = self.parts
-        if not (parts.view.seen or parts.outputs.active or parts.clock.keeps_all):
+        parts, tells = self.parts, bool(self.controller.settings.json_lines)
+        if not (parts.view.seen or parts.outputs.active or parts.clock.keeps_all or tells):
             self._begin_anew()
             return
         if due.cut:

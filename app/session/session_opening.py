@@ -303,8 +303,9 @@ def _parts(
     pictures = stages if shared.drawn else _masks_in_ram(stages, source, settings)
     writing = replace(writing_of(settings, source.made_by, source.pipes_pictures), piece_first=source.piece_first)
     outputs = Outputs(
-        _readable(host, settings), pictures, source.timing, clock.keeps_all, writing=writing, sound=source.sound
-    )
+        _readable(host, settings), pictures, source.timing, clock.keeps_all, writing=writing, sound=source.sound,
+        found=lambda: stages.findings,
+    )  # fmt: skip
     stack.callback(outputs.release)
     view: View = host.no_view
     if host.window and host.gui:

@@ -232,6 +232,10 @@ class Settings:
     output_range: str = _model(
         "", "What black and white are in the picture that such a model puts out: LO,HI.", "range"
     )
+    most: int = _model(
+        0, "How many faces, hands or people are followed at most.", low=1, high=16, zero="4 faces, 2 of others",
+        label="found at most",
+    )  # fmt: skip
     memory: "MemoryMode" = _model(
         "arena", "How tensors share memory: places in one buffer, buffers in turns, not at all.",
         choices=("arena", "objects", "naive"), changes=_once,
@@ -317,6 +321,10 @@ class Settings:
     quality: int = _output(
         USUAL_QUALITY, "Of videos: 0 makes the smallest files.", low=0, high=100, label="video quality"
     )
+    json_lines: str = _output(
+        "", "A JSON object for each frame of what was found in it: .jsonl, or - for a pipe.", "path", changes=_once,
+        label="findings to", verbs=_single,
+    )  # fmt: skip
     virtual_camera: bool = _output(False, "Be a camera to other programs.", verbs=_live)
 
     overlay: bool = _window(False, "Figures on the picture; in a window of replay unless it is turned off.")

@@ -6,16 +6,20 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from texelflow.gpu_delegate.base.errors import TexelflowError, UsageError
+from texelflow.gpu_delegate.base.errors import MediaError, TexelflowError, UsageError
 
 from ..capture.opener import is_camera
 from ..console import Console
 from ..files import Files, Read, settle
 from ..frame.looks.moving_background import check_background
+from ..frame.stages.frame_pipeline import FrameRecord
 from ..live.background_tuning import background_tuning
 from ..live.loopback_readers import readers
 from ..live.sourcing import OpenSource, Waker, on_demand, open_source, open_source_in_sight
 from ..models.model_loading import FrameModel, load_frame_model
+from ..names import free_name
+from ..outputs.json_lines import JsonLines
+from ..outputs.png_files import PIPE
 from ..picture.video_frame import VideoFrame
 from ..session.abilities import check_abilities
 from ..session.derived import (
@@ -55,9 +59,29 @@ def live(watch: ConfigWatch, console: Console, window: bool = True) -> tuple[dic
         stack.callback(source.close)
         host = stack.enter_context(_open_host(source, model, watch, console, window))
         wake.loop = host.wake
+        if name := watch.settings.json_lines:
+            host.observers.append(stack.enter_context(_lines(name, console)))
         stack.enter_context(background_tuning(host.compute, model, watch.settings))
         signal = _run(host, source, wake)
     return host.stats.summary(), exit_code(signal)
+
+
+@contextlib.contextmanager
+def _lines(name: str, console: Console) -> Iterator[Callable[[FrameRecord], None]]:
+    """What writes a line for each frame, to a name that is free. A disk that is full ends that alone."""
+    path = Path(name) if name == PIPE else free_name(Path(name), set())
+    trouble = list[MediaError]()
+
+    def add(record: FrameRecord) -> None:
+        if not trouble:
+            try:
+                lines.add(record)
+            except MediaError as error:
+                trouble.append(error)
+                console.warn(str(error))
+
+    with JsonLines(path) as lines:
+        yield add
 
 
 def _open_host(
@@ -168,5 +192,6 @@ def check_cameras(settings: Settings, flags: Mapping[str, object]) -> None:
 
 def _check_without_window(settings: Settings) -> None:
     """Raise UsageError where nobody would get any picture."""
-    if not (settings.virtual_camera or writes_any(settings)):
-        raise UsageError("--no-window needs --out, --masks, --cutouts or --virtual-camera: nobody would see a picture")
+    if not (settings.virtual_camera or settings.json_lines or writes_any(settings)):
+        outputs = "--out, --masks, --cutouts, --json-lines or --virtual-camera"
+        raise UsageError(f"--no-window needs {outputs}: nobody would see a picture")

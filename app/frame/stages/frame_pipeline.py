@@ -23,6 +23,7 @@ from texelflow.gpu_delegate.targets.gl.gpu_timer import GpuClock, GpuTimer, Time
 
 from ...media.sources import VideoFrame
 from ...models.decoders.found import Finding
+from ...picture.picture import ImageSize
 from .stage_marks import StageMarks
 
 DECODE = "decode"  # the first stage of each record, which happened before the frame came here
@@ -78,6 +79,7 @@ class FrameRecord:
     repeated: int = 0
     captured_ns: int | None = None
     findings: tuple[Finding, ...] = ()  # what was found in it
+    size: ImageSize = (0, 0)  # (width, height) of it, upright
 
     @property
     def end_ns(self) -> int:
@@ -157,7 +159,7 @@ class FramePipeline:
         uploaded_bytes = self._uploaded_before - before
         times = frame.index, frame.pts, frame.time_ms, start_ns
         counts = uploaded_bytes, dropped, repeated
-        self._records.append(FrameRecord(*times, tuple(stages), *counts, frame.captured_ns, self._found()))
+        self._records.append(FrameRecord(*times, tuple(stages), *counts, frame.captured_ns, self._found(), frame.size))
         self._limit_frames_in_flight(frame.index)
 
     def completed(self) -> Iterator[FrameRecord]:

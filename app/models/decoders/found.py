@@ -8,7 +8,9 @@ import numpy.typing as npt
 
 from .region import FrameRegion
 
-__all__ = ["Finding", "Points", "SkeletonName"]
+__all__ = ["FOUND", "Finding", "Points", "SkeletonName", "moved_finding"]
+
+FOUND = ("face", "eye", "hand", "person", "object", "class")  # the kinds
 
 Points = npt.NDArray[np.float32]
 # Which points there are, and which of them are joined (skeletons.py).
@@ -20,6 +22,14 @@ SkeletonName = Literal[
 @dataclass(frozen=True)
 class Finding:
     """One thing that a network found. Places are pixels of the upright frame, of which the first covers 0 to 1.
+
+        with texelflow.Pipeline(model="selfie") as camera:
+            picture = camera(frame)
+            for found in camera.findings:
+                left, top, right, bottom = found.box  # around found.region, an upright rectangle
+                print(found.kind, found.label, found.score, found.track, found.skeleton)
+                for x, y, *z in found.points:
+                    print(x, y, found.certainty, found.world, found.auxiliary)
 
     kind: face, eye, hand, person, object, or class, which is of the whole picture.
     """
@@ -51,11 +61,14 @@ class Finding:
         (left, top), (right, bottom) = corners[:, :2].min(0), corners[:, :2].max(0)
         return float(left), float(top), float(right), float(bottom)
 
-    def moved(self, left: float, top: float, scale: float) -> "Finding":
-        """The same in a larger picture, in which this frame is, scaled, with its upper left corner at (left, top)."""
-        at, points, region = np.array((left, top), np.float32), self.points * np.float32(scale), self.region
-        points[:, :2] += at
-        if region:
-            center = region.center_x * scale + left, region.center_y * scale + top
-            region = FrameRegion(*center, region.width * scale, region.height * scale, region.angle)
-        return replace(self, region=region, points=points)
+
+def moved_finding(found: Finding, left: float, top: float, scale: float) -> Finding:
+    """The same in a larger picture, in which the frame is, scaled, with its upper left corner at (left, top)."""
+    points, auxiliary = (each * np.float32(scale) for each in (found.points, found.auxiliary))
+    for each in (points, auxiliary):
+        each[:, :2] += np.array((left, top), np.float32)
+    region = found.region
+    if region:
+        center = region.center_x * scale + left, region.center_y * scale + top
+        region = FrameRegion(*center, region.width * scale, region.height * scale, region.angle)
+    return replace(found, region=region, points=points, auxiliary=auxiliary)

@@ -15,6 +15,14 @@ __all__ = ["FrameRegion", "region_between", "whole_region"]
 class FrameRegion:
     """A rectangle in pixels of the upright frame, of which the first covers 0 to 1 on both axes.
 
+        region = texelflow.FrameRegion(center_x=320, center_y=240, width=200, height=100, angle=0.1)
+        print(region.center_x, region.center_y, region.width, region.height, region.angle)
+        ((x, y),) = region.points_to_frame(np.array([[0.5, 0.5]], np.float32))  # 320, 240
+        half = region.box_to_frame((0, 0, 0.5, 1))  # its left half
+        matrix = region.to_frame()
+        metres = region.directions_to_frame(np.array([[0, 0.1, 0]], np.float32))
+        below = region.moved(across=0, down=1)
+
     It may reach past the edges. The angle is in radians, clockwise as it is seen: at 0 the region's top is the
     frame's. As MediaPipe's NormalizedRect, but in pixels.
     """

@@ -9,7 +9,7 @@ import pytest
 from texelflow.app.frame.finding.finding_stage import FIND, FindingStage
 from texelflow.app.frame.inference.backends import ComputeBackend
 from texelflow.app.frame.inference.network_options import NetworkOptions
-from texelflow.app.models.decoders.found import Finding
+from texelflow.app.models.decoders.found import Finding, moved_finding
 from texelflow.app.models.decoders.region import FrameRegion
 from texelflow.app.models.model_loading import load_segmentation
 from texelflow.app.picture.picture import rgba_format, rgba_picture
@@ -98,6 +98,6 @@ def test_what_is_found_is_of_the_frame_that_is_drawn(made: ModelStages, context:
 
 def test_what_is_found_moves_with_its_picture() -> None:
     points = np.array([[1, 2, 3]], np.float32)
-    found = Finding("hand", 0.5, FrameRegion(10, 20, 4, 6, 0.5), points=points).moved(100, 50, 0.5)
+    found = moved_finding(Finding("hand", 0.5, FrameRegion(10, 20, 4, 6, 0.5), points=points), 100, 50, 0.5)
     assert found.region == FrameRegion(105, 60, 2, 3, 0.5)
     assert found.points.tolist() == [[100.5, 51, 1.5]]

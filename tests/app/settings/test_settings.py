@@ -149,6 +149,7 @@ class TestValues:
             "gl_api",
             "gpu",
             "hybrid",
+            "json_lines",
             "memory",
             "planner",
             "precision",

@@ -10,14 +10,14 @@ from texelflow.gpu_delegate.reading.reader import ReadModel, read_model
 
 from .catalogue import Progress
 from .decoders.decoder_list import DECODERS
-from .decoders.decoding import ModelFacts
+from .decoders.decoding import InputRange, ModelFacts
 from .entries import SEGMENTATION
 from .finding_model import FindingModel
 from .metadata import ModelMetadata, read_metadata
 from .model_loading import FrameModel, OpenModel, frame_model_of, open_model
-from .spec import SpecOptions, input_size
+from .spec import FINDING_TASKS, TASKS, SpecOptions, input_size
 
-__all__ = ["ShownModel", "load_finding_model", "load_shown_model"]
+__all__ = ["ShownModel", "load_finding_model", "load_shown_model", "shown_model_of"]
 
 ShownModel = FrameModel | FindingModel
 _MOST_LISTED = 8  # outputs in a line of text
@@ -32,10 +32,15 @@ def load_finding_model(
 ) -> FindingModel:
     """The network that finds things behind a name of the catalogue (fetched if need be) or a path, and its decoder.
 
-    Of the options the input range counts. Outputs that the decoder does not read are dropped, unless TensorFlow Lite
-    alone can compute the network. Raises as load_frame_model; UnsupportedError where no decoder knows the outputs.
+    Of the options the input range and the task count. Outputs that the decoder does not read are dropped, unless
+    TensorFlow Lite alone can compute the network. Raises as load_frame_model; UnsupportedError where no decoder knows
+    the outputs, UsageError where an option would help.
     """
-    return _finding_model_of(open_model(name_or_path, options, progress, read))
+    file = open_model(name_or_path, options, progress, read)
+    found = _found(file)
+    if found is None:
+        raise UnsupportedError(f"{file.name}: {_unknown(file)}")
+    return found
 
 
 def load_shown_model(
@@ -48,63 +53,101 @@ def load_shown_model(
 
     Options that are about masks or pictures alone decide for these. Raises as the functions for each.
     """
-    file = open_model(name_or_path, options, progress, read)
+    return shown_model_of(open_model(name_or_path, options, progress, read))
+
+
+def shown_model_of(file: OpenModel) -> ShownModel:
+    """What load_shown_model makes of a file. Raises UnsupportedError, UsageError."""
     said = file.options
-    is_frame = any(
-        value is not None for value in (said.task, said.activation, said.channel, said.output_range, said.output)
+    is_frame = said.task not in (None, *FINDING_TASKS) or any(
+        value is not None for value in (said.activation, said.channel, said.output_range, said.output)
     )
-    if file.entry and not is_frame:
-        return frame_model_of(file) if file.entry.task == SEGMENTATION else _finding_model_of(file)
-    if is_frame:
+    if is_frame or (file.entry and file.entry.task == SEGMENTATION and said.task is None):
         return frame_model_of(file)
     found = _found(file)
     if found:
         return found
-    one_map = len(file.graph.outputs) == 1 and _is_map(file.graph)
-    return frame_model_of(file) if one_map else _finding_model_of(file)
+    if said.task is None and len(file.graph.inputs) == len(file.graph.outputs) == 1 and _is_map(file.graph):
+        return frame_model_of(file)
+    raise UnsupportedError(f"{file.name}: {_unknown(file)}")
 
 
 def _is_map(graph: Graph) -> bool:
-    """Whether an output has numbers for each place of a picture."""
-    shape = graph.tensors[graph.outputs[0]].shape
-    return len(shape) in (3, 4) and min(shape[1:3]) > 1
+    """Whether pictures come in, and the output has numbers for each place of one."""
+    source, shape = (graph.tensors[places[0]].shape for places in (graph.inputs, graph.outputs))
+    return not _no_picture(graph) and len(source) == 4 and len(shape) in (3, 4) and min(shape[1:3]) > 1
 
 
-def _finding_model_of(file: OpenModel) -> FindingModel:
-    found = _found(file)
-    if found:
-        return found
-    graph = file.graph
+def _unknown(file: OpenModel) -> str:
+    """Why no decoder takes a file, and what would help."""
+    graph, no_picture = file.graph, _no_picture(file.graph)
+    if no_picture:
+        return no_picture
     outputs = [graph.tensors[place] for place in graph.outputs]
     listed = ", ".join(f"{tensor.name} {list(tensor.shape)}" for tensor in outputs[:_MOST_LISTED])
     more = ", …" if len(outputs) > _MOST_LISTED else ""
-    raise UnsupportedError(f"{file.name}: no decoder knows what its outputs mean ({listed}{more})")
+    task = file.options.task
+    asked = f" as --task {task} has them" if task else ""
+    helps = "" if task else f"; --task {'|'.join(TASKS)} says more, texelflow.Program runs it in Python"
+    return f"no decoder knows what its outputs mean{asked} ({listed}{more}){helps}"
+
+
+def _no_picture(graph: Graph) -> str:
+    """Why a network's input is no picture in color; "" where it is one."""
+    if len(graph.inputs) != 1:
+        return f"it has {len(graph.inputs)} inputs; a network for frames has one picture"
+    source = graph.tensors[graph.inputs[0]]
+    shape, said = source.shape, f"its input is {source.dtype} {list(source.shape)}"
+    if len(shape) == 4 and shape[0] == 1 and shape[3] == 3:
+        return ""
+    if source.dtype in ("int32", "int64", "string") and len(shape) <= 2:
+        return f"{said}: words of a text, not a picture; texelflow.Program runs it in Python"
+    if len(shape) == 4 and shape[0] == 1 and shape[1] == 3:
+        return f"{said}, with channels first; convert it with channels last, [1, H, W, 3]"
+    if len(shape) <= 3 or shape[0] != 1:
+        return f"{said}: sound, its features or other numbers, not a picture; texelflow.Program runs it in Python"
+    if shape[3] == 1:
+        return f"{said}: a gray picture, or features of sound; frames have three channels"
+    return f"{said}; a picture is [1, H, W, 3]"
 
 
 def _found(file: OpenModel) -> FindingModel | None:
     """The model with the first decoder that knows it; None where none does. Raises UnsupportedError, UsageError."""
-    graph = file.graph
+    graph, task = file.graph, file.options.task
+    if _no_picture(graph) or not graph.outputs:
+        return None
+    source = graph.tensors[graph.inputs[0]]
     try:
-        if len(graph.inputs) != 1:
-            return None
-        source = graph.tensors[graph.inputs[0]]
         size, metadata = input_size(source.shape), _metadata(file)
-        facts = ModelFacts(file.name, graph, file.entry, metadata, size)
-        for decoder in DECODERS:
-            decoding = decoder.decoding(facts)
-            if decoding:
-                entry = file.entry
-                known = entry.input_range if entry else decoding.input_range
-                input_range = file.options.input_range or metadata.input_range or real_range(source) or known
-                if input_range is None:
-                    raise UsageError(_SAY_INPUT_RANGE)
-                kept, reads = _with_outputs(graph, decoding.reads)
-                return FindingModel(
-                    file.name, kept, reads, input_range, size, decoding, decoder.name, decoder.repeats_edges
-                )
+        facts = ModelFacts(file.name, graph, file.entry, metadata, size, task)
+        asked = (decoder for decoder in DECODERS if task in (None, decoder.task))
+        known = ((decoder, decoding) for decoder in asked if (decoding := decoder.decoding(facts)))
+        decoder, decoding = next(known, (None, None))
+        if decoder is None or decoding is None:
+            return None
+        input_range = _input_range(file, metadata, decoding.input_range)
+        kept, reads = _with_outputs(graph, decoding.reads)
+        return FindingModel(file.name, kept, reads, input_range, size, decoding, decoder.name, decoder.repeats_edges)
     except (UnsupportedError, UsageError) as error:
         raise type(error)(f"{file.name}: {error}") from error
-    return None
+
+
+def _input_range(file: OpenModel, metadata: ModelMetadata, of_family: InputRange | None) -> InputRange:
+    """What black and white are: by the options, the metadata, the scale of bytes, the catalogue, the family.
+
+    Metadata that says more than bytes can say is about the bytes themselves.
+    """
+    source, said, entry = file.graph.tensors[file.graph.inputs[0]], metadata.input_range, file.entry
+    bytes_say = real_range(source)
+    if said and bytes_say:
+        room = 2 * (bytes_say[1] - bytes_say[0]) / 255
+        said = said if bytes_say[0] - room <= said[0] and said[1] <= bytes_say[1] + room else bytes_say
+    whole = (0.0, 255.0) if source.dtype in ("uint8", "int32") and bytes_say is None else None
+    listed = entry.input_range if entry else of_family
+    found = file.options.input_range or said or bytes_say or whole or listed
+    if found is None:
+        raise UsageError(_SAY_INPUT_RANGE)
+    return found
 
 
 def _with_outputs(graph: Graph, reads: tuple[int, ...]) -> tuple[Graph, tuple[int, ...]]:

@@ -14,12 +14,14 @@ from .entries import ModelEntry
 from .metadata import ModelMetadata
 
 __all__ = [
-    "ACTIVATIONS", "TASKS", "ModelSpec", "PictureSpec", "SpecOptions", "Task", "decide_spec", "input_size",
-    "parse_range", "parse_task",
+    "ACTIVATIONS", "FINDING_TASKS", "TASKS", "ModelSpec", "PictureSpec", "SpecOptions", "Task", "decide_spec",
+    "input_size", "parse_range", "parse_task",
 ]  # fmt: skip
 
-Task = Literal["segmentation", "picture"]
+# Masks, a picture, the class of the whole picture, boxes around things, points of people.
+Task = Literal["segmentation", "picture", "classification", "detection", "points"]
 TASKS: tuple[Task, ...] = get_args(Task)
+FINDING_TASKS: tuple[Task, ...] = ("classification", "detection", "points")
 ACTIVATIONS = ("none", "sigmoid", "softmax")
 
 _PERSON = "person"
@@ -77,7 +79,7 @@ def parse_task(text: str) -> Task:
     for task in TASKS:
         if text == task:
             return task
-    raise UsageError(f"--task {text[:40]}: {' or '.join(TASKS)} is needed{meant(text, TASKS)}")
+    raise UsageError(f"--task {text[:40]}: one of {', '.join(TASKS)} is needed{meant(text, TASKS)}")
 
 
 def decide_spec(
@@ -119,6 +121,8 @@ def _task(entry: ModelEntry | None, metadata: ModelMetadata, options: SpecOption
         *(["--channel"] if options.channel is not None else []),
     ]
     of_pictures = ["--output-range"] if options.output_range is not None else []
+    if options.task in FINDING_TASKS:
+        raise UsageError(f"--task {options.task}: its output is neither a segmentation nor a picture then")
     asked: Task | None = options.task or ("segmentation" if of_masks else "picture" if of_pictures else None)
     wrong = of_masks if asked == "picture" else of_pictures if asked == "segmentation" else []
     if wrong:

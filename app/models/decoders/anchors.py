@@ -8,7 +8,7 @@ import numpy as np
 from ...picture.color_planes import Floats
 from ...picture.picture import ImageSize
 
-__all__ = ["grid_anchors", "strides_of"]
+__all__ = ["grid_anchors", "ssd_anchors", "strides_of"]
 
 # Of MediaPipe's detectors, finest first: two anchors for each entry at each place, one where there is one entry alone.
 _STRIDES = ((8, 16, 16, 16), (16, 32, 32, 32), (8, 16, 32, 32, 32), (4,))
@@ -38,3 +38,24 @@ def strides_of(size: ImageSize, count: int) -> tuple[int, ...] | None:
         if count == sum(each * -(-size[0] // stride) * -(-size[1] // stride) for stride in strides):
             return strides
     return None
+
+
+def ssd_anchors(size: ImageSize) -> Floats:
+    """The anchors (N, 4) of TensorFlow's SSD on MobileNet: six maps, from every 16th pixel to every 512th.
+
+    As ssd_anchors_calculator makes them with min_scale 0.2, max_scale 0.95, five aspects, reduce_boxes_in_lowest_layer.
+    """
+    scales = [0.2 + (0.95 - 0.2) * number / 5 for number in range(6)] + [1.0]
+    aspects = (1.0, 2.0, 0.5, 3.0, 0.3333)
+    maps = []
+    for number, stride in enumerate((16, 32, 64, 128, 256, 512)):
+        scale, between = scales[number], (scales[number] * scales[number + 1]) ** 0.5
+        forms = [(scale, aspect) for aspect in aspects] + [(between, 1.0)]
+        forms = [(0.1, 1.0), (scale, 2.0), (scale, 0.5)] if number == 0 else forms
+        sizes = np.array([(scale * aspect**0.5, scale / aspect**0.5) for scale, aspect in forms], np.float32)
+        columns, rows = (-(-length // stride) for length in size)
+        y, x = np.mgrid[:rows, :columns].astype(np.float32) + np.float32(0.5)
+        centers = np.stack([x / np.float32(columns), y / np.float32(rows)], axis=-1).reshape(-1, 2)
+        beside = np.tile(sizes, (len(centers), 1))
+        maps.append(np.concatenate([np.repeat(centers, len(forms), axis=0), beside], axis=1))
+    return np.asarray(np.concatenate(maps), np.float32)

@@ -85,4 +85,4 @@ def _decoding(facts: ModelFacts) -> BlazeDecoding | None:
     return BlazeDecoding(family.kind, family.skeleton, why, family.input_range, form, reads)
 
 
-BLAZE_BOXES = Decoder("blaze-boxes", "faces, palms or people: boxes and points by anchors", _decoding)
+BLAZE_BOXES = Decoder("blaze-boxes", "detection", "faces, palms or people: boxes and points by anchors", _decoding)

@@ -10,6 +10,7 @@ from ...picture.color_planes import Floats
 from ...picture.picture import ImageSize
 from ..entries import ModelEntry
 from ..metadata import ModelMetadata
+from ..spec import Task
 from .found import Finding
 from .region import FrameRegion
 
@@ -27,6 +28,7 @@ class ModelFacts:
     entry: ModelEntry | None
     metadata: ModelMetadata  # labels are of the first output that has some
     input_size: ImageSize  # (width, height)
+    task: Task | None = None  # what its user says that it does
 
     @property
     def shapes(self) -> tuple[Shape, ...]:
@@ -96,6 +98,7 @@ class Decoder:
     """One way of reading a network's outputs. `decoding` gives None for a model that it is not for."""
 
     name: str
+    task: Task
     what: str  # for people: what it finds
     decoding: Callable[[ModelFacts], Decoding | None]
     repeats_edges: bool = (

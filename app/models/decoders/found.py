@@ -15,7 +15,17 @@ FOUND = ("face", "eye", "hand", "person", "object", "class")  # the kinds
 Points = npt.NDArray[np.float32]
 # Which points there are, and which of them are joined (skeletons.py).
 SkeletonName = Literal[
-    "", "face-keypoints", "face-mesh", "face-mesh-attention", "iris", "palm", "hand", "body", "body-keypoints", "coco"
+    "",
+    "face-keypoints",
+    "face-mesh",
+    "face-mesh-attention",
+    "iris",
+    "palm",
+    "hand",
+    "body",
+    "body-keypoints",
+    "coco",
+    "body-14",
 ]
 
 

@@ -2,6 +2,7 @@
 
 Connections and names are facts of MediaPipe 0.10.21 (face_mesh_connections, hands_connections, pose_connections, names
 of its landmarks; Apache-2.0, (c) The MediaPipe Authors), those of "coco" of the COCO key points (cocodataset.org).
+"body-14" are the points of AI Challenger: crown, neck, and of each side shoulder, elbow, wrist, then hip, knee, ankle.
 Left and right are those of the person who is seen.
 """
 
@@ -97,5 +98,6 @@ SKELETONS: Mapping[SkeletonName, Skeleton] = MappingProxyType(
         "body": Skeleton(_BODY, _BODY_NAMES),
         "body-keypoints": Skeleton(((0, 2),), ("hips", "edge of the body", "shoulders", "edge of the upper body")),
         "coco": Skeleton(_COCO, _COCO_NAMES),
+        "body-14": Skeleton(((0, 1), (2, 1, 5), (2, 3, 4), (5, 6, 7), (1, 8, 9, 10), (1, 11, 12, 13))),
     }
 )

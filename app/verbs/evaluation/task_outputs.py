@@ -8,14 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from texelflow.gpu_delegate.base.errors import UsageError
-from texelflow.gpu_delegate.model.graph import Graph, Opaque
+from texelflow.gpu_delegate.model.graph import Graph
 
+from ...models.decoders.detection_outputs import detection_places
 from .accuracy import VOID, Confusion, TopK
 from .average_precision import AveragePrecision, Detections, TrueBoxes
 
 OutputValues = npt.NDArray[Any]
 TaskShares = dict[str, float | None]
-_POST_PROCESS = "tflitedetectionpostprocess"
 _MOST_CLASSES = 4096
 
 
@@ -103,15 +103,9 @@ class Detection:
 def detection_order(graph: Graph) -> tuple[int, int, int, int]:
     """Which outputs are boxes, classes, scores and their number: those of TFLite_Detection_PostProcess, or the order
     of these four. Raises UsageError."""
-    for node in graph.nodes:
-        name = node.attributes.custom_code.decode("latin-1") if isinstance(node.attributes, Opaque) else node.op
-        if (
-            name.replace("_", "").lower() == _POST_PROCESS
-            and len(node.outputs) == 4
-            and {*node.outputs} <= {*graph.outputs}
-        ):
-            first, second, third, fourth = (graph.outputs.index(output) for output in node.outputs)
-            return first, second, third, fourth
+    found = detection_places(graph)
+    if found:
+        return found
     if len(graph.outputs) == 4:
         return 0, 1, 2, 3
     raise UsageError(

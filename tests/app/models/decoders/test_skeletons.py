@@ -10,6 +10,7 @@ from texelflow.app.models.decoders.skeletons import SKELETONS
 POINTS = {
     "": 0, "face-keypoints": 6, "face-mesh": 468, "face-mesh-attention": 478, "iris": 76, "palm": 7, "hand": 21,
     "body": 33, "body-keypoints": 4, "coco": 17,
+    "body-14": 14,
 }  # fmt: skip
 LINES = {"hand": 21, "body": 35, "coco": 16, "face-mesh": 40 + 32 + 16 + 36}  # as MediaPipe's connections and COCO's
 

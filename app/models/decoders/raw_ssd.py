@@ -1,0 +1,99 @@
+"""Decoders of SSD networks without their postprocessing, and of EfficientDet's rows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...picture.color_planes import Floats
+from ...picture.picture import ImageSize
+from .anchors import ssd_anchors
+from .box_rows import LEAST_SCORE, best_boxes, box_findings, edges_as_rows
+from .decoding import AnchorForm, Decoder, InputRange, ModelFacts
+from .found import Finding
+from .graph_ends import is_score
+from .region import FrameRegion
+from .suppression import MOST_FRACTION, sigmoid
+
+__all__ = ["EFFICIENT_ROWS", "RAW_SSD"]
+
+_CENTERS, _SIZES = 10.0, 5.0  # by which TensorFlow's SSD divides what a network says of them
+_MOST_ROWS = 1000
+
+
+@dataclass(frozen=True)
+class SsdDecoding:
+    """Boxes beside anchors, center y and x, height and width; a score for each class, of which the first is none."""
+
+    why: str
+    reads: tuple[int, int]
+    labels: tuple[str, ...]
+    places: Floats = field(repr=False)  # the anchors (N, 4), center x and y, width and height
+    is_raw: bool  # whether scores are before the sigmoid
+    input_range: InputRange | None = (-1.0, 1.0)
+    anchors: AnchorForm | None = None
+
+    def decode(self, outputs: Sequence[Floats], region: FrameRegion) -> tuple[Finding, ...]:
+        """As a Decoding does."""
+        raw, scores = outputs[0].reshape(-1, 4)[:, [1, 0, 3, 2]], outputs[1].reshape(len(self.places), -1)
+        scores = np.where(np.isfinite(scores), scores, -100 if self.is_raw else 0)[:, 1:].astype(np.float32)
+        classes = np.asarray(scores.argmax(axis=1), np.int64)
+        best = scores[np.arange(len(scores)), classes]
+        best = sigmoid(best) if self.is_raw else best
+        with np.errstate(all="ignore"):
+            centers = raw[:, :2] / np.float32(_CENTERS) * self.places[:, 2:] + self.places[:, :2]
+            sizes = np.exp(raw[:, 2:] / np.float32(_SIZES)) * self.places[:, 2:]
+        rows = np.concatenate([best[:, None], centers, sizes], axis=1).astype(np.float32)
+        kept = best_boxes(rows, classes)
+        return box_findings(rows[kept], classes[kept], self.labels, scores.shape[1], region)
+
+
+@dataclass(frozen=True)
+class RowsDecoding:
+    """Rows of picture, top, left, bottom, right (in pixels of the input), score and class."""
+
+    why: str
+    size: ImageSize
+    labels: tuple[str, ...]
+    reads: tuple[int, ...] = (0,)
+    input_range: InputRange | None = (0.0, 255.0)
+    anchors: AnchorForm | None = None
+
+    def decode(self, outputs: Sequence[Floats], region: FrameRegion) -> tuple[Finding, ...]:
+        """As a Decoding does."""
+        values = outputs[0].reshape(-1, 7)
+        values = values[(np.abs(values) <= MOST_FRACTION).all(axis=1) & (values[:, 5] >= LEAST_SCORE)]
+        width, height = self.size
+        edges = values[:, [2, 1, 4, 3]] / np.array((width, height, width, height), np.float32)
+        rows, classes = edges_as_rows(values[:, 5], edges), values[:, 6].astype(np.int64)
+        kept = np.flatnonzero((rows[:, 3:] > 0).all(axis=1))
+        kept = kept[np.argsort(-rows[kept, 0], kind="stable")]
+        return box_findings(rows[kept], classes[kept], self.labels, len(self.labels), region)
+
+
+def _ssd(facts: ModelFacts) -> SsdDecoding | None:
+    shapes = facts.shapes
+    if len(shapes) != 2 or any(len(shape) != 3 or shape[0] != 1 for shape in shapes) or shapes[0][1] != shapes[1][1]:
+        return None
+    boxes = [place for place in (0, 1) if shapes[place][2] == 4]
+    if not boxes or shapes[1 - boxes[0]][2] < 2:
+        return None
+    anchors, box = ssd_anchors(facts.input_size), boxes[0]
+    if len(anchors) != shapes[0][1]:
+        return None
+    classes = shapes[1 - box][2]
+    why = f"{len(anchors)} boxes beside anchors as SSD's on MobileNet, {classes - 1} classes and none"
+    is_raw = not is_score(facts.graph, 1 - box)
+    return SsdDecoding(why, (box, 1 - box), facts.metadata.labels, anchors, is_raw)
+
+
+def _rows(facts: ModelFacts) -> RowsDecoding | None:
+    shape = facts.shapes[0] if len(facts.shapes) == 1 else ()
+    if len(shape) != 3 or shape[0] != 1 or shape[2] != 7 or not 1 <= shape[1] <= _MOST_ROWS:
+        return None
+    why = f"{shape[1]} rows of picture, box, score and class, as EfficientDet's"
+    return RowsDecoding(why, facts.input_size, facts.metadata.labels)
+
+
+RAW_SSD = Decoder("raw-ssd", "detection", "boxes of things of several classes", _ssd)
+EFFICIENT_ROWS = Decoder("efficientdet-rows", "detection", "boxes of things of several classes", _rows)

@@ -29,3 +29,15 @@ def network_of(
             model.tensors[result] = replace(model.tensors[result], name=names[number])
         model.output(result)
     return model.build()
+
+
+def seeing_network(outputs: Sequence[npt.NDArray[np.float32]], size: tuple[int, int], seen: float = 1.0) -> bytes:
+    """The same with outputs that depend on the picture's mean color, each number in its own way, by up to `seen`."""
+    model, rng = ModelBuilder(), np.random.default_rng(1)
+    picture = model.input((1, size[1], size[0], 3))
+    color = model.op("MEAN", [picture, model.constant([1, 2], "int32")], (1, 3))
+    for values in outputs:
+        ways = model.constant(rng.uniform(-seen, seen, (values.size, 3)).astype(np.float32))
+        flat = model.op("FULLY_CONNECTED", [color, ways, model.constant(values.ravel())], (1, values.size))
+        model.output(model.op("RESHAPE", [flat, model.constant(list(values.shape), "int32")], values.shape))
+    return model.build()

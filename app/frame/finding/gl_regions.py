@@ -22,6 +22,7 @@ from ...picture.video_frame import VideoFrame
 from ..inference.network_options import NETWORK_DEFAULTS, NetworkOptions
 from ..textures.region_pass import RegionToTensor
 from ..textures.upload import FrameTextures
+from .detection_pass import detection_pass
 from .finding_outputs import found_in
 from .region_input import finding_values
 from .seen_frames import SeenFrames
@@ -64,6 +65,9 @@ class GlRegions:
             self.program = yield from Program.in_steps(
                 context, compiled, lambda tensor: self._cut.run(whole, tensor), cache
             )
+            stack.callback(self.program.release)
+            outputs = [model.graph.outputs[place] for place in model.reads]
+            self._detections = detection_pass(self.program, model.decoding.anchors, outputs)
             stack.pop_all()
         self._way_out = WayOut(context)
 
@@ -88,7 +92,11 @@ class GlRegions:
 
     def find(self, frame: VideoFrame, region: FrameRegion) -> tuple[Finding, ...]:
         """See RegionNetwork."""
-        return found_in(self.model, self.outputs(frame.picture, region), region)
+        self._run(frame.picture, region)
+        if self._detections is None:
+            return found_in(self.model, self._read(self.model.graph.outputs), region)
+        self._detections.run()
+        return self.model.decoding.decode([self._detections.read()], region)
 
     def outputs(self, picture: Picture, region: FrameRegion) -> tuple[Floats, ...]:
         """The network's outputs for a region of a picture, as copies, in the shapes of the file."""
@@ -107,6 +115,8 @@ class GlRegions:
         """Free all GL objects of its own."""
         self._way_out.release()
         self._cut.release()
+        if self._detections:
+            self._detections.release()
         self.program.release()
 
     def _run(self, picture: Picture, region: FrameRegion) -> None:

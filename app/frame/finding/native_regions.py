@@ -58,6 +58,11 @@ class NativeRegions:
         """See RegionNetwork."""
         return self.model.input_size
 
+    @property
+    def pool(self) -> WorkerPool:
+        """Of threads, which other networks may share."""
+        return self._network.pool
+
     def take(self, frame: PictureFormat) -> None:
         """Take pictures of another format from now on."""
         sampled = region_picture(frame)

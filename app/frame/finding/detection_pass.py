@@ -12,7 +12,7 @@ from texelflow.gpu_delegate.targets.gl import opengl, program_log
 from texelflow.gpu_delegate.targets.gl.calls import CallCache
 from texelflow.gpu_delegate.targets.gl.context import Context, compile_compute
 from texelflow.gpu_delegate.targets.gl.gl_buffers import WayOut, device_buffer
-from texelflow.gpu_delegate.targets.gl.opengl import BufferRange
+from texelflow.gpu_delegate.targets.gl.opengl import BufferRange, BufferSpan
 from texelflow.gpu_delegate.targets.gl.runtime import Program, TensorRange
 from texelflow.gpu_delegate.targets.glsl.roofline import Cost
 from texelflow.gpu_delegate.targets.glsl.shader import ParameterValue, load
@@ -57,7 +57,7 @@ class DetectionPass:
         size_bytes = FLOAT_BYTES * (1 + form.most * (1 + columns))
         self._found = BufferRange(device_buffer(context, size_bytes), 0, size_bytes)
         self._kept = BufferRange(device_buffer(context, kept.nbytes, kept), 0, kept.nbytes)
-        self._ranges = (self._found, self._kept, scores, boxes)
+        self._ranges: tuple[BufferSpan, ...] = (self._found, self._kept, scores, boxes)
         self._cost = Cost(0, scores.size_bytes + boxes.size_bytes + kept.nbytes, size_bytes)
         context.check_errors("making room for detections")
 

@@ -3,12 +3,14 @@
 from dataclasses import replace
 
 from texelflow.gpu_delegate.base.errors import UnsupportedError, UsageError
-from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.base.wording import counted
+from texelflow.gpu_delegate.model.graph import Graph, Shape
 from texelflow.gpu_delegate.model.quantization import real_range
 from texelflow.gpu_delegate.passes.simplify import drop_unused
 from texelflow.gpu_delegate.reading.reader import ReadModel, read_model
 
 from .catalogue import Progress
+from .class_maps import is_class_map
 from .decoders.decoder_list import DECODERS
 from .decoders.decoding import InputRange, ModelFacts
 from .entries import SEGMENTATION
@@ -67,15 +69,21 @@ def shown_model_of(file: OpenModel) -> ShownModel:
     found = _found(file)
     if found:
         return found
-    if said.task is None and len(file.graph.inputs) == len(file.graph.outputs) == 1 and _is_map(file.graph):
+    if said.task is None and _may_be_frame(file.graph):
         return frame_model_of(file)
     raise UnsupportedError(f"{file.name}: {_unknown(file)}")
 
 
-def _is_map(graph: Graph) -> bool:
-    """Whether pictures come in, and the output has numbers for each place of one."""
-    source, shape = (graph.tensors[places[0]].shape for places in (graph.inputs, graph.outputs))
-    return not _no_picture(graph) and len(source) == 4 and len(shape) in (3, 4) and min(shape[1:3]) > 1
+def _may_be_frame(graph: Graph) -> bool:
+    """Whether a picture is among the inputs, and the one output, or one of a network with states, is for each place."""
+    sources, results = ([graph.tensors[place] for place in places] for places in (graph.inputs, graph.outputs))
+    maps = any(is_class_map(each) or (len(each.shape) == 4 and min(each.shape[1:3]) > 1) for each in results)
+    pictures = any(_is_picture(source.shape) for source in sources)
+    return maps and pictures and (len(results) == 1 or len(sources) > 1)
+
+
+def _is_picture(shape: Shape) -> bool:
+    return len(shape) == 4 and shape[0] == 1 and shape[3] == 3
 
 
 def _unknown(file: OpenModel) -> str:
@@ -94,11 +102,13 @@ def _unknown(file: OpenModel) -> str:
 
 def _no_picture(graph: Graph) -> str:
     """Why a network's input is no picture in color; "" where it is one."""
-    if len(graph.inputs) != 1:
-        return f"it has {len(graph.inputs)} inputs; a network for frames has one picture"
-    source = graph.tensors[graph.inputs[0]]
-    shape, said = source.shape, f"its input is {source.dtype} {list(source.shape)}"
-    if len(shape) == 4 and shape[0] == 1 and shape[3] == 3:
+    sources = [graph.tensors[place] for place in graph.inputs]
+    if len(sources) != 1 and (not sources or any(_is_picture(source.shape) for source in sources)):
+        return f"it has {counted(len(sources), 'input')}; a network that finds things has one, a picture"
+    source = sources[0]
+    shape, said = source.shape, f"its {'input is' if len(sources) == 1 else 'first input is'} {source.dtype} "
+    said += str(list(shape))
+    if _is_picture(shape):
         return ""
     if source.dtype in ("int32", "int64", "string") and len(shape) <= 2:
         return f"{said}: words of a text, not a picture; texelflow.Program runs it in Python"

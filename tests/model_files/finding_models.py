@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +25,8 @@ def network_of(
     for number, values in enumerate(outputs):
         result = model.op("ADD", [model.constant(values), nothing], values.shape)
         if last:
-            result = model.op(last, [result], values.shape)
+            options: dict[str, Any] = {"beta": 1.0} if last == "SOFTMAX" else {}
+            result = model.op(last, [result], values.shape, **options)
         if number < len(names):
             model.tensors[result] = replace(model.tensors[result], name=names[number])
         model.output(result)

@@ -101,6 +101,4 @@ class Decoder:
     task: Task
     what: str  # for people: what it finds
     decoding: Callable[[ModelFacts], Decoding | None]
-    repeats_edges: bool = (
-        False  # past the frame, as MediaPipe's graphs have it for regions around one thing; else black
-    )
+    repeats_edges: bool = False  # past the frame, as MediaPipe has it for regions around one thing; else black

@@ -17,11 +17,11 @@ from .suppression import MOST_FRACTION
 __all__ = ["DETECTION_OUTPUTS", "detection_places"]
 
 _POST_PROCESS = "tflitedetectionpostprocess"
-Order = tuple[int, int, int, int]
+OutputOrder = tuple[int, int, int, int]
 _WORDS = (("box", "location"), ("class", "categor"), ("score",), ("num", "count"))  # in outputs' names
 
 
-def detection_places(graph: Graph) -> Order | None:
+def detection_places(graph: Graph) -> OutputOrder | None:
     """Which outputs are boxes, classes, scores and their number, by the operator that makes all four."""
     for node in graph.nodes:
         name = node.attributes.custom_code.decode("latin-1") if isinstance(node.attributes, Opaque) else node.op
@@ -38,7 +38,7 @@ class DetectionDecoding:
 
     labels: tuple[str, ...]
     classes: int  # as many as there are labels for, or 0
-    reads: Order
+    reads: OutputOrder
     why: str
     input_range: InputRange | None = None
     anchors: AnchorForm | None = None
@@ -77,7 +77,7 @@ def _classes(graph: Graph, labels: Sequence[str]) -> int:
     return len(labels)
 
 
-def _by_names(facts: ModelFacts) -> Order | None:
+def _by_names(facts: ModelFacts) -> OutputOrder | None:
     names = [name.lower() for name in facts.names]
     if len(names) != 4:
         return None
@@ -88,7 +88,7 @@ def _by_names(facts: ModelFacts) -> Order | None:
     return first, second, third, fourth
 
 
-def _by_shapes(facts: ModelFacts) -> Order | None:
+def _by_shapes(facts: ModelFacts) -> OutputOrder | None:
     """Of TensorFlow 1's order (boxes, classes, scores, number), and of TensorFlow 2's (scores, boxes, number, classes).
 
     Classes and scores have the same shape, so that other orders are not known.

@@ -51,7 +51,7 @@ class YoloDecoding:
         found = box_findings(rows[kept], classes[kept], self.labels, self.classes, region)
         if not self.points:
             return found
-        bodies = values[kept, -self.points :].reshape(len(kept), -1, 3)
+        bodies = values[kept, -self.points :].reshape(len(kept), self.points // 3, 3)
         return tuple(self._body(each, body, unit, region) for each, body in zip(found, bodies, strict=True))
 
     def _unit(self, sizes: Floats) -> Floats:

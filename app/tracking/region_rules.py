@@ -24,7 +24,7 @@ _MOST_SIZES = 16.0  # of the frame: a region that is larger is of nothing
 _LEAST_PIXELS = 1.0
 # Of a hand's 21 points those that move least against its palm: MediaPipe makes the region of them alone.
 _STEADY_HAND = (0, 1, 2, 3, 5, 6, 9, 10, 13, 14, 17, 18)
-_WRIST, _INDEX_JOINT, _MIDDLE_JOINT, _RING_JOINT = 0, 6, 10, 14
+_WRIST, _INDEX_KNUCKLE, _MIDDLE_KNUCKLE, _RING_KNUCKLE = 0, 5, 9, 13  # in 0.10; joints of fingers before
 
 
 def normalized_angle(angle: float) -> float:
@@ -63,8 +63,8 @@ def by_alignment(points: Points, target_degrees: float) -> FrameRegion:
 
 def around_hand(points: Points) -> FrameRegion:
     """A rectangle around a hand's steady points (21, 2 or 3), upright from its wrist: HandLandmarksToRectCalculator."""
-    middle = (points[_INDEX_JOINT] + points[_RING_JOINT]) / 2
-    angle = angle_between(points[_WRIST], (middle + points[_MIDDLE_JOINT]) / 2, 90)
+    middle = (points[_INDEX_KNUCKLE] + points[_RING_KNUCKLE]) / 2
+    angle = angle_between(points[_WRIST], (middle + points[_MIDDLE_KNUCKLE]) / 2, 90)
     steady = np.asarray(points[list(_STEADY_HAND), :2], np.float64)
     cosine, sine = math.cos(angle), math.sin(angle)
     turned = steady @ np.array([[cosine, -sine], [sine, cosine]])

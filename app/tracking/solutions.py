@@ -69,11 +69,6 @@ class Solution:
     most: int = 2  # of it that are followed, if nobody says
     least_overlap: float = 0.5  # from which two regions are of one thing
 
-    @property
-    def repeats_edges(self) -> tuple[bool, ...]:
-        """Of each of its networks, whether it sees the frame's edge repeated past it; the detector sees black there."""
-        return tuple(place > 0 for place in range(len(self.models)))
-
 
 _STEADY = OneEuro(0.05, 80.0)  # MediaPipe's for faces and poses
 _SEEN_BODY_HAND = 0.1  # of a wrist's certainty, from which holistic looks for its hand

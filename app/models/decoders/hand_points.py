@@ -33,7 +33,7 @@ class HandDecoding:
     def decode(self, outputs: Sequence[Floats], region: FrameRegion) -> tuple[Finding, ...]:
         """As a Decoding does."""
         points = landmarks_of(outputs[0], 3, self.size, _DEPTH)
-        label = "left" if presence_of(outputs[2], False) > 0.5 else "right"
+        label = "right" if presence_of(outputs[2], False) > 0.5 else "left"
         found = found_points("hand", presence_of(outputs[1], False), points, region, "hand", label)
         if len(outputs) < 4 or not is_sound(outputs[3]):
             return found

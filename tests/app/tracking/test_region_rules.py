@@ -84,7 +84,7 @@ def test_overlap_is_symmetric_and_whole_only_with_itself(first: FrameRegion, sec
 def test_a_hand_that_is_turned_has_the_same_rectangle_turned(angle: float) -> None:
     generator = np.random.default_rng(5)
     hand = generator.uniform(-100, 100, (21, 2))
-    hand[0], hand[[6, 10, 14]] = (0, 120), ((-20, -60), (0, -80), (20, -60))
+    hand[0], hand[[5, 9, 13]] = (0, 120), ((-20, -60), (0, -80), (20, -60))
     upright = around_hand(np.asarray(hand, np.float32))
     cosine, sine = math.cos(angle), math.sin(angle)
     turned = around_hand(np.asarray(hand @ np.array([[cosine, sine], [-sine, cosine]]), np.float32))

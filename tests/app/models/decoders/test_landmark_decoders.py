@@ -108,12 +108,12 @@ def test_a_hand_has_its_side_and_its_metres(tmp_path: Path) -> None:
     model, outputs = loaded("hand", tmp_path), raw_outputs("hand")
     (upright,) = found_in(model, outputs, FrameRegion(100, 100, 200, 200))
     (turned,) = found_in(model, outputs, FrameRegion(100, 100, 200, 200, np.pi / 2))
-    assert upright.label == "right"
+    assert upright.label == "left"
     np.testing.assert_allclose(upright.world, outputs[3].reshape(-1, 3))
     np.testing.assert_allclose(turned.world[:, 1], upright.world[:, 0], atol=1e-6)
     np.testing.assert_allclose(turned.world[:, 0], -upright.world[:, 1], atol=1e-6)
     outputs[2][:] = 0.8
-    assert found_in(model, outputs, FrameRegion(100, 100, 200, 200))[0].label == "left"
+    assert found_in(model, outputs, FrameRegion(100, 100, 200, 200))[0].label == "right"
 
 
 def test_outputs_that_nobody_reads_are_not_computed(tmp_path: Path) -> None:

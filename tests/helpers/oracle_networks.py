@@ -4,11 +4,13 @@ With `as_on_cpus` pixels lie as in MediaPipe's graphs for CPUs: a region's corne
 pixel, and places count from the middle of the frame's first pixel. In its graphs for GPUs, as here, both are areas.
 """
 
+import math
 from functools import lru_cache
 from typing import Any
 
 import cv2
 import numpy as np
+import numpy.typing as npt
 
 import texelflow
 from texelflow.app.models.catalogue import fetch
@@ -17,6 +19,7 @@ from texelflow.app.models.decoders.region import FrameRegion
 from texelflow.app.models.decoders.suppression import detections_by_anchors
 from texelflow.app.models.finding_loading import load_finding_model
 from texelflow.app.picture.color_planes import Floats
+from texelflow.app.picture.convert import Rgba
 from texelflow.app.picture.picture import ImageSize
 from texelflow.app.picture.video_frame import VideoFrame
 from texelflow.app.tracking.finder import FrameFinder
@@ -32,9 +35,9 @@ _CUSTOM_OPS = ("face-landmark-attention",)  # which TensorFlow Lite lacks: these
 class OracleNetwork:
     """A model of the catalogue on regions."""
 
-    def __init__(self, name: str, repeats_edges: bool, as_on_cpus: bool = False) -> None:
+    def __init__(self, name: str, as_on_cpus: bool = False) -> None:
         self.model = load_finding_model(name)
-        self._border = cv2.BORDER_REPLICATE if repeats_edges else cv2.BORDER_CONSTANT
+        self._border = cv2.BORDER_REPLICATE if self.model.repeats_edges else cv2.BORDER_CONSTANT
         self._as_on_cpus = as_on_cpus
         self._interpreter = _interpreter(name)
         self.regions: list[FrameRegion] = []  # that were looked at
@@ -45,16 +48,27 @@ class OracleNetwork:
 
     def tensor(self, frame: VideoFrame, region: FrameRegion) -> Floats:
         """Its input (1, H, W, 3) for a region."""
-        width, height = self.input_size
         low, high = self.model.input_range
-        matrix = region.to_frame() / (width, height, 1)
-        if not self._as_on_cpus:
-            matrix[:, 2] += matrix[:, :2].sum(axis=1) / 2 - 0.5
         rgb = np.ascontiguousarray(frame.rgba[..., :3])
-        source = rgb if self._as_on_cpus else rgb.astype(np.float32)
-        flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
-        cut = cv2.warpAffine(source, matrix, (width, height), flags=flags, borderMode=self._border)
+        cut = self._cut_on_cpus(rgb, region) if self._as_on_cpus else self._cut(rgb, region)
         return (cut.astype(np.float32) / 255 * (high - low) + low)[None]
+
+    def _cut(self, rgb: Rgba, region: FrameRegion) -> npt.NDArray[Any]:
+        matrix = region.to_frame() / (*self.input_size, 1)
+        matrix[:, 2] += matrix[:, :2].sum(axis=1) / 2 - 0.5
+        flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+        return cv2.warpAffine(rgb.astype(np.float32), matrix, self.input_size, flags=flags, borderMode=self._border)
+
+    def _cut_on_cpus(self, rgb: Rgba, region: FrameRegion) -> npt.NDArray[Any]:
+        """By OpenCV's functions that MediaPipe's converter calls, to the same rounding."""
+        width, height = self.input_size
+        middle, size = (region.center_x, region.center_y), (abs(region.width), region.height)
+        corners = cv2.boxPoints((middle, size, math.degrees(region.angle)))
+        wanted = np.array([[0, height], [0, 0], [width, 0], [width, height]], np.float32)
+        if region.width < 0:
+            wanted[:, 0] = width - wanted[:, 0]
+        matrix = cv2.getPerspectiveTransform(corners, wanted)
+        return cv2.warpPerspective(rgb, matrix, self.input_size, flags=cv2.INTER_LINEAR, borderMode=self._border)
 
     def outputs(self, tensor: Floats) -> list[Floats]:
         """Those that its decoder reads."""
@@ -74,19 +88,16 @@ class OracleNetwork:
 
 
 @lru_cache
-def oracle_network(name: str, repeats_edges: bool, as_on_cpus: bool = False) -> OracleNetwork:
+def oracle_network(name: str, as_on_cpus: bool = False) -> OracleNetwork:
     """The same for all who ask: networks have no memory."""
-    return OracleNetwork(name, repeats_edges, as_on_cpus)
+    return OracleNetwork(name, as_on_cpus)
 
 
 def oracle_finder(
     solution: Solution, most: int | None = None, is_still: bool = False, as_on_cpus: bool = False
 ) -> FrameFinder:
     """The pipeline of a solution by such networks."""
-    networks = [
-        oracle_network(name, repeats, as_on_cpus)
-        for name, repeats in zip(solution.models, solution.repeats_edges, strict=True)
-    ]
+    networks = [oracle_network(name, as_on_cpus) for name in solution.models]
     return make_finder(solution, networks, most, is_still)
 
 

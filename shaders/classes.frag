@@ -25,6 +25,7 @@
 #include "frame.glsl"
 #include "look.glsl"
 #include "texels.glsl"
+#include "covering.glsl"
 
 uniform sampler2D legend;  // premultiplied
 uniform int height;  // of the target, counted from the bottom
@@ -48,8 +49,7 @@ int pixel_at(int x, int y) {
 int class_at(ivec2 at) {
     int x, y;
     float x_part, y_part;
-    locate(at.x, X_STEP, X_START, X_DEN, x, x_part);
-    locate(at.y, Y_STEP, Y_START, Y_DEN, y, y_part);
+    locate_covering(at, x, x_part, y, y_part);
     ivec4 pixels = ivec4(pixel_at(x, y), pixel_at(x + 1, y), pixel_at(x, y + 1), pixel_at(x + 1, y + 1));
     int found = 0;
     float most = -3.4e38;
@@ -72,8 +72,7 @@ void main() {
     vec3 pixel = frame_at(at);
     float share = SHARE;
 #if UNSEEN
-    if (!is_inside(at.x, X_STEP, X_START, X_DEN, SCORES_W)) share = 0.0;
-    if (!is_inside(at.y, Y_STEP, Y_START, Y_DEN, SCORES_H)) share = 0.0;
+    if (!is_covered(at, ivec2(SCORES_W, SCORES_H))) share = 0.0;
 #endif
     pixel = mix(pixel, class_color(class_at(at)), share);
 #if LEGEND_W

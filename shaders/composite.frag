@@ -58,8 +58,7 @@ vec3 blurred_at(ivec2 at, vec3 pixel) {
 vec3 lighter_by(ivec2 at) {
     int x, y;
     float x_part, y_part;
-    locate(at.x, X_STEP, X_START, X_DEN, x, x_part);
-    locate(at.y, Y_STEP, Y_START, Y_DEN, y, y_part);
+    locate_covering(at, x, x_part, y, y_part);
     ivec2 last = ivec2(MASK_W, MASK_H) - 1;
     ivec2 near = clamp(ivec2(x, y), ivec2(0), last), far = clamp(ivec2(x, y) + 1, ivec2(0), last);
     vec4 above = mix(texelFetch(own_colors, near, 0), texelFetch(own_colors, ivec2(far.x, near.y), 0), x_part);

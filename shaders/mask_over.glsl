@@ -16,7 +16,7 @@
 #define CELL 2
 // Whether the device interpolates between coefficients by itself.
 #define FILTERED 1
-#include "sampling.glsl"
+#include "covering.glsl"
 #include "mask.glsl"
 
 #if REFINED
@@ -32,11 +32,10 @@ float clamped(int x, int y) {
 
 float mask_over(ivec2 at, vec3 pixel, bool softened) {
 #if UNSEEN
-    if (!is_inside(at.x, X_STEP, X_START, X_DEN, MASK_W)) return 0.0;
-    if (!is_inside(at.y, Y_STEP, Y_START, Y_DEN, MASK_H)) return 0.0;
+    if (!is_covered(at, ivec2(MASK_W, MASK_H))) return 0.0;
 #endif
 #if REFINED
-    vec2 place = (vec2(at) * vec2(X_STEP, Y_STEP) + vec2(X_START, Y_START)) / vec2(X_DEN, Y_DEN);
+    vec2 place = covering(at);
 #if FILTERED
     vec4 coefficient = textureLod(coefficients, (place + 0.5) / vec2(GRID), 0.0);
 #else
@@ -61,8 +60,7 @@ float mask_over(ivec2 at, vec3 pixel, bool softened) {
 #else
     int x, y;
     float x_part, y_part;
-    locate(at.x, X_STEP, X_START, X_DEN, x, x_part);
-    locate(at.y, Y_STEP, Y_START, Y_DEN, y, y_part);
+    locate_covering(at, x, x_part, y, y_part);
     float above = mix(clamped(x, y), clamped(x + 1, y), x_part);
     float below = mix(clamped(x, y + 1), clamped(x + 1, y + 1), x_part);
     return clamp(mix(above, below, y_part), 0.0, 1.0);

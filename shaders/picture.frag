@@ -27,6 +27,7 @@
 #include "checker.glsl"
 #include "cleared.glsl"
 #include "texels.glsl"
+#include "covering.glsl"
 
 uniform sampler2D background;  // of the frame's size
 uniform vec4 color;
@@ -46,13 +47,11 @@ vec4 texel(int x, int y) {
 
 vec4 network_at(ivec2 at) {
 #if UNSEEN
-    if (!is_inside(at.x, X_STEP, X_START, X_DEN, PICTURE_W)) return vec4(0.0);
-    if (!is_inside(at.y, Y_STEP, Y_START, Y_DEN, PICTURE_H)) return vec4(0.0);
+    if (!is_covered(at, ivec2(PICTURE_W, PICTURE_H))) return vec4(0.0);
 #endif
     int x, y;
     float x_part, y_part;
-    locate(at.x, X_STEP, X_START, X_DEN, x, x_part);
-    locate(at.y, Y_STEP, Y_START, Y_DEN, y, y_part);
+    locate_covering(at, x, x_part, y, y_part);
     vec4 above = mix(texel(x, y), texel(x + 1, y), x_part);
     return mix(above, mix(texel(x, y + 1), texel(x + 1, y + 1), x_part), y_part);
 }

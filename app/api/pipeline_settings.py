@@ -13,6 +13,7 @@ from .app.picture.preprocess import Fit, Preprocessing
 from .app.session.derived import asked_memory, check_hybrid
 from .app.settings.config_watch import implied_by
 from .app.settings.settings import Settings, SettingValue, Spec, setting_meant, specs, while_running, with_values
+from .app.tracking.auto_framing import FramingMode
 from .gpu_delegate.base.errors import UsageError
 from .gpu_delegate.base.wording import meant
 from .gpu_delegate.model.graph import Hybrid
@@ -53,6 +54,9 @@ class PipelineSettings(TypedDict, total=False):
     legend: bool
     light_wrap: float
     mirror: bool
+    frame: FramingMode
+    zoom: float
+    pan: tuple[float, float] | str
     private: bool
     refine: bool
     edges: bool

@@ -37,7 +37,7 @@ _OF_WINDOWS = ("side_by_side", "panel", "fullscreen", "backgrounds", "start_hint
 def setting_values(verb: Verb, given: Mapping[str, object]) -> dict[str, SettingValue]:
     """The values of settings that were given by name. Raises UsageError for others than the verb has.
 
-    A path may be an os.PathLike, a size (width, height), a range (low, high).
+    A path may be an os.PathLike, a size (width, height), a range (low, high), a point (x, y).
     """
     kinds = {spec.name: spec.kind for spec in specs()}
     values = {name: plain_value(value, kinds.get(name)) for name, value in current_names(given).items()}
@@ -63,6 +63,6 @@ def plain_value(value: object, kind: SettingKind | None) -> object:
         value = value.item()
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    if isinstance(value, (tuple, list)) and len(value) == 2 and kind in ("size", "range"):
+    if isinstance(value, (tuple, list)) and len(value) == 2 and kind in ("size", "range", "point"):
         return f"{value[0]}{'x' if kind == 'size' else ','}{value[1]}"
     return value

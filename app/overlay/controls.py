@@ -20,6 +20,7 @@ _TITLES: Mapping[str, str] = MappingProxyType(  # of sections, in the panel's or
     {
         "picture": "Picture",
         "mask": "Mask",
+        "framing": "Framing",
         "camera": "Camera",
         "output": "Recording",
         "work": "Performance",

@@ -17,7 +17,17 @@ from ..frame.looks.effects import Effect, effect_by_number, shows_room
 from ..models.model_loading import FrameModel
 from ..outputs.frame_outputs import OutputKind
 from ..settings.config_watch import ConfigWatch
-from ..settings.settings import PRIVATE_EFFECT, Settings, SettingValue, changed, specs, while_running
+from ..settings.settings import (
+    MOST_ZOOM,
+    PRIVATE_EFFECT,
+    Settings,
+    SettingValue,
+    changed,
+    parse_point,
+    specs,
+    while_running,
+)
+from ..tracking.auto_framing import FramingMode
 from ..window.keys import TABLES, Action, Command, Key, action_of
 from .abilities import effects_of_model, lacks_effect
 from .derived import chosen_look_of, figure_look_of, keeps_alpha, refinement_of, seek_lead_of, work_of, writing_of
@@ -37,6 +47,8 @@ _SEEN = {*_OF_FIGURES, "panel", "fullscreen", "model", "small_model", *_OUTPUTS}
 _REOPENING = {spec.name for spec in specs() if spec.changes == "reopens camera"}
 _LABELS = {spec.name: spec.label for spec in specs()}
 _COMPLAINT_S = 6.0
+_NEXT_FRAMING: Mapping[FramingMode, FramingMode] = {"off": "person", "person": "group", "group": "off"}
+_ZOOM_STEP, _PAN_STEP = 1.1, 0.08  # by one press: times; of what is seen
 
 
 class Controller:
@@ -69,6 +81,9 @@ class Controller:
             "overlay": self._change_overlay,
             "fullscreen": self._toggle,
             "model": self._change_model,
+            "zoom": self._change_zoom,
+            "pan": self._change_pan,
+            "frame": self._change_frame,
             "record": self._toggle_recording,
             "help": self._toggle_help,
             "leave": self._leave,
@@ -235,6 +250,23 @@ class Controller:
             alpha = not begins and keeps_alpha(settings, outputs.writing.pipes_pictures)
         opened = opened_by(settings)
         return shown_to(settings.effect, able, {*outputs.active, *begun}, alpha, settings.side_by_side, opened)
+
+    def _change_zoom(self, action: Action) -> None:
+        """By steps, or back to all of the picture."""
+        if action.value:
+            self.change(zoom=round(min(max(self.settings.zoom * _ZOOM_STEP**action.value, 1.0), MOST_ZOOM), 3))
+        else:
+            self.change(zoom=1.0, pan=Settings.pan)
+
+    def _change_pan(self, action: Action) -> None:
+        """As far as there is something to be seen."""
+        zoom, point = self.settings.zoom, dict(zip("xy", parse_point(self.settings.pan), strict=True))
+        moved = point[action.name] + action.value * _PAN_STEP / zoom
+        point[action.name] = min(max(moved, 0.5 / zoom), 1 - 0.5 / zoom)
+        self.change(pan=f"{point['x']:.3f},{point['y']:.3f}")
+
+    def _change_frame(self, _: Action) -> None:
+        self.change(frame=_NEXT_FRAMING[self.settings.frame])
 
     def _change_overlay(self, _: Action) -> None:
         """None, a few, all, and none again."""

@@ -12,7 +12,7 @@ from ..files import ENDINGS, FileKind, Read, Write
 from ..frame.inference.backends import ComputeChoice, CpuChoice
 from ..frame.inference.network_options import NetworkOptions
 from ..frame.looks.background import background_file
-from ..frame.looks.looks import ChosenLook, Look, parse_color
+from ..frame.looks.looks import ChosenLook, Framing, Look, parse_color
 from ..frame.refinement.refine import Refinement
 from ..frame.refinement.temporal import memory_frames
 from ..media.codecs import TRANSPARENT, USUAL_QUALITY, choose_encoding
@@ -22,7 +22,7 @@ from ..outputs.file_sinks import Writing
 from ..outputs.png_files import PIPE, is_picture, wants_folder
 from ..overlay.performance import FigureLook
 from ..picture.size import parse_size
-from ..settings.settings import Settings, Verb
+from ..settings.settings import Settings, Verb, parse_point
 from ..tracking.finder import FoundKind
 from .workload import Work
 
@@ -60,7 +60,14 @@ def chosen_look_of(settings: Settings) -> ChosenLook:
         clears=settings.private,
         legend="none" if not settings.legend else "left" if "right" in settings.overlay_corner else "right",
     )
-    return ChosenLook(look, None if color or not settings.background else background_file(settings.background))
+    background = None if color or not settings.background else background_file(settings.background)
+    return ChosenLook(look, background, framing_of(settings))
+
+
+def framing_of(settings: Settings) -> Framing:
+    """Of pictures. What is panned to is a place in the picture, which may be mirrored."""
+    x, y = parse_point(settings.pan)
+    return Framing(settings.frame, settings.zoom, (1 - x if settings.mirror else x, y))
 
 
 def figure_look_of(settings: Settings) -> FigureLook:
@@ -149,7 +156,7 @@ def companions_of(settings: Settings) -> tuple[FoundKind, ...]:
     It costs networks of its own, so that there is nothing without such a setting. What was found is in
     SwitchableStages.findings, and in each FrameRecord.
     """
-    return ()
+    return ("face",) if settings.frame != "off" else ()
 
 
 def work_of(settings: Settings) -> Work:

@@ -110,6 +110,10 @@ class GridStages(ModelStages):
         pairs = zip(self.cameras, self.grid.places, strict=True)
         return tuple(finding for camera, place in pairs for finding in camera.found_at(place))
 
+    def found_by_cameras(self, age: int) -> tuple[tuple[Finding, ...], ...]:
+        """Each has an age of its own."""
+        return tuple(camera.found for camera in self.cameras)
+
     def refine(self, fresh: bool, age: int) -> None:
         """Each by its own age and freshness."""
         for camera in self.cameras:

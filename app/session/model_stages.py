@@ -22,7 +22,7 @@ from ..frame.inference.kept_segmenter import KeptSegmenter
 from ..frame.inference.mask_sampler import MaskSampler
 from ..frame.inference.network_options import NetworkOptions
 from ..frame.looks.effects import Effect
-from ..frame.looks.looks import ChosenLook
+from ..frame.looks.looks import WHOLE, ChosenLook, Framing
 from ..frame.refinement.refine import Refinement, Refiner
 from ..frame.stages.frame_pipeline import Stage
 from ..frame.textures.picture_device import Target
@@ -31,6 +31,7 @@ from ..models.model_loading import FrameModel
 from ..picture.grid import PictureGrid
 from ..picture.picture import PictureFormat
 from ..picture.video_frame import VideoFrame
+from .framer import Framer
 
 KEPT_FRAMES = 3  # on the device: looking ahead shows the one before, which may still be drawn while one goes up
 
@@ -103,6 +104,10 @@ class ModelStages:
     def found(self, age: int) -> tuple[Finding, ...]:
         """What was found in the newest frame, or in one that came so many before it, in pixels of that frame."""
         return self.finder.found(age) if self.finder else ()
+
+    def found_by_cameras(self, age: int) -> tuple[tuple[Finding, ...], ...]:
+        """The same of each camera, in pixels of its own frame."""
+        return (self.found(age),)
 
     def refine(self, fresh: bool, age: int) -> None:
         """As Refiner.run has it."""
@@ -194,11 +199,12 @@ class SwitchableStages:
     are others where a model takes over that has others.
     """
 
-    def __init__(self, first: ModelStages, name: str) -> None:
+    def __init__(self, first: ModelStages, name: str, framing: Framing = WHOLE) -> None:
         """Takes the first ones over; the name is that of their model in the settings."""
         self.current, self.name = first, name
         self.fresh, self.age, self.catches_up, self.refines = True, 0, False, True
         self.shows = self.finds = True
+        self._framer = Framer(framing)
         self._coming: tuple[StageSteps, str] | None = None
         self._uploaded_bytes = 0  # by models that are gone
         self._is_lost = False
@@ -237,7 +243,10 @@ class SwitchableStages:
     def composite(self, frame: VideoFrame) -> None:
         """Draw the picture of the current frame; once more if its look has changed since."""
         if self.shows:
-            self.canvas.stage.run(frame)
+            canvas = self.canvas
+            found = self.current.found_by_cameras(self.age)
+            canvas.show_parts(self._framer.crops(canvas.frame_sizes, found, frame.time_ms / 1000))
+            canvas.stage.run(frame)
             self._finish()
 
     def drawn(self, effect: Effect) -> Target:
@@ -262,6 +271,7 @@ class SwitchableStages:
     def begin_anew(self) -> None:
         """The next frame and its mask have nothing to do with those before."""
         self.current.begin_anew()
+        self._framer.begin_anew()
 
     def expose_anew(self) -> None:
         """The light of the next frame has nothing to do with that of those before."""
@@ -272,6 +282,7 @@ class SwitchableStages:
         if canvas := self.current.canvas:
             canvas.look = choice.look
             canvas.set_background(choice.background)
+        self._framer.framing = choice.framing
         self.current.set_refinement(refinement)
 
     @property

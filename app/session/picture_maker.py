@@ -36,7 +36,7 @@ from ..picture.video_frame import VideoFrame
 from ..settings.settings import Settings, changed
 from .abilities import check_abilities
 from .clock import Due
-from .derived import chosen_look_of, network_options_of, refinement_of, spec_of, work_of
+from .derived import chosen_look_of, framing_of, network_options_of, refinement_of, spec_of, work_of
 from .frame_parts import FrameParts, compiled_at_once, drawn_on
 from .frame_runner import FrameRunner, Takers
 from .model_stages import KEPT_FRAMES, SharedParts, StageSteps, SwitchableStages, stages_in_steps
@@ -233,7 +233,8 @@ class PictureMaker:
         with contextlib.ExitStack() as stack:
             drawn = drawn_on(self._pictures, format.upright_size, settings, True, stack)
             shared = SharedParts(compute, format, self._options, drawn, self._kept)
-            stages = SwitchableStages(compiled_at_once(self._steps(shared, settings), self._console), settings.model)
+            compiled = compiled_at_once(self._steps(shared, settings), self._console)
+            stages = SwitchableStages(compiled, settings.model, framing_of(settings))
             stack.callback(stages.release)
             readers = readers_of(compute.native or compute.context, stages, keeps_all=True)
             stack.callback(readers.release)

@@ -51,6 +51,7 @@ from .derived import (
     chosen_look_of,
     compute_of,
     figure_look_of,
+    framing_of,
     network_options_of,
     refinement_of,
     spec_of,
@@ -206,7 +207,8 @@ def open_session(
     with contextlib.ExitStack() as stack:
         device = stack.enter_context(contextlib.ExitStack())  # frees what a context holds
         shared = _shared_parts(host, source, settings, device)
-        stages = SwitchableStages(_compiled_stages(host, source, shared, model, settings), settings.model)
+        compiled = _compiled_stages(host, source, shared, model, settings)
+        stages = SwitchableStages(compiled, settings.model, framing_of(settings))
         stack.callback(stages.release)
         parts = _parts(host, source, shared, stages, settings, stack)
         _open_device_parts(parts, host, source, settings, device)

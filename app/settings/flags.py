@@ -15,8 +15,8 @@ from .settings import SettingKind, Spec, Verb, meaning, specs
 
 _SHORT = {"model": ("-m",)}
 _PLACEHOLDERS: dict[SettingKind, str] = {
-    "int": "N", "float": "NUMBER", "size": "WxH", "range": "LO,HI", "path": "PATH", "background": "PATH|COLOR",
-    "text": "NAME", "texts": "NAME", "class": "N|NAME",
+    "int": "N", "float": "NUMBER", "size": "WxH", "range": "LO,HI", "point": "X,Y", "path": "PATH",
+    "background": "PATH|COLOR", "text": "NAME", "texts": "NAME", "class": "N|NAME",
 }  # fmt: skip
 _TYPES: dict[SettingKind, Any] = {
     "bool": bool | None, "int": int | None, "float": float | None, "texts": list[str] | None,

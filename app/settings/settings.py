@@ -37,15 +37,19 @@ if TYPE_CHECKING:  # help comes at once without them
 
     from ..frame.inference.backends import CpuEngine
     from ..picture.preprocess import Fit, Preprocessing
+    from ..tracking.auto_framing import FramingMode
 
 SettingValue = bool | int | float | str | tuple[str, ...]  # several texts, where there may be more than one
-SettingKind = Literal["bool", "int", "float", "text", "texts", "choice", "size", "range", "path", "background", "class"]
+SettingKind = Literal[
+    "bool", "int", "float", "text", "texts", "choice", "size", "range", "point", "path", "background", "class"
+]
 Changes = Literal["running", "reopens camera", "restart", "restart to end"]  # what it takes for another value to count
 Verb = Literal["live", "replay", "archive"]
 OverlayStyle = Literal["compact", "full"]
 Corner = Literal["top-left", "top-right", "bottom-left", "bottom-right"]
 
 PRIVATE_EFFECT: Effect = "blur"  # where a private session is named none
+MOST_ZOOM = 4.0  # by hand
 MOST_CAMERAS = 9  # side by side; more would be too small to be watched
 
 _NO_VALUE = "none"  # what an empty default is called
@@ -53,7 +57,7 @@ _LONGEST = 4096  # letters of a text
 _MOST_SIDE = 16384  # pixels: the largest texture that desktop GPUs take
 _MOST_CLASSES = 1 << 16
 _NUMBER = r"[-+]?(?:[0-9]{1,9}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})"
-_RANGE = re.compile(rf"{_NUMBER},{_NUMBER}")
+_PAIR = re.compile(rf"{_NUMBER},{_NUMBER}")
 
 
 _REPLACED: Mapping[str, str] = MappingProxyType(
@@ -106,6 +110,7 @@ class Spec:
             "bool": "true or false",
             "size": f"a size such as 640x480, {_MOST_SIDE} a side at most,",
             "range": "two numbers with a comma, the lower one first, such as 0,1 or -1,1,",
+            "point": "two numbers from 0 to 1 with a comma, such as 0.5,0.5,",
             "background": "an image, a video, or a color such as red or #3366cc",
             "class": f"a class' name, its number from 0 to {_MOST_CLASSES}, or -1",
             "texts": f"text on one line, or a list of up to {MOST_CAMERAS} such,",
@@ -145,7 +150,7 @@ _single: tuple[Verb, ...] = ("live", "replay")  # what names the outputs of one 
 _camera = partial(_setting, "camera", changes="reopens camera", verbs=_live)
 _work = partial(_setting, "work", verbs=_live)
 _model, _picture, _mask, _output = (partial(_setting, section) for section in ("model", "picture", "mask", "output"))
-_window = partial(_setting, "window", verbs=_single)
+_framing, _window = (partial(_setting, section, verbs=_single) for section in ("framing", "window"))
 _once: Changes = "restart"
 _share: dict[str, Any] = {"low": 0, "high": 1}
 
@@ -282,6 +287,13 @@ class Settings:
     grow: float = _mask(0.0, "Pixels of the frame by which the person grows; below 0 it shrinks.", low=-20, high=20)
     feather: float = _mask(0.0, "Pixels of the frame over which the edge fades; 0: as the mask has it.", low=0, high=50)
     delay_video: bool = _mask(False, "Look one frame ahead: in live the picture comes a frame later.", in_replay=True)
+
+    frame: "FramingMode" = _framing(
+        "off", "Follow a person, or all of them: the picture shows their part of the frame.",
+        choices=("off", "person", "group"), label="follow",
+    )  # fmt: skip
+    zoom: float = _framing(1.0, "How many times a part of what is framed is enlarged.", low=1, high=MOST_ZOOM)
+    pan: str = _framing("0.5,0.5", "Where the middle of that part is, from the left and from the top.", "point")
 
     every: int = _work(1, "A new mask for every so many frames.", low=1, high=60, label="frames per mask")
     skip_still: bool = _work(False, "No new mask while the picture stands still.")
@@ -470,7 +482,7 @@ def value_of(spec: Spec, raw: object) -> SettingValue | None:
         return None
     if spec.kind == "class" and text.strip() == "-1":
         return ""
-    if spec.kind == "range" and text and not _is_range(text):
+    if (spec.kind == "range" and text and not _is_range(text)) or (spec.kind == "point" and not _is_point(text)):
         return None
     if spec.kind == "background" and ("://" in text or (text.startswith("#") and not COLOR.fullmatch(text))):
         return None
@@ -488,10 +500,20 @@ def _several(spec: Spec, raw: Sequence[object]) -> SettingValue | None:
 
 
 def _is_range(text: str) -> bool:
-    if not _RANGE.fullmatch(text):
+    if not _PAIR.fullmatch(text):
         return False
     low, high = map(float, text.split(","))
     return low < high
+
+
+def _is_point(text: str) -> bool:
+    return _PAIR.fullmatch(text) is not None and all(0 <= part <= 1 for part in parse_point(text))
+
+
+def parse_point(text: str) -> tuple[float, float]:
+    """The two numbers of a setting that is a point."""
+    x, y = map(float, text.split(","))
+    return x, y
 
 
 def _is_size(text: str) -> bool:

@@ -370,6 +370,8 @@ def _place_of(glfw: Any, key: int) -> str:
         glfw.KEY_BACKSPACE: "backspace",
         glfw.KEY_LEFT: "left",
         glfw.KEY_RIGHT: "right",
+        glfw.KEY_UP: "up",
+        glfw.KEY_DOWN: "down",
         glfw.KEY_HOME: "home",
         glfw.KEY_END: "end",
     }

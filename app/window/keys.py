@@ -13,7 +13,7 @@ from typing import Literal
 Command = Literal[
     "pause", "step", "jump", "seek", "speed", "go", "mark", "loop",
     "effect", "overlay", "screenshot", "fullscreen", "help", "leave", "quit",
-    "record", "toggle", "model",
+    "record", "toggle", "model", "zoom", "pan", "frame",
 ]  # fmt: skip
 
 
@@ -77,7 +77,20 @@ _PICTURE: Table = (
     Binding("v", {"v": Action("toggle", name="side_by_side")}, "the picture as it came beside the result"),
     Binding("g", {"g": Action("toggle", name="edges")}, "edges guided by the picture, on and off"),
     Binding("d", {"d": Action("toggle", name="delay_video")}, "look one frame ahead, or not"),
+    Binding("t", {"t": Action("frame")}, "follow a person, all of them, nobody"),
+    Binding("+ = -", {"+": Action("zoom", 1), "=": Action("zoom", 1), "-": Action("zoom", -1)}, "zoom in, out", True),
+    Binding("0", {"0": Action("zoom")}, "zoom 1, the middle"),
 )
+
+
+def _panning(left: str, right: str) -> Binding:
+    """The keys that move what is zoomed; those of both sides differ, since arrows mean something else in recordings."""
+    keys = {left: ("x", -1), right: ("x", 1), "up": ("y", -1), "down": ("y", 1)}
+    actions = {key: Action("pan", step, axis) for key, (axis, step) in keys.items()}
+    return Binding(
+        " ".join(key.capitalize() if len(key) > 1 else key for key in keys), actions, "move what is zoomed", True
+    )
+
 
 REPLAY: Table = (
     Binding("Space", {"space": Action("pause")}, "pause and play; at the end, play again from the start"),
@@ -100,6 +113,7 @@ REPLAY: Table = (
     Binding("a b", {"a": Action("mark", 0), "b": Action("mark", 1)}, "repeat from here, to here; again: no more"),
     Binding("l", {"l": Action("loop")}, "repeat the whole file, or no more"),
     *_PICTURE,
+    _panning("j", "k"),
     *_COMMON,
 )
 
@@ -107,6 +121,7 @@ LIVE: Table = (
     Binding("r", {"r": Action("record")}, "record the picture into the current folder, or end that"),
     Binding("c", {"c": Action("toggle", name="virtual_camera")}, "the virtual camera, on and off"),
     *_PICTURE,
+    _panning("left", "right"),
     Binding("n", {"n": Action("model")}, "the small model, or the usual one again"),
     Binding("a", {"a": Action("toggle", name="auto")}, "work less to hold the frame rate, on and off"),
     *_COMMON,

@@ -21,6 +21,8 @@ def values_of(spec: Spec) -> st.SearchStrategy[Any]:
     if spec.kind == "range":
         ranges = st.tuples(st.integers(-255, 0), st.integers(1, 255)).map(lambda pair: f"{pair[0]},{pair[1]}")
         return st.one_of(st.just(""), ranges)
+    if spec.kind == "point":
+        return st.tuples(st.integers(0, 100), st.integers(0, 100)).map(lambda p: f"{p[0] / 100},{p[1] / 100}")
     if spec.kind in ("int", "float"):
         numbers: st.SearchStrategy[Any] = (
             st.integers(int(spec.low), int(spec.high)) if spec.kind == "int" else st.floats(spec.low, spec.high)

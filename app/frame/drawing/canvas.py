@@ -1,13 +1,15 @@
 """The stage that draws the picture: a frame with an effect, into a target."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
 from ...media.sources import VideoFrame
+from ...models.decoders.region import FrameRegion
 from ...picture.preprocess import Fit, ImageSize
 from ..inference.frame_segmenter import DrawableOutput
 from ..looks.effects import Effect
-from ..looks.looks import ChosenLook, Look
+from ..looks.looks import WHOLE, ChosenLook, Look
 from ..refinement.refine import Refiner
 from ..stages.frame_pipeline import Stage
 from ..textures.picture_device import PictureDevice, Target
@@ -22,7 +24,12 @@ class PictureDrawing(Protocol):
 
     @property
     def effects(self) -> tuple[Effect, ...]: ...
-    def draw(self, target: Target, effect: Effect | None = None, size: ImageSize | None = None) -> None: ...
+    @property
+    def frame_sizes(self) -> tuple[ImageSize, ...]: ...
+    def show_parts(self, crops: Sequence[FrameRegion | None]) -> None: ...
+    def draw(
+        self, target: Target, effect: Effect | None = None, size: ImageSize | None = None, whole: bool = False
+    ) -> None: ...
     def release(self) -> None: ...
 
 
@@ -62,6 +69,7 @@ class Canvas:
         behind = backdrop or Backdrop(pictures, segmenter.frame.format.upright_size, choice.background)
         drawing = OutputDrawing(pictures, segmenter, fit, choice.look, behind, refiner)
         self._begin(pictures, target, drawing, behind, None if backdrop else behind)
+        self._framing = choice.framing
 
     def _begin(
         self, pictures: PictureDevice, target: Target, drawing: PictureDrawing, backdrop: ChangingBackground,
@@ -72,6 +80,7 @@ class Canvas:
         self._pictures, self.drawing, self._backdrop, self._own_backdrop = pictures, drawing, backdrop, own_backdrop
         self._drawn: dict[Effect, Target] = {}
         self._wide: Target | None = None
+        self._framing = WHOLE  # in the beginning
 
     @property
     def stage(self) -> Stage:
@@ -86,6 +95,15 @@ class Canvas:
     @look.setter
     def look(self, look: Look) -> None:
         self.drawing.look = look
+
+    @property
+    def frame_sizes(self) -> tuple[ImageSize, ...]:
+        """(width, height) of each camera's frames."""
+        return self.drawing.frame_sizes
+
+    def show_parts(self, crops: Sequence[FrameRegion | None]) -> None:
+        """Have the next pictures show a part of each camera's frame, masks and cutouts like the others; None: all."""
+        self.drawing.show_parts(crops)
 
     @property
     def effects(self) -> tuple[Effect, ...]:
@@ -115,6 +133,10 @@ class Canvas:
             self._backdrop.prepare()
         unseen = self._pictures.target(self.target.size)
         self.drawing.draw(unseen)
+        if not self._framing.shows_all:
+            self.show_parts([FrameRegion(w / 2, h / 2, w / 2, h / 2) for w, h in self.frame_sizes])
+            self.drawing.draw(unseen)
+            self.show_parts([None] * len(self.frame_sizes))
         self._pictures.finish()
         unseen.release()
 
@@ -131,7 +153,7 @@ class Canvas:
     def shown(self) -> Target:
         """The last picture as a screen shows it: the target, or for `cutout` a copy over a checkerboard.
 
-        Side by side it is twice as wide: the frame as it is, and that.
+        Side by side it is twice as wide: the frame as it is, all of it, and that.
         """
         result = self.drawn("checker") if self.look.effect == "cutout" else self.target
         return self._beside(result) if self.look.side_by_side else result
@@ -140,7 +162,7 @@ class Canvas:
         width, height = result.size
         if self._wide is None:
             self._wide = self._pictures.target((2 * width, height))
-        self.drawing.draw(self._wide, "none", result.size)
+        self.drawing.draw(self._wide, "none", result.size, whole=True)
         self._pictures.copy(result, self._wide, (width, 0, width, height))
         return self._wide
 

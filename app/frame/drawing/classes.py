@@ -8,13 +8,15 @@ frame's where the network never saw it. Colors are those of PASCAL VOC's develop
 
 from texelflow.gpu_delegate.model.layout import ceil_div
 
+from ...models.decoders.region import FrameRegion
 from ...picture.preprocess import Fit, ImageSize, sampling
 from ..inference.network_output import ClassScores
 from ..looks.effects import LegendSide
 from ..looks.legend import legend_picture, legend_place
 from ..looks.looks import Look
-from ..textures.picture_device import FRAME_SAMPLERS, FramePlanes, PictureDevice, ShaderDrawing, ShaderImage, Target
+from ..textures.picture_device import FRAME_SAMPLERS, PictureDevice, ReadablePlanes, ShaderDrawing, ShaderImage, Target
 from ..textures.resample import all_inside, axis_defines
+from .cropped_frame import placed_of
 
 _SHARE = 0.6
 _SCORES_UNIT, _LEGEND_UNIT = 3, 4
@@ -24,10 +26,14 @@ _SAMPLERS = {**FRAME_SAMPLERS, "texels": _SCORES_UNIT, "legend": _LEGEND_UNIT}
 class ClassesCompositor:
     """Draws what is in a frame's textures in the colors of its classes, with a legend."""
 
-    def __init__(self, pictures: PictureDevice, frame: FramePlanes, scores: ClassScores, fit: Fit = "stretch") -> None:
-        """Raises DeviceError if the shader does not compile."""
-        self._pictures, self._frame, self._scores, self._fit = pictures, frame, scores, fit
+    def __init__(
+        self, pictures: PictureDevice, frame: ReadablePlanes, scores: ClassScores, fit: Fit = "stretch",
+        crop: FrameRegion | None = None,
+    ) -> None:  # fmt: skip
+        """`crop` as in Compositor. Raises DeviceError if the shader does not compile."""
+        self._pictures, self._frame, self._scores, self.crop = pictures, frame, scores, crop
         self._frame_size = frame.format.upright_size
+        self._covering = sampling(self._frame_size, scores.size, fit).inverse()
         self._drawings: dict[LegendSide, ShaderDrawing] = {}
         self._tensor = pictures.texels(scores.size[0] * scores.size[1] * ceil_div(scores.classes, 4), stride=4)
         self._legend: ShaderImage | None = None
@@ -43,13 +49,14 @@ class ClassesCompositor:
         drawing.use()
         drawing.set_ints("mirror", *((-1, self._frame_size[0]) if look.mirror else (0, 0)))
         drawing.set_ints("height", size[1])
+        if self.crop:
+            drawing.set_floats("placed", *placed_of(self.crop, self._frame_size, self._covering))
         drawing.draw(target, size)
 
     def _drawing(self, legend: LegendSide) -> ShaderDrawing:
         """Compiled, and its legend drawn, when it is first asked for."""
         if legend not in self._drawings:
-            scores = self._scores
-            back = sampling(self._frame_size, scores.size, self._fit).inverse()
+            scores, back = self._scores, self._covering
             defines = {
                 **dict(zip(("FRAME_W", "FRAME_H"), self._frame_size, strict=True)),
                 **dict(zip(("SCORES_W", "SCORES_H"), scores.size, strict=True)),
@@ -60,6 +67,7 @@ class ClassesCompositor:
                 "CLASSES": scores.classes,
                 "SHARE": _SHARE,
                 "UNSEEN": int(not all_inside(back)),
+                "CROPPED": int(self.crop is not None),
             }
             label = f"classes, legend {legend}"
             self._drawings[legend] = self._pictures.drawing("classes.frag", defines, _SAMPLERS, label)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...models.decoders.region import FrameRegion
 from ...picture.grid import CellPlace, PictureGrid
 from ...picture.preprocess import ImageSize
 from ..looks.effects import Effect
@@ -65,6 +66,7 @@ class GridDrawing:
     def __init__(self, pictures: PictureDevice, cameras: Sequence[DrawnCamera], grid: PictureGrid) -> None:
         """Nothing of the cameras is released here."""
         self._pictures, self._cameras, self._grid = pictures, tuple(cameras), grid
+        self._crops: tuple[FrameRegion | None, ...] = (None,) * len(self._cameras)
         self._there: dict[Target, list[tuple[object, ...]]] = {}  # what is drawn at each place
 
     @property
@@ -82,16 +84,31 @@ class GridDrawing:
         """Those that the network is able to have, its usual one first."""
         return self._cameras[0].drawing.effects
 
-    def draw(self, target: Target, effect: Effect | None = None, size: ImageSize | None = None) -> None:
+    @property
+    def frame_sizes(self) -> tuple[ImageSize, ...]:
+        """Of each camera."""
+        return tuple(size for camera in self._cameras for size in camera.drawing.frame_sizes)
+
+    def show_parts(self, crops: Sequence[FrameRegion | None]) -> None:
+        """As Canvas.show_parts has it."""
+        for camera, crop in zip(self._cameras, crops, strict=True):
+            camera.drawing.show_parts((crop,))
+        self._crops = tuple(crops)
+
+    def draw(
+        self, target: Target, effect: Effect | None = None, size: ImageSize | None = None, whole: bool = False
+    ) -> None:
         """As OutputDrawing has it; a (width, height) other than the target's is the grid's."""
         if target not in self._there:
             self._pictures.clear(target)
             self._there[target] = [()] * len(self._cameras)
         there = self._there[target]
-        for number, (camera, place) in enumerate(zip(self._cameras, self._grid.places, strict=True)):
-            wanted = camera.version(), camera.drawing.look, effect, camera.backdrop.uploaded_bytes, target.overdrawn
+        cameras = zip(self._cameras, self._crops, self._grid.places, strict=True)
+        for number, (camera, crop, place) in enumerate(cameras):
+            drawing, background, crop = camera.drawing, camera.backdrop.uploaded_bytes, None if whole else crop
+            wanted = camera.version(), drawing.look, effect, crop, background, target.overdrawn
             if wanted != there[number]:
-                camera.drawing.draw(camera.scratch, effect)
+                drawing.draw(camera.scratch, effect, whole=whole)
                 self._copy(camera.scratch, target, place)
                 there[number] = wanted
 

@@ -14,13 +14,15 @@ the network never saw it, alpha 0. With strength s and the frame's color f the e
 from texelflow.gpu_delegate.targets.gl.opengl import BufferSpan
 from texelflow.gpu_delegate.targets.glsl.shader import ParameterValue
 
+from ...models.decoders.region import FrameRegion
 from ...picture.preprocess import Fit, ImageSize, sampling
 from ..inference.network_output import PictureLayout
 from ..looks.effects import EFFECTS, Effect
 from ..looks.looks import Look
-from ..textures.picture_device import FRAME_SAMPLERS, FramePlanes, PictureDevice, ShaderDrawing, Target
+from ..textures.picture_device import FRAME_SAMPLERS, PictureDevice, ReadablePlanes, ShaderDrawing, Target
 from ..textures.resample import all_inside, axis_defines
 from .backdrop import Backdrop
+from .cropped_frame import placed_of
 
 _OUTPUT_UNIT, _BACKGROUND_UNIT = 3, 4
 _SAMPLERS = {**FRAME_SAMPLERS, "texels": _OUTPUT_UNIT, "background": _BACKGROUND_UNIT}
@@ -32,17 +34,21 @@ class PictureCompositor:
     def __init__(
         self,
         pictures: PictureDevice,
-        frame: FramePlanes,
+        frame: ReadablePlanes,
         layout: PictureLayout,
         fit: Fit = "stretch",
         look: Look | None = None,
         backdrop: Backdrop | None = None,
+        crop: FrameRegion | None = None,
     ) -> None:
-        """`backdrop` is what the effect `replace` shows. Raises DeviceError if the shader does not compile."""
+        """`backdrop` is what the effect `replace` shows, `crop` as in Compositor.
+
+        Raises DeviceError if the shader does not compile.
+        """
         self.look = look = look or Look("picture")
         self._pictures, self._frame, self._backdrop = pictures, frame, backdrop
-        self._frame_size = frame.format.upright_size
-        back = sampling(self._frame_size, layout.size, fit).inverse()
+        self._frame_size, self.crop = frame.format.upright_size, crop
+        self._covering = back = sampling(self._frame_size, layout.size, fit).inverse()
         self._tensor = pictures.texels(layout.size[0] * layout.size[1], stride=4)
         self._defines: dict[str, ParameterValue] = {
             **dict(zip(("FRAME_W", "FRAME_H"), self._frame_size, strict=True)),
@@ -51,6 +57,7 @@ class PictureCompositor:
             **frame.defines(),
             **self._tensor.defines(),
             "UNSEEN": int(not all_inside(back)),
+            "CROPPED": int(crop is not None),
         }
         self._drawings: dict[tuple[Effect, bool], ShaderDrawing] = {}
         self._drawing(look.effect, look.clears)
@@ -72,6 +79,8 @@ class PictureCompositor:
         drawing.set_floats("color", *look.color, 1.0)
         drawing.set_ints("mirror", *((-1, self._frame_size[0]) if look.mirror else (0, 0)))
         drawing.set_ints("height", size[1])
+        if self.crop:
+            drawing.set_floats("placed", *placed_of(self.crop, self._frame_size, self._covering))
         drawing.draw(target, size)
 
     def _drawing(self, effect: Effect, clears: bool) -> ShaderDrawing:

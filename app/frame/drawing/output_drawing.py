@@ -1,15 +1,18 @@
 """Draws what a network has put out over the frame, its mask, its classes or its picture, by the compositor for each."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+from ...models.decoders.region import FrameRegion
 from ...picture.preprocess import Fit, ImageSize
 from ..inference.frame_segmenter import DrawableOutput
 from ..looks.effects import MASK_EFFECTS, Effect, mask_effects, nearest_effect
 from ..looks.looks import Look
 from ..refinement.refine import Refiner
-from ..textures.picture_device import PictureDevice, Target
+from ..textures.picture_device import PictureDevice, ReadablePlanes, Target
 from .backdrop import Backdrop
 from .classes import ClassesCompositor
+from .cropped_frame import CroppedFrame
 from .network_picture import PictureCompositor
 from .render import Compositor
 
@@ -32,16 +35,13 @@ class OutputDrawing:
         """Raises DeviceError if the shaders do not compile."""
         of_masks = mask_effects(segmenter.classes is not None)
         self.effects = segmenter.picture.layout.effects if segmenter.picture else of_masks
-        self._segmenter, self._refiner = segmenter, refiner
+        self._crop: FrameRegion | None = None
+        self._device, self._segmenter, self._fit = pictures, segmenter, fit
+        self._backdrop, self._refiner = backdrop, refiner
         self._look = look = self._able(look)
-        frame = segmenter.frame
-        self._masks: Compositor | None = None
-        self._pictures: PictureCompositor | None = None
-        if segmenter.picture:
-            self._pictures = PictureCompositor(pictures, frame, segmenter.picture.layout, fit, look, backdrop)
-        else:
-            self._masks = Compositor(pictures, frame, segmenter.layout, fit, _of_masks(look), backdrop, refiner)
-        self._classes = ClassesCompositor(pictures, frame, segmenter.classes, fit) if segmenter.classes else None
+        self._whole = self._compositors(segmenter.frame, None)
+        self._cropped: _Compositors | None = None  # of the part, once there is one
+        self._part: CroppedFrame | None = None
 
     @property
     def look(self) -> Look:
@@ -51,30 +51,89 @@ class OutputDrawing:
     @look.setter
     def look(self, look: Look) -> None:
         self._look = look = self._able(look)
-        if self._masks:
-            self._masks.look = _of_masks(look)
-        if self._pictures:
-            self._pictures.look = look
+        for compositors in (self._whole, self._cropped):
+            if compositors:
+                compositors.set_look(look)
 
-    def draw(self, target: Target, effect: Effect | None = None, size: ImageSize | None = None) -> None:
-        """Draw the last frame; with another effect than the look's, or to (width, height) at the lower left alone.
+    @property
+    def frame_sizes(self) -> tuple[ImageSize, ...]:
+        """(width, height) of frames, one."""
+        return (self._segmenter.frame.format.upright_size,)
+
+    def show_parts(self, crops: Sequence[FrameRegion | None]) -> None:
+        """Have the next pictures show that part of the frame, of its aspect and without an angle; None: all of it."""
+        (self._crop,) = crops
+
+    def draw(
+        self, target: Target, effect: Effect | None = None, size: ImageSize | None = None, whole: bool = False
+    ) -> None:
+        """Draw the last frame; with another effect than the look's, or to (width, height) at the lower left alone, or
+        all of it, whatever the crop.
 
         Raises ValueError if the effect needs a background and there is none.
         """
         effect = nearest_effect(effect or self._look.effect, self.effects)
-        if self._classes and effect == "classes":
-            self._classes.draw(target, self._look, self._refiner.age if self._refiner else 0, size)
-        elif self._masks:
-            self._masks.draw(self._segmenter.mask, target, effect, size)
-        elif self._pictures and self._segmenter.picture:
-            self._pictures.draw(self._segmenter.picture.span(), target, effect, size)
+        age, crop = self._refiner.age if self._refiner else 0, None if whole else self._crop
+        drawn = self._taken(crop, age) if crop else self._whole
+        if drawn.classes and effect == "classes":
+            drawn.classes.draw(target, self._look, age, size)
+        elif drawn.masks:
+            drawn.masks.draw(self._segmenter.mask, target, effect, size)
+        elif drawn.pictures and self._segmenter.picture:
+            drawn.pictures.draw(self._segmenter.picture.span(), target, effect, size)
+
+    def _taken(self, crop: FrameRegion, age: int) -> "_Compositors":
+        """What draws a part of the frame of that age, which it has then."""
+        self._part = self._part or CroppedFrame(self._device, self._segmenter.frame)
+        self._part.take(crop, age)
+        self._cropped = self._cropped or self._compositors(self._part, crop)
+        self._cropped.set_crop(crop)
+        return self._cropped
+
+    def _compositors(self, frame: ReadablePlanes, crop: FrameRegion | None) -> "_Compositors":
+        segmenter, look, common = self._segmenter, self._look, (self._device, frame)
+        made = _Compositors()
+        if segmenter.picture:
+            layout = segmenter.picture.layout
+            made.pictures = PictureCompositor(*common, layout, self._fit, look, self._backdrop, crop)
+        else:
+            made.masks = Compositor(
+                *common, segmenter.layout, self._fit, _of_masks(look), self._backdrop, self._refiner, crop
+            )
+        if segmenter.classes:
+            made.classes = ClassesCompositor(*common, segmenter.classes, self._fit, crop)
+        return made
 
     def _able(self, look: Look) -> Look:
         return look if look.effect in self.effects else replace(look, effect=self.effects[0])
 
     def release(self) -> None:
         """Delete what was made here; what the segmenter has, targets and the backdrop stay."""
-        for part in (self._masks, self._pictures, self._classes):
+        for part in (self._whole, self._cropped, self._part):
+            if part:
+                part.release()
+
+
+class _Compositors:
+    """Those of one frame, or of a part of it: of masks or of the network's picture, and of classes, if there are."""
+
+    masks: Compositor | None = None
+    pictures: PictureCompositor | None = None
+    classes: ClassesCompositor | None = None
+
+    def set_look(self, look: Look) -> None:
+        if self.masks:
+            self.masks.look = _of_masks(look)
+        if self.pictures:
+            self.pictures.look = look
+
+    def set_crop(self, crop: FrameRegion) -> None:
+        for part in (self.masks, self.pictures, self.classes):
+            if part:
+                part.crop = crop
+
+    def release(self) -> None:
+        for part in (self.masks, self.pictures, self.classes):
             if part:
                 part.release()
 

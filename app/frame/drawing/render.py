@@ -6,14 +6,16 @@ from types import TracebackType
 from texelflow.gpu_delegate.targets.gl.opengl import BufferSpan
 from texelflow.gpu_delegate.targets.glsl.shader import ParameterValue
 
+from ...models.decoders.region import FrameRegion
 from ...picture.preprocess import Fit, ImageSize, sampling
 from ..looks.effects import EFFECTS, Effect
 from ..looks.looks import LOOK_DEFAULTS, Look
 from ..refinement.refine import Refiner
-from ..textures.picture_device import FRAME_SAMPLERS, FramePlanes, PictureDevice, ShaderDrawing, Target
+from ..textures.picture_device import FRAME_SAMPLERS, PictureDevice, ReadablePlanes, ShaderDrawing, Target
 from ..textures.resample import MaskLayout, all_inside, axis_defines
 from .backdrop import Backdrop
 from .blur import Blur, gaussian
+from .cropped_frame import placed_of
 from .foreground import Foreground
 from .mask_edge import MaskEdge
 
@@ -45,21 +47,23 @@ class Compositor:
     def __init__(
         self,
         pictures: PictureDevice,
-        frame: FramePlanes,
+        frame: ReadablePlanes,
         layout: MaskLayout,
         fit: Fit = "stretch",
         look: Look = LOOK_DEFAULTS,
         backdrop: Backdrop | None = None,
         refiner: Refiner | None = None,
+        crop: FrameRegion | None = None,
     ) -> None:
-        """`backdrop` is what the effect `replace` shows; a refiner's mask is drawn instead of the tensor's.
+        """`backdrop` is what the effect `replace` shows; a refiner's mask is drawn instead of the tensor's. `crop` says
+        of which part of the frame `frame` is; that may change.
 
         Raises DeviceError if the shaders do not compile.
         """
-        self.look = look
+        self.look, self.crop = look, crop
         self.frame_size = frame.format.upright_size
         self._pictures, self._frame, self._backdrop, self._refiner = pictures, frame, backdrop, refiner
-        back = sampling(self.frame_size, layout.size, fit).inverse()
+        self._covering = back = sampling(self.frame_size, layout.size, fit).inverse()
         sizes = dict(zip(("FRAME_W", "FRAME_H"), self.frame_size, strict=True))
         seen = {"UNSEEN": int(not all_inside(back))}
         self._mask = pictures.texels(layout.texels, layout.stride)
@@ -70,6 +74,7 @@ class Compositor:
             **layout.defines(),
             **frame.defines(),
             **self._mask.defines(),
+            "CROPPED": int(crop is not None),
         }
         self._has_colors = refiner is not None and layout.has_own_colors
         if refiner:
@@ -96,7 +101,8 @@ class Compositor:
         behind = backdrop.texture if backdrop else 0
         if not refiner:
             self._mask.show(tensor)
-        self._calls.run((look, target, size, planes, mask, behind), lambda: self._draw(tensor, target, look, size))
+        depends_on = look, target, size, planes, mask, behind, self.crop
+        self._calls.run(depends_on, lambda: self._draw(tensor, target, look, size))
 
     def _draw(self, tensor: BufferSpan, target: Target, look: Look, size: ImageSize) -> None:
         self._bind(tensor, look)
@@ -170,6 +176,8 @@ class Compositor:
         drawing.set_ints("edge_factor", self._edge_factor)
         drawing.set_ints("mirror", *((-1, self.frame_size[0]) if look.mirror else (0, 0)))
         drawing.set_floats("color", *look.color, _TINT_STRENGTH)
+        if self.crop:
+            drawing.set_floats("placed", *placed_of(self.crop, self.frame_size, self._covering))
         return drawing
 
     def release(self) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...tracking.auto_framing import FramingMode
 from .color_names import CSS_COLORS
 from .effects import COLOR, Effect, LegendSide
 
@@ -66,11 +67,33 @@ LOOK_DEFAULTS = Look()
 
 
 @dataclass(frozen=True)
+class Framing:
+    """Which part of the frame pictures show: the one that follows a person or all, and within it one by hand.
+
+    That is `zoom` times smaller, from 1 to 4, and its middle at `center`, fractions from the left and from the top, as
+    far as edges let it.
+    """
+
+    mode: FramingMode = "off"
+    zoom: float = 1.0
+    center: tuple[float, float] = (0.5, 0.5)
+
+    @property
+    def shows_all(self) -> bool:
+        """Whether it is all of the frame, always."""
+        return self.mode == "off" and self.zoom == 1
+
+
+WHOLE = Framing()
+
+
+@dataclass(frozen=True)
 class ChosenLook:
-    """A look, and the file of its background if one was chosen."""
+    """A look, the file of its background if one was chosen, and which part of the frame is shown."""
 
     look: Look
     background: Path | None = None
+    framing: Framing = WHOLE
 
 
 def parse_color(text: str) -> Color | None:

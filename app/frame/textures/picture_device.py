@@ -47,27 +47,16 @@ class ShaderImage(Protocol):
     def release(self) -> None: ...
 
 
-class FramePlanes(Protocol):
-    """The planes of pictures of one format, row 0 first, as frame.glsl reads them; the last `kept` ones stay.
+class ReadablePlanes(Protocol):
+    """The planes of pictures of one format, row 0 first, as frame.glsl reads them.
 
-    Their age is 0 for the newest, 1 for the one before, and so on. `uploaded_bytes` counts what went up.
+    Their age is 0 for the newest, 1 for the one before, and so on.
     """
 
     @property
     def format(self) -> PictureFormat: ...
-    @property
-    def kept(self) -> int: ...
-    @property
-    def uploaded_bytes(self) -> int: ...
-    @property
-    def textures(self) -> tuple[int, ...]:
-        """Names for the newest picture, in the order of the planes."""
-
     def textures_of(self, age: int) -> tuple[int, ...]:
-        """The same for a picture of that age. Raises ValueError for one that is not kept."""
-
-    def upload(self, picture: Picture) -> None:
-        """Take a picture. Raises ValueError for planes of another shape."""
+        """Names for a picture of that age, in the order of the planes. Raises ValueError for one that is not kept."""
 
     def bind(self, first_unit: int = 0, age: int = 0) -> None:
         """Bind the planes to texture units. Raises ValueError for a picture that is not kept."""
@@ -76,6 +65,21 @@ class FramePlanes(Protocol):
         """The parameters of frame.glsl."""
 
     def release(self) -> None: ...
+
+
+class FramePlanes(ReadablePlanes, Protocol):
+    """Planes into which pictures go; the last `kept` ones stay. `uploaded_bytes` counts what went up."""
+
+    @property
+    def kept(self) -> int: ...
+    @property
+    def uploaded_bytes(self) -> int: ...
+    @property
+    def textures(self) -> tuple[int, ...]:
+        """Names for the newest picture, in the order of the planes."""
+
+    def upload(self, picture: Picture) -> None:
+        """Take a picture. Raises ValueError for planes of another shape."""
 
 
 class TexelView(Protocol):

@@ -46,7 +46,7 @@ ROWS = {  # the middles of its rows, pixels from the top
 }
 FOLDED = {  # the middles of the sections below it
     name: PICTURE + ROW * (len(ROWS) + place) + 4
-    for place, name in enumerate(("mask", "camera", "recording", "performance", "model", "window"), 1)
+    for place, name in enumerate(("mask", "framing", "camera", "recording", "performance", "model", "window"), 1)
 }
 
 
@@ -150,11 +150,11 @@ class TestWithoutWindow:
 
     @exhaustive
     def test_what_waits_for_the_next_start_cannot_be_changed(self, context: Context) -> None:
-        with panel(context) as clicked:
+        with panel(context, size=(640, 560)) as clicked:
             top = int(FOLDED["model"] - ROW * len(ROWS) - 4)  # once the first section is folded
             clicked.click(500, PICTURE)
             clicked.click(500, top)
-            for y in range(top + 25, top + 300, 11):
+            for y in range(top + 25, top + 330, 11):
                 for below in (0, 2 * ROW):  # the second of a list
                     clicked.click(BOXES, y + below)
                 waiting = {spec.name for spec in specs() if spec.changes.startswith("restart")}

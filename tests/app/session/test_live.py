@@ -27,6 +27,7 @@ class TestKeys:
 
     def test_each_key_is_tried_here(self) -> None:
         tried = {"r", "c", "p", "n", "m", "v", "g", "d", "a", "e", *"123456789", "s", "o", "f", "?", "h", "escape", "q"}
+        tried |= {"t", "+", "=", "-", "0", "left", "right", "up", "down"}
         assert {key for binding in LIVE for key in binding.actions} == tried
 
     @one_in(
@@ -53,6 +54,35 @@ class TestKeys:
                 assert stage.words == f"{words} {'on' if value else 'off'}"
 
         theatre.run(script)
+
+    def test_zoom_and_where_it_is(self, theatre: Theatre, still: Path) -> None:
+        def script(stage: Stage) -> Script:
+            yield from stage.frames(1)
+            before = stage.drawn()
+            yield from stage.pressed("equal", lambda: stage.settings.zoom == 1.1)
+            yield from stage.pressed("plus", lambda: stage.settings.zoom == 1.21)
+            assert stage.words == "zoom 1.21"
+            middle = stage.drawn()
+            assert (middle != before).mean() > 0.2
+            for key, pan in (("Left", "0.434,0.500"), ("Up", "0.434,0.434"), ("Right", "0.500,0.434")):
+                yield from stage.pressed(key, lambda pan=pan: stage.settings.pan == pan)  # type: ignore[misc]
+                assert (stage.drawn() != middle).mean() > 0.1
+            yield from stage.pressed("Down", lambda: stage.settings.pan == "0.500,0.500")
+            yield from stage.until(lambda: (stage.drawn() == middle).all(), "the same picture again")
+            yield from stage.pressed("minus", lambda: stage.settings.zoom == 1.1)
+            yield from stage.pressed("0", lambda: stage.settings.zoom == 1)
+            yield from stage.until(lambda: (stage.drawn() == before).all(), "the first picture again")
+
+        theatre.run(script, effect="none", camera=str(still))
+
+    def test_whom_the_picture_follows(self, theatre: Theatre, still: Path) -> None:
+        def script(stage: Stage) -> Script:
+            yield from stage.frames(1)
+            for mode in ("person", "group", "off"):
+                yield from stage.pressed("t", lambda mode=mode: stage.settings.frame == mode)  # type: ignore[misc]
+                assert stage.words == f"follow {mode}"
+
+        theatre.run(script, effect="none", camera=str(still))
 
     def test_a_mirror_turns_the_picture_around(self, theatre: Theatre) -> None:
         def script(stage: Stage) -> Script:

@@ -45,7 +45,10 @@ def test_each_key_is_shown_and_explained(bindings: Table) -> None:
         (Key("1", ""), Action("effect", 1)),  # the keypad
         (Key("й", "q"), Action("quit")),  # Russian
         (Key("'", "q"), None),  # Dvorak
-        (Key("0", "0"), None),
+        (Key("0", "0"), Action("zoom")),
+        (Key("+", "=", shift=True), Action("zoom", 1)),  # American
+        (Key("+", "]"), Action("zoom", 1)),  # German
+        (Key("", "up"), Action("pan", -1, "y")),
         (Key("z", "z"), None),
         (Key("", ""), None),
     ],

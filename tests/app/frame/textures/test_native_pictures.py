@@ -36,6 +36,7 @@ from texelflow.app.frame.textures.readback import ReadbackRing
 from texelflow.app.frame.textures.resample import MaskLayout
 from texelflow.app.frame.textures.yuv import YuvPicture, gray, i420, nv12, size_bytes
 from texelflow.app.media.sources import FileSource, VideoFrame
+from texelflow.app.models.decoders.region import FrameRegion
 from texelflow.app.picture.grid import CellPlace, PictureGrid
 from texelflow.app.picture.picture import Orientation, Picture, PictureFormat, rgba_format, rgba_picture
 from texelflow.app.picture.preprocess import Fit, ImageSize
@@ -183,6 +184,28 @@ def test_every_format_is_read_as_by_opengl(
 
 
 @one_in(
+    5,
+    ("look", "format", "fit"),
+    [
+        (look, format, fit)
+        for look in (LOOKS[1], LOOKS[2], LOOKS[7], Look("cutout"), Look("mask", feather=4.0))
+        for format, fit in zip(FORMATS, [*get_args(Fit)] * 3, strict=True)
+    ],
+    ids=str,
+)
+def test_parts_of_frames_are_drawn_as_by_opengl(
+    context: Context, native: NativePictures, look: Look, format: PictureFormat, fit: Fit
+) -> None:
+    found = []
+    for device in (native, GlPictures(context)):
+        easel = Easel(device, format, look, fit, REFINED)
+        easel.canvas.show_parts([FrameRegion(70.5, 40.25, SIZE[0] / 2.3, SIZE[1] / 2.3)])
+        found.append(easel.drawn(2))
+    assert difference(*found) <= 2
+    assert found[0].std() > 5, "there is something to be seen"
+
+
+@one_in(
     6,
     ("fit", "size"),
     [(fit, size) for size in [(17, 9), (5, 70), (33, 31), (640, 16), (16, 16)] for fit in get_args(Fit)],
@@ -217,7 +240,7 @@ def test_refined_masks_of_one_frame_are_those_of_opengl(context: Context, native
         easel = Easel(device, FORMATS[2], Look("mask"), "stretch", REFINED)
         target, name = device.target(SIZE, "floats"), "edge_mask.frag"
         easel.show(smooth_planes(FORMATS[2]), soft_disc())
-        compositor = easel.canvas.drawing._masks  # type: ignore[attr-defined]
+        compositor = easel.canvas.drawing._whole.masks  # type: ignore[attr-defined]
         compositor._prepared(name, easel.canvas.look).draw(target, SIZE)
         if isinstance(target, NativeTarget):
             found.append(np.array(target.finished()[0]))

@@ -1,0 +1,56 @@
+"""A part of the frame in place of the frame: as defined, of every layout, with every effect, by OpenGL and in code."""
+
+import numpy as np
+import pytest
+
+from tests.helpers.markers import on_both_apis
+from tests.helpers.pictures import Doubles, Floats, Image, Segmented, disc, noise, picture_of
+from texelflow.app.frame.drawing.cropped_frame import crop_parts, crop_places
+from texelflow.app.frame.looks.looks import Look
+from texelflow.app.models.decoders.region import FrameRegion
+from texelflow.gpu_delegate.targets.gl.context import Context
+
+SIZE = (160, 120)
+CROP = FrameRegion(70.3, 63.9, 160 / 1.7, 120 / 1.7)
+LOOKS = [
+    Look("tint"),
+    Look("replace", light_wrap=0.5),
+    Look("blur", radius=9, mirror=True),
+    Look("cutout", threshold=0.4, gamma=2),
+    Look("mask", grow=3, feather=4),
+    Look("none"),
+]
+
+
+def cropped(values: Doubles, crop: FrameRegion) -> Doubles:
+    """The docstring of cropped_frame.py: (H, W, C) at the places of the picture's pixels, bilinear."""
+    height, width = values.shape[:2]
+    (x_step, y_step), (x_begin, y_begin) = crop_places(crop, (width, height))
+    for axis, step, begin in ((0, y_step, y_begin), (1, x_step, x_begin)):
+        count, parts = values.shape[axis], crop_parts((width, height))
+        whole, rest = np.divmod(np.arange(count) * step + begin, parts)
+        near, far = (np.take(values, np.clip(whole + n, 0, count - 1), axis) for n in (0, 1))
+        part = (rest / parts).reshape((-1, 1, 1) if axis == 0 else (1, -1, 1))
+        values = near + part * (far - near)
+    return values
+
+
+def expected(look: Look, rgba: Image, mask: Floats, crop: FrameRegion) -> Doubles:
+    part = np.rint(cropped(rgba.astype(np.float64), crop)).astype(np.uint8)
+    return picture_of(look, part, cropped(mask.astype(np.float64)[..., None], crop)[..., 0].astype(np.float32))
+
+
+@pytest.mark.parametrize("look", LOOKS, ids=lambda look: look.effect)
+@on_both_apis
+def test_part_of_the_frame_is_drawn_as_a_frame(context: Context, look: Look) -> None:
+    rgba, mask = noise(SIZE, seed=3), disc(SIZE, 40)
+    bench = Segmented(context, rgba, mask, look)
+    bench.canvas.show_parts([CROP])
+    bench.show()
+    found, whole = bench.read(bench.target), bench.canvas.drawn("none")
+    assert np.abs(found - expected(look, rgba, mask, CROP)).max() <= 2.5
+    bench.canvas.show_parts([None])
+    bench.show()
+    assert np.abs(bench.read(bench.target) - picture_of(look, rgba, mask)).max() <= 2.5
+    assert whole
+    bench.release()

@@ -357,6 +357,10 @@ def bench_quality_verb(
     only: Annotated[
         str | None, scenes_option(metavar="WORDS", help="Scenes whose names hold one of these words, by commas.")
     ] = None,
+    groups: Annotated[
+        str | None,
+        scenes_option(metavar="NAMES", help="Of plain, gap, hats, hands, held, worn, or all, by commas; plain."),
+    ] = None,
     steps: Annotated[
         str | None,
         scenes_option(
@@ -390,8 +394,8 @@ def bench_quality_verb(
     arithmetic, way_in = parse_precision(precision), parse_preprocessing(preprocessing)
     of_clips = {"CLIP": clip, "--seed": seed, "--mattes": mattes, "--to": last}
     of_scenes = {
-        "part": part, "conditions": conditions, "only": only, "steps": steps, "frames": frames, "sheet": sheet,
-        "force": force or None,
+        "part": part, "conditions": conditions, "only": only, "groups": groups, "steps": steps, "frames": frames,
+        "sheet": sheet, "force": force or None,
     }  # fmt: skip
     if scenes:
         refuse_given(of_clips, "is for a clip; --scenes has frames of its own")

@@ -15,7 +15,10 @@ from texelflow.gpu_delegate.base.errors import MediaError, UsageError
 from ...picture.preprocess import ImageSize
 
 __all__ = [
+    "GROUPS",
     "PARTS",
+    "PLAIN",
+    "Attached",
     "Background",
     "Condition",
     "Pose",
@@ -27,6 +30,8 @@ __all__ = [
 ]
 
 PARTS = ("tuned", "judged")
+PLAIN = "plain"
+GROUPS = (PLAIN, "gap", "hats", "hands", "held", "worn")  # of scenes: people alone, or what they are about
 
 Levels = tuple[float, float, float]  # of red, green and blue
 
@@ -88,14 +93,33 @@ class Placed:
 
 
 @dataclass(frozen=True)
+class Attached:
+    """A drawn thing (scene_things.py) that a person of a scene wears or holds, in front of the person.
+
+    Its middle is at (x, y) of the person's portrait, of whose pixels one of its own takes `scale`; it is turned by
+    degrees clockwise, and swings by so many pixels of a frame 640 wide to either side, once in SWING_FRAMES.
+    """
+
+    thing: str
+    person: int
+    scale: float
+    x: float
+    y: float
+    degrees: float
+    swing: float
+
+
+@dataclass(frozen=True)
 class SceneRow:
     """One scene under one condition. Without a background the people are in their own surroundings."""
 
     scene: str
+    group: str
     part: str
     size: ImageSize
     background: Background | None
     people: tuple[Placed, ...]
+    things: tuple[Attached, ...]
     condition: Condition
     shade: tuple[Levels, Levels] | None  # of a low contrast: gain and offset of the background
 
@@ -174,13 +198,22 @@ def _row(
         raise ValueError(f"{scene['name']} mixes the parts")
     if condition.frames > len(condition.path):
         raise ValueError(f"{condition.name} has more frames than its path")
-    return SceneRow(scene["name"], scene["part"], tuple(scene["size"]), behind, placed, condition, shade)
+    things = tuple(Attached(*thing) for thing in scene.get("things", ()))
+    group = scene.get("group", PLAIN)
+    if group not in GROUPS or any(not 0 <= thing.person < len(placed) for thing in things):
+        raise ValueError(f"{scene['name']} is of no group, or of a person who is not there")
+    names = scene["name"], group, scene["part"]
+    return SceneRow(*names, tuple(scene["size"]), behind, placed, things, condition, shade)
 
 
 def choose_rows(
-    rows: Sequence[SceneRow], part: str, conditions: Sequence[str], only: Sequence[str]
+    rows: Sequence[SceneRow],
+    part: str,
+    conditions: Sequence[str],
+    only: Sequence[str],
+    groups: Sequence[str] = (PLAIN,),
 ) -> tuple[SceneRow, ...]:
-    """The rows of a part ("all" for both), of some conditions, and of scenes whose names hold one of the words.
+    """The rows of a part ("all" for both), of some conditions and groups, and of scenes whose names hold a word.
 
     Nothing named means all. Raises UsageError for words that choose nothing.
     """
@@ -190,11 +223,15 @@ def choose_rows(
     for name in conditions:
         if name not in known:
             raise UsageError(f"--conditions {name}: one of {', '.join(known)} is needed")
+    for name in groups:
+        if name not in GROUPS:
+            raise UsageError(f"--groups {name}: {', '.join(GROUPS)} or all is needed")
     chosen = tuple(
         row
         for row in rows
         if part in (row.part, "all")
         and (not conditions or row.condition.name in conditions)
+        and (not groups or row.group in groups)
         and (not only or any(word in row.scene for word in only))
     )
     if not chosen:

@@ -8,6 +8,7 @@ outline length  of all the row's outlines against the true ones
 far error       sum of |mask - matte| further than scene_frames.FAR pixels from the true outline, by all pixels
 color error    mean difference, in levels of 255, of what is drawn before a plain new background and what should be,
                 within BAND pixels of the true outline, for a dark and a bright background
+thing error     mean |mask - matte| over the pixels of what is held or worn; 0 where nothing is
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,6 +46,7 @@ class SceneFigures:
     outline_length: float
     far_error: float
     color_error: float
+    thing_error: float = 0.0
 
 
 class SceneScorer:
@@ -53,6 +55,7 @@ class SceneScorer:
     def __init__(self) -> None:
         self._masks = MaskScorer()
         self._sums = np.zeros(6)  # islands, their pixels, holes, their pixels, error far away, color error
+        self._things = np.zeros(2)  # errors over pixels of things, and those pixels
         self._lengths = np.zeros(2)  # of outlines, and of true ones
 
     def add(self, mask: Floats, drawn: Mapping[int, npt.NDArray[np.uint8]], frame: SceneFrame) -> None:
@@ -67,6 +70,9 @@ class SceneScorer:
             float(error[frame.far].sum()) / truth.judged_pixels,
             float(np.mean([color_error(picture, level, frame) for level, picture in drawn.items()])),
         )
+        if frame.things is not None:
+            things = truth.only_judged(frame.things)
+            self._things += float((error * things).sum()), float(things.sum())
         self._lengths += int(truth.only_judged(outline(mask)).sum()), int(truth.outline.sum())
 
     def figures(self) -> SceneFigures:
@@ -78,6 +84,7 @@ class SceneScorer:
         return SceneFigures(
             quality.f_score, quality.matte_error, quality.edge_error, quality.flicker, quality.lag_frames,
             islands, island_pixels, holes, hole_pixels, length, far, color,
+            float(self._things[0] / max(self._things[1], 1.0)),
         )  # fmt: skip
 
 

@@ -32,13 +32,14 @@ class Portrait:
     color: ScenePixels  # the person's own, everywhere
     matte: ScenePixels
     ignored: ScenePixels | None  # 255 where nothing is judged
+    thing: ScenePixels | None = None  # 255 where it is something that a person holds or wears (scene_things.py)
 
     def scaled(self, scale: float) -> "Portrait":
         """By averaging where it becomes smaller."""
         height, width = self.matte.shape
         to = round(width * scale), round(height * scale)
-        ignored = None if self.ignored is None else _scaled(self.ignored, to)
-        return Portrait(_scaled(self.photo, to), _scaled(self.color, to), _scaled(self.matte, to), ignored)
+        ignored, thing = (None if each is None else _scaled(each, to) for each in (self.ignored, self.thing))
+        return Portrait(_scaled(self.photo, to), _scaled(self.color, to), _scaled(self.matte, to), ignored, thing)
 
 
 def read_portrait(person: Person, folder: Path) -> Portrait:

@@ -28,6 +28,7 @@ _COLUMNS = (
     ("far", "far_error", 1e3),
     ("color", "color_error", 1.0),
 )
+_THINGS = ("things", "thing_error", 1e3)  # where there are some
 _MOST_ROWS = 30  # that are shown one by one
 
 
@@ -52,18 +53,19 @@ def row_figures(judged: Judged) -> dict[str, Any]:
         }
         for name, figures in judged.figures.items()
     }
-    named = {"scene": row.scene, "condition": row.condition.name, "part": row.part}
+    named = {"scene": row.scene, "group": row.group, "condition": row.condition.name, "part": row.part}
     return {**named, "size": list(row.size), "ways": ways}
 
 
 def scene_summary(judged: Sequence[Judged]) -> dict[str, Any]:
-    """Means of all rows and of each condition, counts of rows worse than raw, and targets, for JSON."""
+    """Means of all rows, of each condition and group, counts of rows worse than raw, and targets, for JSON."""
     ways = list(judged[0].figures)
     conditions = list(dict.fromkeys(each.row.condition.name for each in judged))
     others = [way for way in ways if way != RAW] if RAW in ways else []
     return {
         "means": {way: _rounded(_mean(judged, way)) for way in ways},
         "conditions": {name: {way: _rounded(_mean(_under(judged, name), way)) for way in ways} for name in conditions},
+        "groups": {name: {way: _rounded(_mean(rows, way)) for way in ways} for name, rows in _groups(judged).items()},
         "worse_than_raw": {way: {key: _worse(judged, way, key) for key in _WORSE_BY} for way in others},
         "targets": {way: [vars(target) for target in _targets(judged, way)] for way in others},
     }
@@ -123,6 +125,11 @@ def _under(judged: Sequence[Judged], condition: str) -> list[Judged]:
     return [each for each in judged if each.row.condition.name == condition]
 
 
+def _groups(judged: Sequence[Judged]) -> Mapping[str, Sequence[Judged]]:
+    names = dict.fromkeys(each.row.group for each in judged)
+    return {name: [each for each in judged if each.row.group == name] for name in names}
+
+
 def _rounded(figures: SceneFigures) -> dict[str, float]:
     return {key: round(value, 5) for key, value in vars(figures).items()}
 
@@ -138,6 +145,10 @@ def show_scenes(judged: Sequence[Judged], title: str, console: Console) -> None:
     conditions = dict.fromkeys(each.row.condition.name for each in judged)
     by_condition = {f"{name} ({len(rows)})": rows for name in conditions if (rows := _under(judged, name))}
     _show_means(f"{title}: conditions", {**by_condition, f"all rows ({len(judged)})": judged}, console)
+    groups = _groups(judged)
+    if len(groups) > 1:
+        by_group = {f"{name} ({len(rows)})": rows for name, rows in groups.items()}
+        _show_means(f"{title}: groups", by_group, console)
     ways = list(judged[0].figures)
     _show_costs(judged, ways, console)
     if RAW in ways:
@@ -145,18 +156,20 @@ def show_scenes(judged: Sequence[Judged], title: str, console: Console) -> None:
 
 
 def _show_means(title: str, groups: Mapping[str, Sequence[Judged]], console: Console) -> None:
+    has_things = any(each.row.things for rows in groups.values() for each in rows)
+    columns = (*_COLUMNS, _THINGS) if has_things else _COLUMNS
     rows = [
-        (name if number == 0 else "", way, *_cells(_mean(rows, way)))
+        (name if number == 0 else "", way, *_cells(_mean(rows, way), columns))
         for name, rows in groups.items()
         for number, way in enumerate(rows[0].figures)
     ]
-    console.table(title, ("", "masks", *(name for name, _, _ in _COLUMNS)), rows, dense=True)
+    console.table(title, ("", "masks", *(name for name, _, _ in columns)), rows, dense=True)
 
 
-def _cells(figures: SceneFigures) -> list[float | int]:
+def _cells(figures: SceneFigures, columns: Sequence[tuple[str, str, float]]) -> list[float | int]:
     """Of one line; whole pixels."""
-    values = [factor * getattr(figures, key) for _, key, factor in _COLUMNS]
-    return [round(value) if name == "px" else value for (name, _, _), value in zip(_COLUMNS, values, strict=True)]
+    values = [factor * getattr(figures, key) for _, key, factor in columns]
+    return [round(value) if name == "px" else value for (name, _, _), value in zip(columns, values, strict=True)]
 
 
 def _show_costs(judged: Sequence[Judged], ways: Sequence[str], console: Console) -> None:

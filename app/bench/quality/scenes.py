@@ -26,7 +26,7 @@ from ...picture.preprocess import Preprocessing
 from .mask_quality import BAND, THRESHOLD, TOLERANCE
 from .mask_ways import STEPS, MaskWay, MaskWays, mixed_over
 from .python_way import PythonWay
-from .scene_data import SceneRow, SceneTable, choose_rows, read_scenes, scenes_folder
+from .scene_data import GROUPS, PLAIN, SceneRow, SceneTable, choose_rows, read_scenes, scenes_folder
 from .scene_figures import LEAST_PIXELS, LEVELS, MOST_PIXELS, SceneScorer
 from .scene_frames import FAR, SceneFrame, scene_frames
 from .scene_layers import read_portrait
@@ -49,6 +49,7 @@ class ScenesBench:
     part: str = "judged"
     conditions: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
+    groups: tuple[str, ...] = (PLAIN,)
     steps: tuple[str, ...] = ("raw", "both")
     frames: int | None = None  # of each row, at most
     sheet: Path | None = None
@@ -63,9 +64,11 @@ def choose_scenes(
 ) -> ScenesBench:
     """The options as they are written, None for those that are not; names are separated by commas."""
     values = {name: value for name, value in given.items() if value is not None}
-    for name in ("conditions", "only", "steps"):
+    for name in ("conditions", "only", "groups", "steps"):
         if name in values:
             values[name] = tuple(each.strip() for each in values[name].split(",") if each.strip())
+    if values.get("groups") == ("all",):
+        values["groups"] = GROUPS
     return ScenesBench(model, backend=backend, precision=precision, preprocessing=preprocessing, **values)
 
 
@@ -79,7 +82,7 @@ def bench_scenes(options: ScenesBench, console: Console) -> dict[str, Any]:
     )
     settle(Files(reads, (Write("--sheet", options.sheet, "picture"),) if options.sheet else ()), options.force)
     table = read_scenes(folder)
-    chosen = choose_rows(table.rows, options.part, options.conditions, options.only)
+    chosen = choose_rows(table.rows, options.part, options.conditions, options.only, options.groups)
     rows = rows_with_photographs([row.shortened(options.frames) for row in chosen], console)
     with console.download() as progress:
         model = load_segmentation(options.model, progress=progress)

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,12 +13,29 @@ import pytest
 from tests.helpers.commands import Command
 from tests.helpers.markers import exhaustive
 from texelflow.app.bench.quality.mask_quality import MaskScorer, Truth, f_score, outline
-from texelflow.app.bench.quality.scene_data import SceneRow, choose_rows, read_scenes, scenes_folder
-from texelflow.app.bench.quality.scene_figures import LEAST_PIXELS, MOST_PIXELS, SceneFigures, color_error, stray_parts
+from texelflow.app.bench.quality.scene_data import (
+    GROUPS,
+    PARTS,
+    PLAIN,
+    SceneRow,
+    choose_rows,
+    read_scenes,
+    scenes_folder,
+)
+from texelflow.app.bench.quality.scene_figures import (
+    LEAST_PIXELS,
+    LEVELS,
+    MOST_PIXELS,
+    SceneFigures,
+    SceneScorer,
+    color_error,
+    stray_parts,
+)
 from texelflow.app.bench.quality.scene_frames import FAR, SceneFrame, scene_frames
 from texelflow.app.bench.quality.scene_layers import read_portrait
 from texelflow.app.bench.quality.scene_photos import FETCHED, read_photo
 from texelflow.app.bench.quality.scene_table import Judged, scene_summary
+from texelflow.app.bench.quality.scene_things import CANVAS, drawn_thing
 from texelflow.app.media.image_file import read_image_file
 from texelflow.gpu_delegate.base.errors import MediaError, UsageError
 
@@ -64,7 +82,7 @@ def test_no_one_and_no_room_is_in_both_parts_and_those_judged_have_every_conditi
     tuned, judged = (choose_rows(ROWS, part, (), ()) for part in ("tuned", "judged"))
     for seen in (lambda each: {placed.person.name for placed in each.people}, lambda each: {each.background}):
         assert not (set().union(*map(seen, tuned)) & set().union(*map(seen, judged))) - {None}
-    assert 75 <= len(judged) <= 85
+    assert len(judged) == 81  # what README.md states is of them
     assert len(tuned) <= len(judged)
     assert {each.condition.name for each in tuned} == {each.condition.name for each in judged}
     assert {each.size for each in judged} == {(640, 480), (1280, 720), (1920, 1080)}
@@ -97,7 +115,57 @@ def test_a_choice_of_nothing_is_refused(
         choose_rows(ROWS, part, conditions, only)
 
 
+def test_groups_of_scenes_are_in_both_parts_and_apart_from_the_plain_ones() -> None:
+    for part in PARTS:
+        for group in GROUPS:
+            rows = choose_rows(ROWS, part, (), (), (group,))
+            assert {each.group for each in rows} == {group}
+            assert all(bool(each.things) == (group not in (PLAIN, "gap")) for each in rows)
+    assert len(choose_rows(ROWS, "all", (), (), GROUPS)) == len(ROWS)
+    with pytest.raises(UsageError, match="--groups cars"):
+        choose_rows(ROWS, "all", (), (), ("cars",))
+
+
+@pytest.mark.parametrize("change", [{"group": "cars"}, {"things": [["phone", 1, 1, 0, 0, 0, 0]]}])
+def test_a_scene_of_no_group_or_with_nobodys_thing_is_refused(change: dict[str, Any], tmp_path: Path) -> None:
+    table = json.loads((FOLDER / "scenes.json").read_text())
+    table["scenes"][0] |= change
+    (tmp_path / "scenes.json").write_text(json.dumps(table))
+    with pytest.raises(MediaError, match="not a table of scenes"):
+        read_scenes(tmp_path)
+
+
+def test_things_are_drawn_with_mattes_that_are_whole_inside_and_soft_at_the_edge() -> None:
+    with pytest.raises(MediaError, match="umbrella"):
+        drawn_thing("umbrella")
+    for name in {thing.thing for each in ROWS for thing in each.things}:
+        drawn = drawn_thing(name)
+        assert drawn.thing is not None
+        assert drawn.color.shape == (*drawn.matte.shape, 3) == (CANVAS[1], CANVAS[0], 3)
+        assert 0.03 < (drawn.matte == 255).mean() < 0.4
+        assert ((drawn.matte > 0) & (drawn.matte < 255)).mean() < 0.02
+        assert np.all(drawn.thing <= drawn.matte)
+        assert bool(drawn.thing.any()) == ("hand" not in name)
+
+
 # Frames
+
+
+def test_what_is_held_swings_and_is_a_part_of_the_truth() -> None:
+    first, second, *_ = scene_frames(row("hopper phone chelsea", "still").shortened(5), FOLDER, PORTRAIT_OF)
+    for frame in (first, second):
+        assert frame.things is not None
+        assert 0.01 < frame.things.mean() < 0.1
+        assert np.all(frame.things <= frame.truth.matte + 0.01)
+    assert first.things is not None
+    assert second.things is not None
+    assert np.abs(first.things - second.things).sum() / 480 > 1
+    right, nothing = first.truth.matte, first.truth.matte * (1 - first.things)
+    for mask, wanted in ((right, 0), (nothing, 1)):
+        scorer = SceneScorer()
+        scorer.add(mask, {LEVELS[0]: first.rgba}, first)
+        scorer.add(mask, {LEVELS[0]: first.rgba}, first)
+        assert scorer.figures().thing_error == pytest.approx(wanted, abs=0.05)
 
 
 def test_frames_are_the_same_each_time_and_show_the_person_where_the_matte_is() -> None:

@@ -27,7 +27,7 @@ _SKIN, _SHADE = (208, 158, 132), 0.55  # of what is turned away from the light
 _ONE = (1.0,)  # what shapes are filled with
 _GRAIN = 3.0  # levels of texture
 
-Color = tuple[int, int, int]
+Paint = tuple[int, int, int]
 _Point = tuple[float, float]
 
 
@@ -40,7 +40,7 @@ class _Easel:
         self.matte: Floats = np.zeros((height, width), np.float32)
         self.thing: Floats = np.zeros((height, width), np.float32)
 
-    def paint(self, shape: ScenePixels, color: Color, round_: float = 20, is_thing: bool = False) -> None:
+    def paint(self, shape: ScenePixels, color: Paint, round_: float = 20, is_thing: bool = False) -> None:
         """A shape (h, w) of 0 and 1 in a color, darker towards its edges by so many pixels, and to the right."""
         inside = cv2.distanceTransform(shape, cv2.DIST_L2, 3) / (round_ * _FINER)
         bulge = np.sqrt(1 - np.square(1 - np.minimum(inside, 1)))
@@ -50,13 +50,13 @@ class _Easel:
         self.color[painted] = (light[..., None] * np.array(color, np.float32))[painted]
         self.matte[painted], self.thing[painted] = 1, float(is_thing)
 
-    def polygon(self, points: Sequence[_Point], color: Color, round_: float = 20, is_thing: bool = False) -> None:
+    def polygon(self, points: Sequence[_Point], color: Paint, round_: float = 20, is_thing: bool = False) -> None:
         """One with straight sides."""
         shape = self._empty()
         cv2.fillPoly(shape, [np.array([_scaled(point) for point in points], np.int32)], _ONE)
         self.paint(shape, color, round_, is_thing)
 
-    def limbs(self, points: Sequence[_Point], widths: Sequence[float], color: Color) -> None:
+    def limbs(self, points: Sequence[_Point], widths: Sequence[float], color: Paint) -> None:
         """A line of round joints, whose width changes from one to the next, of a person."""
         shape = self._empty()
         for (ax, ay), (bx, by), a, b in zip(points, points[1:], widths, widths[1:], strict=False):
@@ -65,19 +65,19 @@ class _Easel:
                 cv2.circle(shape, at, round((a + part * (b - a)) * _FINER / 2), _ONE, -1)
         self.paint(shape, color, max(widths) / 2)
 
-    def ellipse(self, center: _Point, radii: _Point, color: Color, round_: float = 20, is_thing: bool = True) -> None:
+    def ellipse(self, center: _Point, radii: _Point, color: Paint, round_: float = 20, is_thing: bool = True) -> None:
         """A whole one."""
         shape = self._empty()
         cv2.ellipse(shape, _scaled(center), _scaled(radii), 0, 0, 360, _ONE, -1)
         self.paint(shape, color, round_, is_thing)
 
-    def arc(self, center: _Point, radii: _Point, angles: tuple[float, float], width: float, color: Color) -> None:
+    def arc(self, center: _Point, radii: _Point, angles: tuple[float, float], width: float, color: Paint) -> None:
         """A band along an ellipse, of a thing."""
         shape = self._empty()
         cv2.ellipse(shape, _scaled(center), _scaled(radii), 0, *angles, _ONE, round(width * _FINER))
         self.paint(shape, color, width / 2, is_thing=True)
 
-    def card(self, box: tuple[float, float, float, float], corner: float, color: Color, round_: float = 6) -> None:
+    def card(self, box: tuple[float, float, float, float], corner: float, color: Paint, round_: float = 6) -> None:
         """A rectangle (left, top, right, bottom) with round corners, of a thing."""
         shape = self._empty()
         left, top, right, bottom = (value * _FINER for value in box)
@@ -113,7 +113,7 @@ def _bytes(values: npt.NDArray[Any]) -> ScenePixels:
     return np.asarray(np.rint(np.clip(values, 0, 255)), np.uint8)
 
 
-def _arm(easel: _Easel, cloth: Color) -> None:
+def _arm(easel: _Easel, cloth: Paint) -> None:
     """A forearm in its sleeve, from below, up to a palm about (200, 250)."""
     easel.limbs([(200, 600), (200, 400)], [112, 84], cloth)
     easel.limbs([(200, 410), (200, 385)], [84, 82], (232, 232, 236))  # the cuff
@@ -131,14 +131,14 @@ def _fingers(easel: _Easel) -> None:
     easel.limbs([(165, 320), (139, 275), (142, 215)], [40, 34, 27], _SKIN)
 
 
-def _open_hand(easel: _Easel, cloth: Color) -> None:
+def _open_hand(easel: _Easel, cloth: Paint) -> None:
     _arm(easel, cloth)
     for x, tip, top in ((164, 145, 148), (188, 181, 122), (213, 217, 126), (237, 254, 158)):
         easel.limbs([(x, 250), ((x + tip) / 2, (235 + top) / 2), (tip, top)], [29, 27, 20], _SKIN)
     easel.limbs([(228, 310), (268, 275), (285, 232)], [40, 32, 23], _SKIN)
 
 
-def _phone(easel: _Easel, cloth: Color) -> None:
+def _phone(easel: _Easel, cloth: Paint) -> None:
     _arm(easel, cloth)
     easel.card((141, 70, 259, 315), 16, (38, 40, 46))
     easel.card((150, 80, 250, 305), 9, (58, 66, 84), 30)
@@ -148,7 +148,7 @@ def _phone(easel: _Easel, cloth: Color) -> None:
     _fingers(easel)
 
 
-def _cup(easel: _Easel, cloth: Color) -> None:
+def _cup(easel: _Easel, cloth: Paint) -> None:
     _arm(easel, cloth)
     easel.arc((128, 235), (42, 48), (70, 290), 17, (208, 62, 48))
     easel.polygon([(128, 160), (274, 160), (264, 308), (138, 308)], (216, 66, 52), 60, is_thing=True)
@@ -158,7 +158,7 @@ def _cup(easel: _Easel, cloth: Color) -> None:
     _fingers(easel)
 
 
-def _headphones(easel: _Easel, cloth: Color) -> None:
+def _headphones(easel: _Easel, cloth: Paint) -> None:
     """Worn: the ears are at (85, 330) and (315, 330), the top of the head at (200, 110)."""
     easel.arc((200, 300), (122, 165), (184, 356), 26, (44, 44, 50))
     for x in (76, 324):
@@ -166,7 +166,7 @@ def _headphones(easel: _Easel, cloth: Color) -> None:
         easel.ellipse((x, 335), (20, 44), (96, 98, 108), 16)
 
 
-def _hat(easel: _Easel, cloth: Color) -> None:
+def _hat(easel: _Easel, cloth: Paint) -> None:
     """Worn: the forehead is about (200, 420), as wide as from 85 to 315."""
     easel.polygon([(90, 420), (102, 235), (150, 205), (200, 226), (250, 205), (298, 235), (310, 420)], cloth, 60, True)
     easel.polygon([(92, 392), (308, 392), (310, 424), (90, 424)], (30, 28, 28), 40, True)
@@ -174,7 +174,7 @@ def _hat(easel: _Easel, cloth: Color) -> None:
 
 
 # By name: how it is drawn, and the color of the sleeve or of the hat.
-THINGS: Mapping[str, tuple[Callable[[_Easel, Color], None], Color]] = MappingProxyType(
+THINGS: Mapping[str, tuple[Callable[[_Easel, Paint], None], Paint]] = MappingProxyType(
     {
         "hand": (_open_hand, (34, 38, 56)),
         "phone": (_phone, (34, 38, 56)),

@@ -3,14 +3,17 @@
 This is the written definition, which the shader (region_to_tensor.comp) and the CPU's own code (region_sampler.py)
 follow as well, and the NumPy implementation that TensorFlow Lite's networks get their input by.
 
-Pixels are squares with their centers at +0.5. Pixel (X, Y) of the network's W x H input samples the upright frame at
+Pixel (X, Y) of the network's W x H input samples the upright frame at
 
-    (x, y) = M ((X + 0.5) / W, (Y + 0.5) / H, 1) - 0.5
+    (x, y) = M (X / W, Y / H, 1)
 
-where M, a matrix (2, 3), takes fractions of the region to the frame's pixels. Sampling is bilinear, in float32, however
-large the region is: as MediaPipe's. As in preprocess.py, luma and both chromas are sampled at the same point, each on
-its own grid and clamped to its own edge; then the matrix of colors is applied, and red, green and blue are clamped to
-0..1. Where the recording is to be turned or mirrored, that is done to coordinates.
+where M, a matrix (2, 3), takes fractions of the region to the frame's pixels, and x = 0, y = 0 is the center of the
+first one. That is MediaPipe's on CPUs, whose boxes and points this gives to a thousandth of a pixel: samples lie half a
+pixel of the input, less half a pixel of the frame, farther up and left than preprocess.py's, and what is found lies
+that much farther down and right. Sampling is bilinear, in float32, however large the region is. As in preprocess.py,
+luma and both chromas are sampled at the same point, each on its own grid and clamped to its own edge; then the matrix
+of colors is applied, and red, green and blue are clamped to 0..1. Where the recording is to be turned or mirrored,
+that is done to coordinates.
 
 Past the frame's edges is black, or the edge is repeated. Where it is black, the color is multiplied by what of the
 bilinear weights falls on pixels of the frame, min(1, x + 1, w - x) and not below 0 along each axis: so a sample between
@@ -47,7 +50,6 @@ def cut_places(format: PictureFormat, size: ImageSize, to_frame: Matrix23) -> Cu
         raise ValueError("a region of a frame has finite numbers")
     (width, height), matrix = size, np.array(to_frame, np.float64)
     matrix[:, :2] /= width, height
-    matrix[:, 2] += matrix[:, :2].sum(1) / 2 - 0.5
     if format.orientation.transpose:
         matrix = matrix[::-1].copy()
     for axis, is_mirrored in enumerate(format.mirrored):

@@ -31,8 +31,8 @@ def ramps() -> Picture:
 def test_a_pixel_shows_what_lies_at_its_place(x: float, y: float, width: float, height: float, angle: float) -> None:
     region = FrameRegion(x, y, width, height, angle)
     shown = cut_region(ramps(), (7, 5), region.to_frame(), (0, 255), repeats_edges=True)[0]
-    fractions = np.stack(np.meshgrid((np.arange(7) + 0.5) / 7, (np.arange(5) + 0.5) / 5), -1).reshape(-1, 2)
-    places = np.clip(region.points_to_frame(fractions.astype(np.float32)) - 0.5, 0, (119, 89))
+    fractions = np.stack(np.meshgrid(np.arange(7) / 7, np.arange(5) / 5), -1).reshape(-1, 2)
+    places = np.clip(region.points_to_frame(fractions.astype(np.float32)), 0, (119, 89))
     np.testing.assert_allclose(shown[..., :2].reshape(-1, 2), 2 * places, rtol=0, atol=2e-3)
 
 
@@ -42,7 +42,6 @@ def test_opencv_means_the_same(repeats_edges: bool) -> None:
     rgba = np.asarray(cv2.GaussianBlur(noise, (9, 9), 0), np.uint8)
     region = FrameRegion(20, 80, 70, 50, 0.7)
     matrix = region.to_frame() / (32, 24, 1)
-    matrix[:, 2] += matrix[:, :2].sum(1) / 2 - 0.5
     border = cv2.BORDER_REPLICATE if repeats_edges else cv2.BORDER_CONSTANT
     how = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
     wanted = cv2.warpAffine(rgba[..., :3].astype(np.float32), matrix, (32, 24), flags=how, borderMode=border)
@@ -57,8 +56,9 @@ def test_the_whole_frame_is_what_preprocessing_makes_of_it(form: PictureFormat) 
     for orientation in ORIENTATIONS:
         picture = Picture(replace(form, orientation=orientation), noise_picture(form).planes)
         (width, height), size = picture.format.upright_size, (9, 14)
-        whole = FrameRegion(width / 2, height / 2, width, height)
-        found = cut_region(picture, size, whole.to_frame(), (-1, 1), repeats_edges=True)
+        to_frame = FrameRegion(width / 2, height / 2, width, height).to_frame()
+        to_frame[:, 2] += to_frame[:, :2] @ (0.5 / size[0], 0.5 / size[1]) - 0.5  # from center to center
+        found = cut_region(picture, size, to_frame, (-1, 1), repeats_edges=True)
         wanted = Preprocessor(picture.format, size, "stretch", (-1, 1)).image_to_tensor(picture)
         np.testing.assert_allclose(found, wanted, rtol=0, atol=4e-5)
 

@@ -16,6 +16,7 @@ from ..passes.convolutions import (
     transpose_convolution_to_depth,
 )
 from ..passes.folding import fold_constants
+from ..passes.landmark_ops import express_landmark_ops, gather_by_integers
 from ..passes.merging import merge_following_arithmetic, merge_preceding_arithmetic
 from ..passes.pipeline import run_passes
 from ..passes.simplify import drop_unused, join_moves, remove_identities
@@ -39,7 +40,9 @@ def join_activations(graph: Graph) -> tuple[Graph, Outcome]:
     return edit.finish()
 
 
+_SAYING: tuple[Pass, ...] = (express_landmark_ops, gather_by_integers)
 FASTER_PASSES: tuple[Pass, ...] = (
+    *_SAYING,
     fold_constants,
     join_moves,
     merge_following_arithmetic,
@@ -62,6 +65,14 @@ def rewritten(graph: Graph) -> Graph:
     if graph.original or graph.opaque or not all(_is_plain(graph, node) for node in graph.nodes):
         return graph
     return run_passes(graph, FASTER_PASSES)[0]
+
+
+def without_custom_landmarks(graph: Graph) -> Graph:
+    """The graph with MediaPipe's ops on landmarks, which TensorFlow Lite has none of, said by its own ops.
+
+    The same one where it has none of them.
+    """
+    return run_passes(graph, _SAYING)[0]
 
 
 def _is_plain(graph: Graph, node: Node) -> bool:

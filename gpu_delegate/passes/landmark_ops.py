@@ -2,13 +2,15 @@
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
 
-from ..model.graph import Concatenation, Graph
+from ..model.graph import Concatenation, Graph, Node
 from ..model.operators import attributes_of
 from ..model.rewrite import Outcome, Rewriter
+from ..ops.cast import Cast
 from ..ops.landmarks import LandmarkMatrix
 from .custom_ops import neighbors, sampled
 from .node_chain import NodeChain
@@ -20,6 +22,17 @@ def express_landmark_ops(graph: Graph) -> tuple[Graph, Outcome]:
     for node in graph.nodes:
         if node.op in _FORMS:
             _FORMS[node.op](NodeChain(edit, graph, node))
+    return edit.finish()
+
+
+def gather_by_integers(graph: Graph) -> tuple[Graph, Outcome]:
+    """GATHER by indices that are computed as floats -> CAST, GATHER: TensorFlow Lite wants integers."""
+    edit = Rewriter(graph)
+    for node in graph.nodes:
+        if node.op == "GATHER" and (places := graph.tensors[node.inputs[1]]).dtype == "float32":
+            whole = edit.new_tensor(f"{places.name}:whole", places.shape, "int32")
+            cast = Node("CAST", (places.index,), (whole,), Cast("float32", "int32"))
+            edit.replace(node, cast, replace(node, inputs=(node.inputs[0], whole, *node.inputs[2:])))
     return edit.finish()
 
 

@@ -6,7 +6,7 @@ A delegate may run parts of a network on the GPU, or in the CPU's own code, wher
 from texelflow.gpu_delegate.base.errors import UnsupportedError
 from texelflow.gpu_delegate.cpu.delegation import DelegateMaker
 from texelflow.gpu_delegate.cpu.reference import Reference
-from texelflow.gpu_delegate.cpu.rewriting import rewritten
+from texelflow.gpu_delegate.cpu.rewriting import rewritten, without_custom_landmarks
 from texelflow.gpu_delegate.model.packing import in_file_type
 from texelflow.gpu_delegate.model.quantization import dequantized
 from texelflow.gpu_delegate.programs.model_sharing import ModelSharing
@@ -35,12 +35,13 @@ class CpuRegions:
     ) -> None:
         """`delegate` and `weights_cache` are Reference's; `note` says why it is not what was asked for.
 
-        With `as_read`, or a delegate, no pass changes the model. Raises ModelError where TensorFlow Lite refuses it,
-        DeviceError where that is not installed, UsageError for what the cache does not take.
+        With `as_read`, or a delegate, no pass that only saves work changes the model. Raises ModelError where
+        TensorFlow Lite refuses it, DeviceError where that is not installed, UsageError for what the cache does not take.
         """
         self.model, self.note = model, note
-        graph = model.graph if as_read or delegate is not None else rewritten(model.graph)
-        judges = as_read and delegate is None
+        graph, judges = model.graph, as_read and delegate is None
+        if delegate is None:
+            graph = without_custom_landmarks(graph) if as_read else rewritten(graph)
         self._reference = Reference(graph, threads, delegate=delegate, weights_cache=weights_cache, judges=judges)
         on_cpu, delegation = "TensorFlow Lite on the CPU", self._reference.delegation
         self.renderer = on_cpu

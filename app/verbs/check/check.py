@@ -7,6 +7,7 @@ from pathlib import Path
 
 from texelflow.gpu_delegate.base.errors import UnsupportedError, UsageError
 from texelflow.gpu_delegate.base.wording import meant
+from texelflow.gpu_delegate.cpu.rewriting import without_custom_landmarks
 from texelflow.gpu_delegate.delegate.interpreter_delegate import gpu_delegate
 from texelflow.gpu_delegate.delegate.native_delegate import native_delegate
 from texelflow.gpu_delegate.model.graph import Hybrid
@@ -97,9 +98,14 @@ def _check_model(target: str, options: CheckOptions, console: Console) -> tuple[
     graph = load_signature(resolved.path, options.signature, console, options.hybrid)
     if not (graph.nodes and graph.outputs):
         raise UsageError(f"{graph.name}: no operator gives anything out, so there is nothing to compare")
+    said = without_custom_landmarks(graph)
+    if said is not graph:
+        console.note(
+            f"{graph.name}: TensorFlow Lite lacks MediaPipe's ops on landmarks, and gets its own in their place"
+        )
     entry = resolved.entry
     listed = options.spec.input_range or (entry.input_range if entry else None)
-    subject = subject_of(entry.name if entry else graph.name, resolved.path, graph, listed)
+    subject = subject_of(entry.name if entry else graph.name, resolved.path, said, listed)
     figures, code = _compare(subject, options, console)
     return figures | signature_figures(graph), code
 

@@ -14,7 +14,9 @@ from tests.helpers.engine import DEVICES, on_gpu
 from tests.helpers.markers import one_in
 from tests.helpers.native import native_networks
 from tests.model_files.model_builder import ModelBuilder
-from texelflow.gpu_delegate.base.errors import UnsupportedError
+from texelflow.gpu_delegate.base.errors import ModelError, UnsupportedError
+from texelflow.gpu_delegate.cpu.reference import Reference
+from texelflow.gpu_delegate.cpu.rewriting import without_custom_landmarks
 from texelflow.gpu_delegate.model.graph import Opaque
 from texelflow.gpu_delegate.ops.landmarks import LandmarkMatrix
 from texelflow.gpu_delegate.plan.compile_options import CompileOptions
@@ -138,6 +140,15 @@ def test_the_gpu_agrees_with_the_definitions(context: Context, landmark_cases: C
 
 def test_native_code_agrees_with_the_definitions(landmark_cases: Cases) -> None:
     found = native_networks({0: landmark_cases.graph()})[0].run(landmark_cases.inputs)
+    for each, wanted in zip(found, landmark_cases.wanted, strict=True):
+        np.testing.assert_allclose(each, wanted, rtol=1e-5, atol=5e-5)
+
+
+def test_tensorflow_lite_agrees_by_ops_of_its_own(landmark_cases: Cases) -> None:
+    graph = landmark_cases.graph()
+    with pytest.raises(ModelError, match="custom op"):
+        Reference(graph)
+    found = Reference(without_custom_landmarks(graph)).run(landmark_cases.inputs)
     for each, wanted in zip(found, landmark_cases.wanted, strict=True):
         np.testing.assert_allclose(each, wanted, rtol=1e-5, atol=5e-5)
 

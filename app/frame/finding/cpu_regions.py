@@ -36,7 +36,7 @@ class CpuRegions:
         """`delegate` and `weights_cache` are Reference's; `note` says why it is not what was asked for.
 
         With `as_read`, or a delegate, no pass that only saves work changes the model. Raises ModelError where
-        TensorFlow Lite refuses it, DeviceError where that is not installed, UsageError for what the cache does not take.
+        TensorFlow Lite refuses it, DeviceError where that is not installed, UsageError for what the cache refuses.
         """
         self.model, self.note = model, note
         graph, judges = model.graph, as_read and delegate is None

@@ -66,7 +66,10 @@ ActivationOption = Annotated[
 ChannelOption = Annotated[str | None, meaning_option(metavar="N|NAME", help="The class to show.")]
 TaskOption = Annotated[
     str | None,
-    meaning_option(metavar="segmentation|picture", help="Whether its output is masks or a picture; or of --data."),
+    meaning_option(
+        metavar="TASK",
+        help="What it does: segmentation, picture, classification, detection, points; or the task of --data.",
+    ),
 ]
 OutputRangeOption = Annotated[
     str | None, meaning_option(metavar="LO,HI", help="What black and white are in the picture that it puts out.")

@@ -10,7 +10,16 @@ from types import MappingProxyType
 
 __all__ = ["CATALOGUE", "SEGMENTATION", "SEGMENTERS", "ModelEntry"]
 
-SEGMENTATION = "segmentation"  # the one task that pictures are drawn with
+SEGMENTATION = "segmentation"  # the task whose networks put out masks
+# Before an entry's description, by its task; those of landmarks say themselves how many points they have.
+_SHOWS: Mapping[str, str] = MappingProxyType(
+    {
+        SEGMENTATION: "a mask of ",
+        "face detection": "boxes and 6 points of ",
+        "palm detection": "boxes and 7 points of ",
+        "pose detection": "boxes and 4 points of ",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -40,6 +49,11 @@ class ModelEntry:
     description: str
     activation: str | None = None  # of a segmentation: what the output still needs: none, sigmoid or softmax
     channel: int | None = None  # of a segmentation's output: the class to show
+
+    @property
+    def shows(self) -> str:
+        """What live and replay draw of it."""
+        return _SHOWS.get(self.task, "") + self.description
 
 
 _MEDIAPIPE = Package("mediapipe==0.10.21", 35_627_340, "Apache-2.0")
@@ -117,7 +131,7 @@ def _entries() -> Iterable[ModelEntry]:
     yield _square(
         "face-landmark-attention", "face landmarks", 192, "face_landmark/face_landmark_with_attention.tflite",
         2_495_106, "e06a804e0144f9929eda782122916b35d60c697c3c9344013ca2bbe76a6ce2b4", 0.0,
-        "478 points of one face; has ops of its own, which only MediaPipe runs",
+        "478 points of one face, looked at again around eyes and lips",
     )  # fmt: skip
     yield _square(
         "iris-landmark", "iris landmarks", 64, "iris_landmark/iris_landmark.tflite", 2_640_568,
@@ -129,7 +143,8 @@ def _entries() -> Iterable[ModelEntry]:
     )  # fmt: skip
     yield _square(
         "palm-detection-lite", "palm detection", 192, "palm_detection/palm_detection_lite.tflite", 1_985_440,
-        "e9a4aaddf90dda56a87235303cf00e4c2d3fb28725f68fd88772997dac905c18", 0.0, "the same with fewer operations",
+        "e9a4aaddf90dda56a87235303cf00e4c2d3fb28725f68fd88772997dac905c18", 0.0,
+        "hands, by their palms, with fewer operations",
     )  # fmt: skip
     yield _square(
         "hand-landmark-full", "hand landmarks", 224, "hand_landmark/hand_landmark_full.tflite", 5_478_917,
@@ -137,7 +152,8 @@ def _entries() -> Iterable[ModelEntry]:
     )  # fmt: skip
     yield _square(
         "hand-landmark-lite", "hand landmarks", 224, "hand_landmark/hand_landmark_lite.tflite", 2_071_597,
-        "048edd3645c9bf7397d19a9f6e3a42957d6e414c9bea6598030a2e9b624156e6", 0.0, "the same with fewer operations",
+        "048edd3645c9bf7397d19a9f6e3a42957d6e414c9bea6598030a2e9b624156e6", 0.0,
+        "21 points of one hand, with fewer operations",
     )  # fmt: skip
     yield _square(
         "hand-recrop", "hand detection", 256, "holistic_landmark/hand_recrop.tflite", 123_792,

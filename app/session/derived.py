@@ -17,7 +17,7 @@ from ..frame.refinement.refine import Refinement
 from ..frame.refinement.temporal import memory_frames
 from ..media.codecs import TRANSPARENT, USUAL_QUALITY, choose_encoding
 from ..models.catalogue import model_path
-from ..models.spec import SpecOptions, parse_range
+from ..models.spec import SpecOptions, parse_range, parse_task
 from ..outputs.file_sinks import Writing
 from ..outputs.png_files import PIPE, is_picture, wants_folder
 from ..overlay.performance import FigureLook
@@ -144,7 +144,7 @@ def spec_of(settings: Settings, model: str) -> SpecOptions:
         parse_range(settings.input_range) if settings.input_range else None,
         None if settings.activation == "auto" else settings.activation,
         settings.channel or None,
-        None if settings.task == "auto" else "picture" if settings.task == "picture" else "segmentation",
+        None if settings.task == "auto" else parse_task(settings.task),
         parse_range(settings.output_range, "--output-range") if settings.output_range else None,
         hybrid=settings.hybrid,
     )

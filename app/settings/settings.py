@@ -231,8 +231,8 @@ class Settings:
     )
     channel: str = _model("", "The class of such a model to show, by number or name; else the one for people.", "class")
     task: str = _model(
-        "auto", "What a model puts out that does not say it: masks, or a picture.",
-        choices=("auto", "segmentation", "picture"),
+        "auto", "What a model does, where it does not say it: masks, a picture, boxes, and so on.",
+        choices=("auto", "segmentation", "picture", "classification", "detection", "points"),
     )  # fmt: skip
     output_range: str = _model(
         "", "What black and white are in the picture that such a model puts out: LO,HI.", "range"

@@ -94,19 +94,24 @@ def show_models(console: Console, as_json: bool) -> int:
             "x".join(map(str, status.entry.input_size)),
             status.entry.bytes,
             status.entry.licence,
-            status.entry.origin,
+            status.entry.shows,
             "yes" if status.present else "no",
         )
         for status in found
     ]
-    columns = ("name", "task", "input", "bytes", "licence", "origin", "present")
+    columns = ("name", "task", "input", "bytes", "licence", "shows", "present")
     console.table("Models", columns, rows)
     console.say("texelflow models fetch NAME gets one; verbs that take a name get it by themselves")
     if as_json:
         console.json(
             {
                 "models": [
-                    {**dict(zip(columns, row, strict=True)), "present": status.present, "path": str(status.path)}
+                    {
+                        **dict(zip(columns, row, strict=True)),
+                        "origin": status.entry.origin,
+                        "present": status.present,
+                        "path": str(status.path),
+                    }
                     for row, status in zip(rows, found, strict=True)
                 ]
             }

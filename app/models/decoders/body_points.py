@@ -11,7 +11,7 @@ from .decoding import AnchorForm, Decoder, InputRange, ModelFacts
 from .found import Finding
 from .point_vectors import found_points, landmarks_of, places_of_sizes, presence_of, value_counts
 from .region import FrameRegion
-from .suppression import is_sound, sigmoid
+from .suppression import is_near, is_sound, sigmoid
 
 __all__ = ["BODY_POINTS", "sharpened"]
 
@@ -57,19 +57,21 @@ def sharpened(points: Floats, maps: Floats) -> Floats:
     7x7 pixels around it is at least 0.5.
     """
     height, width, count = maps.shape[-3:]
-    moved, heat, reach = points.copy(), maps.reshape(height, width, count), (_KERNEL - 1) // 2
-    for number, (x, y) in enumerate(points):
-        if not (np.isfinite(x) and np.isfinite(y)):
-            continue
-        column, row = int(x * width), int(y * height)
-        if not (0 <= column < width and 0 <= row < height):
-            continue
-        top, left = max(0, row - reach), max(0, column - reach)
-        near = sigmoid(heat[top : row + reach + 1, left : column + reach + 1, number])
-        if not near.max() >= _LEAST_PEAK:
-            continue
-        rows, columns = np.mgrid[top : top + near.shape[0], left : left + near.shape[1]]
-        moved[number] = (columns * near).sum() / width / near.sum(), (rows * near).sum() / height / near.sum()
+    sizes, reach, moved = np.array([width, height]), (_KERNEL - 1) // 2, points.copy()
+    with np.errstate(all="ignore"):
+        cells = np.trunc(np.where(is_near(points), points, -9) * sizes.astype(np.float32)).astype(np.int64)
+    inside = ((cells >= 0) & (cells < sizes)).all(axis=1)
+    steps = np.arange(-reach, reach + 1)
+    columns, rows = (cells[:, axis, None] + steps for axis in (0, 1))
+    known = ((rows >= 0) & (rows < height))[:, :, None] & ((columns >= 0) & (columns < width))[:, None]
+    places = rows.clip(0, height - 1)[:, :, None], columns.clip(0, width - 1)[:, None], np.arange(count)[:, None, None]
+    near = np.where(known, sigmoid(maps.reshape(height, width, count)[places]), 0)
+    heat = near.sum(axis=(1, 2), dtype=np.float64)
+    strong = inside & (near.max(axis=(1, 2)) >= _LEAST_PEAK) & (heat > 0)
+    total = np.where(strong, heat, 1)
+    across, down = (near * columns[:, None]).sum(axis=(1, 2)), (near * rows[:, :, None]).sum(axis=(1, 2))
+    found = np.stack([across / total / width, down / total / height], axis=1)
+    moved[strong] = found[strong]
     return moved
 
 

@@ -14,7 +14,7 @@ from ...picture.color_planes import Floats
 from .decoding import AnchorForm
 
 __all__ = [
-    "MOST_FRACTION", "detections_by_anchors", "is_sound", "joined_detections", "overlap_with", "sigmoid",
+    "MOST_FRACTION", "detections_by_anchors", "is_near", "is_sound", "joined_detections", "overlap_with", "sigmoid",
     "spread_detections",
 ]  # fmt: skip
 
@@ -91,9 +91,14 @@ def overlap_with(box: Floats, boxes: Floats) -> Floats:
         return np.where(union > 0, shared / np.where(union > 0, union, 1), 0).astype(np.float32)
 
 
+def is_near(values: Floats) -> npt.NDArray[np.bool_]:
+    """Whether each is a number that a fraction of an input, or metres, may be."""
+    return np.asarray(np.abs(values) <= MOST_FRACTION)
+
+
 def is_sound(values: Floats) -> bool:
-    """Whether all are numbers that fractions of an input, or metres, may be."""
-    return bool((np.abs(values) <= MOST_FRACTION).all())
+    """Whether all are such numbers."""
+    return bool(is_near(values).all())
 
 
 def _order(rows: Floats) -> npt.NDArray[np.int64]:

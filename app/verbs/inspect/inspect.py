@@ -29,6 +29,7 @@ from ...console import Console, counted
 from ...files import Files, Read, Write, settle
 from ...frame.inference.backends import check_bf16
 from ...models.catalogue import model_path, resolve
+from ...models.meaning import model_meaning
 from ...plots import check_matplotlib
 from ..chosen_signature import load_signature, signature_figures
 from ..peaks import measure_peaks
@@ -102,13 +103,15 @@ def run_inspect(model: str | None, options: InspectOptions, console: Console) ->
         raise UsageError("--advise is about kernels of several ops; leave --unfused out")
     _check_files(model, options)
     with console.download() as progress:
-        path = resolve(model, progress).path
+        resolved = resolve(model, progress)
+    path = resolved.path
     graph = load_signature(path, options.signature, console, options.hybrid)
     if options.ops:
         list_ops(graph, console, options.json)
         return 0
+    meaning = model_meaning(path, resolved.entry, graph)
     if options.cpu:
-        return inspect_native(graph, options.compiling.fuse, options.json, console, options.plot)
+        return inspect_native(graph, meaning, options.compiling.fuse, options.json, console, options.plot)
     machine = _machine(options)
 
     def compiled(graph: Graph, select: Select = lambda found: {}) -> CompiledPartitions:
@@ -123,14 +126,15 @@ def run_inspect(model: str | None, options: InspectOptions, console: Console) ->
     files = write_shaders(options.shaders, found.compiled) if options.shaders else ()
     advice = advise(found, machine.rates, compiled) if options.advise else None
     if options.json:
-        more: dict[str, Any] = {} if advice is None else {"advice": [asdict(each) for each in advice]}
+        more: dict[str, Any] = {"shown": asdict(meaning)}
+        more |= {} if advice is None else {"advice": [asdict(each) for each in advice]}
         more |= {"shaders": [*map(str, files)]} if files else {}
         more |= {"plot": str(options.plot)} if options.plot else {}
         more |= {"cpu_memory": asdict(on_cpu)} if on_cpu else {}
         more["delegated"] = [partition.nodes for partition in delegated.partitions]
         console.json(_as_json(found, reports, machine, options) | more)
         return 0
-    show_head(console, graph, machine.line, machine.peaks)
+    show_head(console, graph, meaning, machine.line, machine.peaks)
     if advice is None or not found.partitions:
         _show(console, found, delegated, reports, on_cpu)
         if reports:

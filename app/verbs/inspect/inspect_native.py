@@ -16,6 +16,7 @@ from texelflow.gpu_delegate.targets.llvm.native_program import NativeProgram, co
 from texelflow.gpu_delegate.targets.llvm.pool import WorkerPool, default_threads
 
 from ...console import Console
+from ...models.meaning import Meaning
 from .coverage import borders, left_as_json
 from .inspect_tables import memory_table, show_coverage, show_partitions
 from .memory_lines import memory_on_cpu
@@ -25,7 +26,9 @@ from .memory_plot import save_memory_plot
 _COLUMNS = ("#", "step", "function", "row groups", "slice blocks", "MMAC", "weights KiB")
 
 
-def inspect_native(graph: Graph, fuse: bool, json: bool, console: Console, plot: Path | None = None) -> int:
+def inspect_native(
+    graph: Graph, meaning: Meaning, fuse: bool, json: bool, console: Console, plot: Path | None = None
+) -> int:
     """Print the steps, or one JSON object, and draw the memory; the exit code is 0.
 
     Of a model that does not run wholly in native code, print what does. Raises UnsupportedError with
@@ -36,12 +39,13 @@ def inspect_native(graph: Graph, fuse: bool, json: bool, console: Console, plot:
     except UnsupportedError as error:
         if plot:
             raise
-        return _inspect_parts(graph, error, json, console)
+        return _inspect_parts(graph, meaning, error, json, console)
     if plot:
         where = f"on the CPU, {program.target.name}"
         save_memory_plot(plot, memory_page(program, FLOAT_BYTES * LINE_FLOATS, ARENA.strategy.name, where))
     if json:
-        console.json(_as_json(program, fuse) | ({"plot": str(plot)} if plot else {}))
+        more = {"shown": asdict(meaning)} | ({"plot": str(plot)} if plot else {})
+        console.json(_as_json(program, fuse) | more)
         return 0
     target = program.target
     what = f"{graph.name} on {target.name}: {len(graph.nodes)} operators, {len(program.kernels)} steps"
@@ -49,6 +53,7 @@ def inspect_native(graph: Graph, fuse: bool, json: bool, console: Console, plot:
         (number, k.name, k.symbol, k.row_groups, k.slice_blocks, round(k.macs / 1e6, 2), _kib(k.weights_bytes))
         for number, k in enumerate(program.kernels)
     ]
+    console.say(meaning.line)
     console.table(what, _COLUMNS, rows, dense=True)
     functions = len({kernel.symbol for kernel in program.kernels})
     console.say(f"{functions} functions of {len(program.text) >> 10} KiB of text")
@@ -58,7 +63,7 @@ def inspect_native(graph: Graph, fuse: bool, json: bool, console: Console, plot:
     return 0
 
 
-def _inspect_parts(graph: Graph, refused: UnsupportedError, json: bool, console: Console) -> int:
+def _inspect_parts(graph: Graph, meaning: Meaning, refused: UnsupportedError, json: bool, console: Console) -> int:
     """What runs in native code of a model that does not wholly, and why the rest is TensorFlow Lite's."""
     target = native_target()
     with closing(WorkerPool(target, default_threads())) as pool:
@@ -69,9 +74,10 @@ def _inspect_parts(graph: Graph, refused: UnsupportedError, json: bool, console:
             {"operators": partition.nodes, "steps": work.dispatches, "mmac": work.macs / 1e6, **asdict(border)}
             for partition, work, border in zip(found.partitions, works, borders(found), strict=True)
         ]
-        about = {"name": graph.name, "cpu": target.name, "refused": str(refused)}
+        about = {"name": graph.name, "cpu": target.name, "refused": str(refused), "shown": asdict(meaning)}
         console.json({**about, "partitions": parts, "nodes_left": left_as_json(found)})
         return 0
+    console.say(meaning.line)
     console.say(str(refused))
     show_coverage(console, found, IN_NATIVE_CODE)
     if works:

@@ -17,6 +17,7 @@ from texelflow.gpu_delegate.targets.glsl.roofline import Peaks
 
 from ...advice.data_moves import WAYS
 from ...console import Console
+from ...models.meaning import Meaning
 from .coverage import borders, summary, unknown_custom_ops
 from .declines import alike
 from .inspection import Inspection, arena_picture
@@ -35,12 +36,13 @@ _MOST_SHAPES = 6  # of one side of a model ...
 _MOST_CROSSING = 2  # ... and of a partition
 
 
-def show_head(console: Console, graph: Graph, machine: str, peaks: Peaks | None) -> None:
-    """The model, and what it is compiled for."""
+def show_head(console: Console, graph: Graph, meaning: Meaning, machine: str, peaks: Peaks | None) -> None:
+    """The model, what is shown of it, and what it is compiled for."""
     sides = (_shapes(graph.tensors[tensor].shape for tensor in side) for side in (graph.inputs, graph.outputs))
     console.show(Text.assemble((graph.name, "bold"), f"  {' -> '.join(sides)}  {len(graph.nodes)} operators"))
     if types := types_line(graph):
         console.show(types)
+    console.show(Text(meaning.line))
     console.show(Text(machine, "dim"))
     if peaks:
         console.show(

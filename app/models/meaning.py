@@ -1,0 +1,55 @@
+"""What a model's outputs mean to the program, in words: what is shown of it, by which decoder, and why."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from texelflow.gpu_delegate.base.errors import ModelError, UnsupportedError, UsageError
+from texelflow.gpu_delegate.model.graph import Graph
+from texelflow.gpu_delegate.reading.bundles import model_file_bytes
+
+from .entries import ModelEntry
+from .finding_loading import shown_model_of
+from .finding_model import FindingModel
+from .model_loading import FrameModel, OpenModel, PictureModel
+from .spec import SpecOptions
+
+__all__ = ["Meaning", "model_meaning"]
+
+_MOST_NAMED = 4  # classes in a line of text
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What live and replay show of a model."""
+
+    decoder: str | None  # None of a model that they do not show
+    why: str  # or why they do not
+
+    @property
+    def line(self) -> str:
+        """For people."""
+        return f"shown: {self.why} ({self.decoder})" if self.decoder else f"not shown: {self.why}"
+
+
+def model_meaning(path: Path, entry: ModelEntry | None, graph: Graph) -> Meaning:
+    """Of the model in a file, whose graph has been read."""
+    name = entry.name if entry else graph.name
+    try:
+        model = shown_model_of(OpenModel(name, model_file_bytes(path), graph, entry, SpecOptions()))
+    except (ModelError, UnsupportedError, UsageError) as error:
+        return Meaning(None, str(error).removeprefix(f"{name}: "))
+    if isinstance(model, FindingModel):
+        return Meaning(model.decoder, model.decoding.why)
+    return Meaning("picture" if isinstance(model, PictureModel) else "segmentation", _frame_words(model, entry))
+
+
+def _frame_words(model: FrameModel, entry: ModelEntry | None) -> str:
+    width, height = model.output_size
+    by = "the catalogue" if entry else "its metadata and its output's shape"
+    if isinstance(model, PictureModel):
+        return f"a picture of {width}x{height}{', with transparency' if model.has_alpha else ''}, by {by}"
+    names = model.class_names
+    more = ", …" if len(names) > _MOST_NAMED else ""
+    listed = ", ".join(names[:_MOST_NAMED]) + more
+    classes = "1 class" if len(names) == 1 else f"{len(names)} classes"
+    return f"masks of {width}x{height} of {classes} ({listed}), by {by}"

@@ -97,7 +97,7 @@ class ModelStages:
         """Run the stage at that place; network and finder only if they are to see the frame."""
         stage = self.stages[place]
         if stage.name == FIND and self.finder and not finds:
-            self.finder.hold()
+            self.finder.hold(frame)
         elif fresh or stage.name not in _OF_NETWORK:
             stage.run(frame)
 

@@ -108,7 +108,7 @@ def test_bash_completes(folder: Path, texelflow: Command) -> None:
     assert told[:2] == ["1", "replay"]
     assert {*SEGMENTERS, "own model.tflite", "it's here"} <= set(told[2].split(","))
     assert "clip.mp4" not in told[2]
-    assert told[3:] == ["blur", "clip.mp4", "complete -F _texelflow texelflow"]
+    assert told[3:] == ["blur,blur-faces", "clip.mp4", "complete -F _texelflow texelflow"]
 
 
 @pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
@@ -116,7 +116,7 @@ def test_fish_completes(folder: Path, texelflow: Command) -> None:
     texelflow("--install-completion", "fish")
     asks = 'source ~/.config/fish/completions/texelflow.fish; complete -C "texelflow replay --effect bl"'
     told = in_a_shell("fish", "--no-config", "-c", asks, environment={"HOME": str(folder)}, cwd=folder)
-    assert told.split() == ["blur"]
+    assert told.split() == ["blur", "blur-faces"]
 
 
 def test_zsh_reads_a_line_and_a_script(folder: Path, texelflow: Command) -> None:

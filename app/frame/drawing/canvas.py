@@ -14,6 +14,7 @@ from ..refinement.refine import Refiner
 from ..stages.frame_pipeline import Stage
 from ..textures.picture_device import PictureDevice, Target
 from .backdrop import Backdrop
+from .found_picture import FoundFrames, FoundThings
 from .output_drawing import OutputDrawing
 
 
@@ -54,20 +55,23 @@ class Canvas:
     def __init__(
         self,
         pictures: PictureDevice,
-        segmenter: DrawableOutput,
+        segmenter: DrawableOutput | FoundFrames,
         target: Target,
         fit: Fit,
         choice: ChosenLook,
         *,
         backdrop: Backdrop | None = None,
         refiner: Refiner | None = None,
+        things: FoundThings | None = None,
     ) -> None:
-        """`backdrop` is not released here; without one the chosen background is opened, and waited for in each frame.
+        """`things` are what a finder finds in the frames, if one sees them; alone where there are only FoundFrames.
+
+        `backdrop` is not released here; without one the chosen background is opened, and waited for in each frame.
 
         Raises DeviceError if the shaders do not compile, MediaError for a background that cannot be shown.
         """
         behind = backdrop or Backdrop(pictures, segmenter.frame.format.upright_size, choice.background)
-        drawing = OutputDrawing(pictures, segmenter, fit, choice.look, behind, refiner)
+        drawing = OutputDrawing(pictures, segmenter, fit, choice.look, behind, refiner, things)
         self._begin(pictures, target, drawing, behind, None if backdrop else behind)
         self._framing = choice.framing
 

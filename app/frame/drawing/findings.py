@@ -6,6 +6,9 @@ draws nothing. Marks go up with each frame, some 150 bytes for each tile that on
 
 from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
+
 from texelflow.gpu_delegate.targets.gl.opengl import BufferRange
 
 from ...models.decoders.found import Finding
@@ -17,6 +20,7 @@ from .marks import MarkSize, marks_of
 
 _TEXELS_UNIT, _LETTERS_UNIT = 3, 4
 _MOST_TEXELS = 1 << 16  # what every device shows to shaders
+_LEAST_TEXELS = 4  # an empty list
 _TILE, _USUAL_HEIGHT = (32, 8), 720  # pixels, in pictures up to that height
 
 
@@ -50,13 +54,8 @@ class FindingsCompositor:
             self._prepared = mirror, self._uploaded(mirror)
         if (tiles := self._prepared[1]) is None:
             return
-        drawing = self._ready()
-        assert self._room
-        assert self._letters
-        self._texels.bind(_TEXELS_UNIT, self._room)
-        self._pictures.bind(_LETTERS_UNIT, self._letters.texture)
-        height = (size or target.size)[1]
-        drawing.use()
+        drawing, height = self._ready(), (size or target.size)[1]
+        self._bind()
         drawing.set_ints("corner", tiles.left, tiles.top)
         drawing.set_ints("across", tiles.across)
         drawing.set_ints("height", height)
@@ -65,15 +64,34 @@ class FindingsCompositor:
         right, bottom = (min((tiles.left + tiles.across) * wide, most_x), min((tiles.top + tiles.down) * high, most_y))
         drawing.draw(target, (right - left, bottom - top), height - bottom, left)
 
+    def prepare(self, target: Target) -> None:
+        """Draw nothing, so that code which is made at its first use is there."""
+        drawing = self._ready()
+        self._write(np.zeros((_LEAST_TEXELS, 4), np.float32))
+        self._bind()
+        for name, values in {"corner": (0, 0), "across": (1,), "height": (self._tile[1],)}.items():
+            drawing.set_ints(name, *values)
+        drawing.draw(target, (min(self._tile[0], target.size[0]), min(self._tile[1], target.size[1])))
+        self._prepared = None
+
     def _uploaded(self, mirror: bool) -> MarkTiles | None:
         """The marks of what was found, which have gone up."""
         marks = marks_of(self._found, self._size, mirror)
         tiles = mark_tiles(marks, self._size.picture, self._tile, _MOST_TEXELS) if len(marks) else None
         if tiles:
-            self._room = self._room or self._pictures.memory((_MOST_TEXELS, 1), _MOST_TEXELS * 16)
-            self._pictures.write(self._room, tiles.texels)
+            self._write(tiles.texels)
             self.uploaded_bytes += tiles.texels.nbytes
         return tiles
+
+    def _write(self, texels: npt.NDArray[np.float32]) -> None:
+        self._room = self._room or self._pictures.memory((_MOST_TEXELS, 1), _MOST_TEXELS * 16)
+        self._pictures.write(self._room, texels)
+
+    def _bind(self) -> None:
+        assert self._room
+        assert self._letters
+        self._texels.bind(_TEXELS_UNIT, self._room)
+        self._pictures.bind(_LETTERS_UNIT, self._letters.texture)
 
     def _ready(self) -> ShaderDrawing:
         if self._drawing is None:
@@ -81,6 +99,7 @@ class FindingsCompositor:
             defines = {"TILE_W": self._tile[0], "TILE_H": self._tile[1], **self._texels.defines()}
             samplers = {"texels": _TEXELS_UNIT, "letters": _LETTERS_UNIT}
             self._drawing = self._pictures.drawing("marks.frag", defines, samplers, "what was found", over=True)
+        self._drawing.use()
         return self._drawing
 
     def release(self) -> None:

@@ -6,13 +6,14 @@ from dataclasses import replace
 from ...models.decoders.region import FrameRegion
 from ...picture.preprocess import Fit, ImageSize
 from ..inference.frame_segmenter import DrawableOutput
-from ..looks.effects import MASK_EFFECTS, Effect, mask_effects, nearest_effect
+from ..looks.effects import FOUND_EFFECTS, MASK_EFFECTS, Effect, found_effects, mask_effects, nearest_effect
 from ..looks.looks import Look
 from ..refinement.refine import Refiner
 from ..textures.picture_device import PictureDevice, ReadablePlanes, Target
 from .backdrop import Backdrop
 from .classes import ClassesCompositor
 from .cropped_frame import CroppedFrame
+from .found_picture import FoundCompositor, FoundFrames, FoundThings
 from .network_picture import PictureCompositor
 from .render import Compositor
 
@@ -26,20 +27,23 @@ class OutputDrawing:
     def __init__(
         self,
         pictures: PictureDevice,
-        segmenter: DrawableOutput,
+        segmenter: DrawableOutput | FoundFrames,
         fit: Fit,
         look: Look,
         backdrop: Backdrop,
         refiner: Refiner | None = None,
+        things: FoundThings | None = None,
     ) -> None:
-        """Raises DeviceError if the shaders do not compile."""
-        of_masks = mask_effects(segmenter.classes is not None)
-        self.effects = segmenter.picture.layout.effects if segmenter.picture else of_masks
+        """`things` are what a finder finds in the frames, if one sees them. Raises DeviceError if the shaders do not
+        compile.
+        """
+        self.effects = _effects_of(segmenter, things)
         self._crop: FrameRegion | None = None
-        self._device, self._segmenter, self._fit = pictures, segmenter, fit
-        self._backdrop, self._refiner = backdrop, refiner
+        self._device, self._frame, self._fit = pictures, segmenter.frame, fit
+        self._output = None if isinstance(segmenter, FoundFrames) else segmenter
+        self._backdrop, self._refiner, self._things = backdrop, refiner, things
         self._look = look = self._able(look)
-        self._whole = self._compositors(segmenter.frame, None)
+        self._whole = self._compositors(self._frame, None)
         self._cropped: _Compositors | None = None  # of the part, once there is one
         self._part: CroppedFrame | None = None
 
@@ -58,7 +62,7 @@ class OutputDrawing:
     @property
     def frame_sizes(self) -> tuple[ImageSize, ...]:
         """(width, height) of frames, one."""
-        return (self._segmenter.frame.format.upright_size,)
+        return (self._frame.format.upright_size,)
 
     def show_parts(self, crops: Sequence[FrameRegion | None]) -> None:
         """Have the next pictures show that part of the frame, of its aspect and without an angle; None: all of it."""
@@ -73,35 +77,42 @@ class OutputDrawing:
         Raises ValueError if the effect needs a background and there is none.
         """
         effect = nearest_effect(effect or self._look.effect, self.effects)
-        age, crop = self._refiner.age if self._refiner else 0, None if whole else self._crop
+        aged = self._refiner or self._things
+        age, crop, output = aged.age if aged else 0, None if whole else self._crop, self._output
         drawn = self._taken(crop, age) if crop else self._whole
-        if drawn.classes and effect == "classes":
+        if drawn.found and (output is None or effect in FOUND_EFFECTS):
+            drawn.found.draw(target, effect, age, size)
+        elif drawn.classes and effect == "classes":
             drawn.classes.draw(target, self._look, age, size)
-        elif drawn.masks:
-            drawn.masks.draw(self._segmenter.mask, target, effect, size)
-        elif drawn.pictures and self._segmenter.picture:
-            drawn.pictures.draw(self._segmenter.picture.span(), target, effect, size)
+        elif drawn.masks and output:
+            drawn.masks.draw(output.mask, target, effect, size)
+        elif drawn.pictures and output and output.picture:
+            drawn.pictures.draw(output.picture.span(), target, effect, size)
 
     def _taken(self, crop: FrameRegion, age: int) -> "_Compositors":
         """What draws a part of the frame of that age, which it has then."""
-        self._part = self._part or CroppedFrame(self._device, self._segmenter.frame)
+        self._part = self._part or CroppedFrame(self._device, self._frame)
         self._part.take(crop, age)
         self._cropped = self._cropped or self._compositors(self._part, crop)
         self._cropped.set_crop(crop)
         return self._cropped
 
     def _compositors(self, frame: ReadablePlanes, crop: FrameRegion | None) -> "_Compositors":
-        segmenter, look, common = self._segmenter, self._look, (self._device, frame)
+        output, look, common = self._output, self._look, (self._device, frame)
         made = _Compositors()
-        if segmenter.picture:
-            layout = segmenter.picture.layout
+        if self._things:
+            made.found = FoundCompositor(*common, self._things, look, crop)
+        if output is None:
+            return made
+        if output.picture:
+            layout = output.picture.layout
             made.pictures = PictureCompositor(*common, layout, self._fit, look, self._backdrop, crop)
         else:
             made.masks = Compositor(
-                *common, segmenter.layout, self._fit, _of_masks(look), self._backdrop, self._refiner, crop
+                *common, output.layout, self._fit, _of_masks(look), self._backdrop, self._refiner, crop
             )
-        if segmenter.classes:
-            made.classes = ClassesCompositor(*common, segmenter.classes, self._fit, crop)
+        if output.classes:
+            made.classes = ClassesCompositor(*common, output.classes, self._fit, crop)
         return made
 
     def _able(self, look: Look) -> Look:
@@ -115,27 +126,41 @@ class OutputDrawing:
 
 
 class _Compositors:
-    """Those of one frame, or of a part of it: of masks or of the network's picture, and of classes, if there are."""
+    """Those of one frame, or of a part of it: of masks or of the network's picture, of classes, and of what was found,
+    if there are.
+    """
 
     masks: Compositor | None = None
     pictures: PictureCompositor | None = None
     classes: ClassesCompositor | None = None
+    found: FoundCompositor | None = None
 
     def set_look(self, look: Look) -> None:
+        if self.found:
+            self.found.look = look
         if self.masks:
             self.masks.look = _of_masks(look)
         if self.pictures:
             self.pictures.look = look
 
     def set_crop(self, crop: FrameRegion) -> None:
-        for part in (self.masks, self.pictures, self.classes):
+        for part in (self.masks, self.pictures, self.classes, self.found):
             if part:
                 part.crop = crop
 
     def release(self) -> None:
-        for part in (self.masks, self.pictures, self.classes):
+        for part in (self.masks, self.pictures, self.classes, self.found):
             if part:
                 part.release()
+
+
+def _effects_of(segmenter: DrawableOutput | FoundFrames, things: FoundThings | None) -> tuple[Effect, ...]:
+    """What can be drawn, the usual effect first."""
+    if isinstance(segmenter, FoundFrames):
+        return found_effects()
+    picture, has_classes = segmenter.picture, segmenter.classes is not None
+    effects = picture.layout.effects if picture else mask_effects(has_classes)
+    return found_effects(effects) if things else effects
 
 
 def _of_masks(look: Look) -> Look:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from ...models.decoders.found import Finding
 from ...picture.video_frame import VideoFrame
+from ...tracking.face_covers import FaceCover, FaceCovers
 from ...tracking.finder import FrameFinder
 from ..stages.frame_pipeline import Stage
 
@@ -14,12 +15,18 @@ FIND = "find"  # the stage's name
 
 
 class FindingStage:
-    """Has a finder see frames, and keeps what it found in the last `kept` ones."""
+    """Has a finder see frames, and keeps what it found in the last `kept` ones: FoundThings.
+
+    `age` may be set to that of the frame that is drawn, `open_tracks` to faces that are not to be covered.
+    """
 
     def __init__(self, finder: FrameFinder, kept: int = 1, free: Callable[[], None] = lambda: None) -> None:
         """`free` frees the finder's networks."""
         self._finder, self._free = finder, free
         self._found: deque[tuple[Finding, ...]] = deque(maxlen=kept)
+        self._covers = FaceCovers(kept)
+        self.age = 0
+        self.open_tracks: frozenset[int] = frozenset()
 
     @property
     def stage(self) -> Stage:
@@ -28,19 +35,27 @@ class FindingStage:
 
     def run(self, frame: VideoFrame) -> None:
         """See a frame. Raises TexelflowError."""
-        self._found.appendleft(self._finder.find(frame))
+        found = self._finder.find(frame)
+        self._found.appendleft(found)
+        self._covers.see(found, frame.time_ms)
 
-    def hold(self) -> None:
+    def hold(self, frame: VideoFrame) -> None:
         """A frame comes that the finder does not see: it has what was in the one before it."""
         self._found.appendleft(self.found())
+        self._covers.see(self.found(), frame.time_ms)
 
     def found(self, age: int = 0) -> tuple[Finding, ...]:
         """What was in the newest frame, or in one that came so many frames before it."""
         return self._found[age] if age < len(self._found) else ()
 
+    def covers(self, age: int = 0) -> tuple[FaceCover, ...]:
+        """What covers the faces of that frame."""
+        return self._covers.covers(age, self.open_tracks)
+
     def begin_anew(self) -> None:
         """The next frame has nothing to do with those before."""
         self._found.clear()
+        self._covers.begin_anew()
         self._finder.begin_anew()
 
     def release(self) -> None:

@@ -5,11 +5,22 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal, get_args
 
-Effect = Literal["tint", "replace", "color", "blur", "cutout", "mask", "none", "checker", "classes", "picture"]
+Effect = Literal[
+    "tint", "replace", "color", "blur", "cutout", "mask", "none", "checker", "classes", "picture", "findings",
+    "blur-faces", "pixelate-faces",
+]  # fmt: skip
 LegendSide = Literal["none", "left", "right"]  # of the picture
 EFFECTS: tuple[Effect, ...] = get_args(Effect)  # their places are the shaders' numbers
-MASK_EFFECTS = tuple(effect for effect in EFFECTS if effect not in ("classes", "picture"))  # of composite.frag
-_SHOWING_ROOM = ("tint", "none", "classes", "picture")  # what is behind people, whatever their masks are
+HIDING_FACES: tuple[Effect, ...] = ("blur-faces", "pixelate-faces")  # a finder sees every frame for them
+FOUND_EFFECTS: tuple[Effect, ...] = ("findings", *HIDING_FACES)  # of the frame and what was found in it, without masks
+MASK_EFFECTS = tuple(each for each in EFFECTS if each not in ("classes", "picture", *FOUND_EFFECTS))  # composite.frag's
+_SHOWING_ROOM = (
+    "tint",
+    "none",
+    "classes",
+    "picture",
+    *FOUND_EFFECTS,
+)  # what is behind people, whatever their masks are
 COLOR = re.compile(r"#([0-9a-fA-F]{6})")  # what a background may be instead of a file
 BUILT_IN_BACKGROUNDS: Mapping[str, str] = MappingProxyType(  # by name, files among the assets
     {
@@ -43,6 +54,11 @@ def picture_effects(has_alpha: bool) -> tuple[Effect, ...]:
     """What picture.frag draws with a network's picture, the usual effect first; more where that has transparency."""
     of_all: tuple[Effect, ...] = ("picture", "none")
     return (*of_all, "replace", "color", "cutout", "mask", "checker") if has_alpha else of_all
+
+
+def found_effects(besides: tuple[Effect, ...] = ()) -> tuple[Effect, ...]:
+    """What can be drawn of what a finder finds, the usual effect first; behind those of a model that it runs beside."""
+    return (*besides, *FOUND_EFFECTS) if besides else (*FOUND_EFFECTS, "none")
 
 
 def nearest_effect(wanted: Effect, able: Sequence[Effect]) -> Effect:

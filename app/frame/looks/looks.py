@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ...tracking.auto_framing import FramingMode
 from .color_names import CSS_COLORS
-from .effects import COLOR, Effect, LegendSide
+from .effects import COLOR, FOUND_EFFECTS, Effect, LegendSide
 
 Color = tuple[float, float, float]  # red, green, blue from 0 to 1
 
@@ -59,8 +59,8 @@ class Look:
 
     @property
     def needs_mask(self) -> bool:
-        """Whether the network has to run."""
-        return self.effect != "none"
+        """Whether the network has to run that makes masks."""
+        return self.effect not in ("none", *FOUND_EFFECTS)
 
 
 LOOK_DEFAULTS = Look()

@@ -1,0 +1,182 @@
+"""Where faces are to be covered, frame by frame: those that are seen, those just lost, and those about to be seen.
+
+A cover is larger than the face that was found. One that is lost stays covered for half a second, where it was seen
+last, where it would be if it went on, and between, all growing. Who draws frames later than they are seen has faces
+that come in covered ahead of the frame in which they were first found: as they move by now, traced back.
+"""
+
+import math
+from collections import deque
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from ..models.decoders.found import Finding
+from ..picture.picture import ImageSize
+
+__all__ = ["FaceCover", "FaceCovers", "covers_in_frame"]
+
+HELD_MS = 500.0  # how long a face that was lost stays covered
+_WIDER, _HIGHER, _UP = 1.5, 1.75, 0.1  # a cover's size in sizes of a detector's box, which ends at the brows; its shift
+_OF_MESH = (1.25, 1.35, 0.08)  # the same of the box around the points of a mesh
+_LEAST_PX = 6.0  # of a cover, from its middle to its edge
+_GROWTH = 0.6  # of a cover that nothing confirms, in its own sizes per second
+_MOST_APART = 0.8  # of a cover's size: how far from where a face is expected it is taken for the same
+_NEW_SPEED = 0.5  # the share of the last step in a face's speed
+
+
+@dataclass(frozen=True)
+class FaceCover:
+    """An ellipse in pixels of the upright frame, all of which is to be covered."""
+
+    center_x: float
+    center_y: float
+    half_width: float
+    half_height: float
+    track: int = 0  # of the face, as the finder numbers it
+
+    def moved(self, x: float, y: float, growth: float) -> "FaceCover":
+        """By so many pixels, and larger by so many on each side."""
+        sizes = self.half_width + growth, self.half_height + growth
+        return FaceCover(self.center_x + x, self.center_y + y, *sizes, self.track)
+
+
+@dataclass
+class _Face:
+    """One that is or was there."""
+
+    cover: FaceCover  # when it was seen last
+    seen_ms: float
+    first_ms: float
+    speed: tuple[float, float] = (0.0, 0.0)  # pixels per ms
+    places: deque[tuple[float, FaceCover]] = field(default_factory=deque)  # where it was seen, by time
+
+    def expected(self, time_ms: float) -> FaceCover:
+        """Where it would be if it went on as it did."""
+        passed = time_ms - self.seen_ms
+        return self.cover.moved(self.speed[0] * passed, self.speed[1] * passed, 0.0)
+
+    def see(self, cover: FaceCover, time_ms: float, kept: int) -> None:
+        """It is there."""
+        passed = time_ms - self.seen_ms
+        if passed > 0:
+            steps = cover.center_x - self.cover.center_x, cover.center_y - self.cover.center_y
+            share = 1.0 if self.seen_ms == self.first_ms else _NEW_SPEED
+            x, y = (share * step / passed + (1 - share) * old for step, old in zip(steps, self.speed, strict=True))
+            self.speed = x, y
+        self.cover, self.seen_ms = cover, time_ms
+        self.places.append((time_ms, cover))
+        while len(self.places) > kept:
+            self.places.popleft()
+
+    def covers_at(self, time_ms: float, lead_ms: float) -> list[FaceCover]:
+        """What covers it in a frame of that time; nothing longer than `lead_ms` before it was seen first."""
+        before = [each for each in self.places if each[0] <= time_ms]
+        after = [each for each in self.places if each[0] >= time_ms]
+        if before and before[-1][0] == time_ms:
+            return [before[-1][1]]
+        if before and after:  # it was not found between: whatever the way that it took
+            (start, one), (end, other) = before[-1], after[0]
+            return _along(one, other, _GROWTH * (end - start) / 2000)
+        if not before and after:
+            start, first = after[0]
+            passed = start - time_ms
+            if passed > lead_ms:
+                return []
+            back = first.moved(-self.speed[0] * passed, -self.speed[1] * passed, 0.0)
+            return _along(first, back, _GROWTH * passed / 1000)
+        passed = time_ms - self.seen_ms
+        if passed > HELD_MS:
+            return []
+        return _along(self.cover, self.expected(time_ms), _GROWTH * passed / 1000)
+
+
+class FaceCovers:
+    """What to cover in the last `kept` frames. Pure arithmetic: nothing here sees pixels."""
+
+    def __init__(self, kept: int = 1, lead_ms: float = HELD_MS) -> None:
+        """`lead_ms` is how long before a face is first found it is covered, in frames that are still kept."""
+        self._kept, self._lead_ms = kept, lead_ms
+        self._times: deque[float] = deque(maxlen=kept)
+        self._faces: list[_Face] = []
+
+    def see(self, findings: Sequence[Finding], time_ms: float) -> None:
+        """What was found in the next frame, which is of that time; everything but faces is left out."""
+        if self._times and time_ms <= self._times[0]:
+            time_ms = self._times[0] + 1e-3  # a clock that stands still
+        self._times.appendleft(time_ms)
+        covers = [_cover_of(each) for each in findings if each.kind == "face" and (each.region or len(each.points))]
+        free = [face for face in self._faces if time_ms - face.seen_ms <= HELD_MS]
+        for cover in covers:
+            near = [(_apart(face.expected(time_ms), cover), nth) for nth, face in enumerate(free)]
+            near += [(_apart(face.cover, cover), nth) for nth, face in enumerate(free)]
+            least, nth = min(near, default=(math.inf, 0))
+            if least <= _MOST_APART:
+                free.pop(nth).see(cover, time_ms, self._kept + 1)
+            else:
+                face = _Face(cover, time_ms, time_ms)
+                face.places.append((time_ms, cover))
+                self._faces.append(face)
+        oldest = self._times[-1]
+        self._faces = [face for face in self._faces if oldest - face.seen_ms <= HELD_MS]
+
+    def covers(self, age: int = 0, open_tracks: Collection[int] = ()) -> tuple[FaceCover, ...]:
+        """Of the newest frame, or of one that came so many before it; none for tracks that are left open.
+
+        A face that is left open is still covered where it meets another one's cover.
+        """
+        if age >= len(self._times):
+            return ()
+        time_ms = self._times[age]
+        found = [cover for face in self._faces for cover in face.covers_at(time_ms, self._lead_ms)]
+        return tuple(cover for cover in found if cover.track not in open_tracks or not cover.track)
+
+    def begin_anew(self) -> None:
+        """The next frame has nothing to do with those before."""
+        self._times.clear()
+        self._faces.clear()
+
+
+def covers_in_frame(covers: Sequence[FaceCover], frame: ImageSize, most: int) -> tuple[FaceCover, ...]:
+    """Those that touch the frame; where they are more than can be drawn, one that covers all of it."""
+    width, height = frame
+    seen = tuple(
+        cover
+        for cover in covers
+        if -cover.half_width < cover.center_x < width + cover.half_width
+        and -cover.half_height < cover.center_y < height + cover.half_height
+    )
+    return seen if len(seen) <= most else (FaceCover(width / 2, height / 2, width, height),)
+
+
+def _cover_of(finding: Finding) -> FaceCover:
+    left, top, right, bottom = finding.box
+    wider, higher, up = _OF_MESH if len(finding.points) > 60 else (_WIDER, _HIGHER, _UP)
+    width, height = right - left, bottom - top
+    middle = (left + right) / 2, (top + bottom) / 2 - up * height
+    sizes = max(_LEAST_PX, wider * width / 2), max(_LEAST_PX, higher * height / 2)
+    return FaceCover(*middle, *sizes, finding.track)
+
+
+def _along(one: FaceCover, other: FaceCover, growth: float) -> list[FaceCover]:
+    """Covers from one place to another, so close that what lies between is covered, each grown by that share."""
+    far = math.hypot(other.center_x - one.center_x, other.center_y - one.center_y)
+    least = min(one.half_width, one.half_height, other.half_width, other.half_height)
+    steps = min(8, math.ceil(far / least))
+    found = []
+    for nth in range(steps + 1):
+        share = nth / steps if steps else 0.0
+        x, y, wide, high = (
+            (1 - share) * getattr(one, name) + share * getattr(other, name)
+            for name in ("center_x", "center_y", "half_width", "half_height")
+        )
+        cover = FaceCover(x, y, wide, high, one.track)
+        found.append(cover.moved(0, 0, growth * max(cover.half_width, cover.half_height)))
+    return found
+
+
+def _apart(one: FaceCover, other: FaceCover) -> float:
+    """How far their middles are apart, in sizes of the larger one; infinite where one is twice as large."""
+    sizes = one.half_width + one.half_height, other.half_width + other.half_height
+    if max(sizes) > 2 * min(sizes):
+        return math.inf
+    return math.hypot(one.center_x - other.center_x, one.center_y - other.center_y) / max(sizes)

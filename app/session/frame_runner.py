@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
+from ..picture.cuts import CutDetector
 from ..picture.exposure import RENEWED
 from ..picture.video_frame import VideoFrame
 from ..settings.settings import Settings
@@ -35,6 +36,7 @@ class FrameRunner:
         self._seen: int | None = None  # the number of the frame that the network saw last
         self._masked = True  # whether the last frame needed a mask
         self._motion = MotionCheck()
+        self._cuts, self._cut_at = CutDetector(), dict[int, bool]()  # of the last frames, by their numbers
 
     def run(self, due: Due, settings: Settings) -> None:
         """All of one frame, by settings that the stages follow already. Raises DeviceError."""
@@ -49,6 +51,7 @@ class FrameRunner:
 
         None for one of the lead, with which all is done. Raises DeviceError.
         """
+        due = self._with_cuts(due)
         self._follow_needs()
         ahead = self._prepare_masks(due, settings)
         if due.lead:
@@ -62,6 +65,24 @@ class FrameRunner:
             self._expose(newest, settings)
         self._seen = newest.index
         return replace(frame, picture=ahead.picture, convert=ahead.convert) if ahead else frame
+
+    def _with_cuts(self, due: Due) -> Due:
+        """Begin anew at a cut in the source itself, and do not look ahead across one."""
+        if due.cut:
+            self._cuts.begin_anew()
+            self._cut_at.clear()
+        if not self._masked or len(due.frame.pictures) > 1:  # of several cameras each has its own
+            return due
+        if self._is_cut(due.frame) and not due.cut:
+            self.begin_anew()
+        return replace(due, ahead=None) if due.ahead and self._is_cut(due.ahead) else due
+
+    def _is_cut(self, frame: VideoFrame) -> bool:
+        """Whether the frame has nothing to do with the one before, which was asked for before."""
+        if frame.index not in self._cut_at:
+            last = list(self._cut_at.items())[-1:]
+            self._cut_at = {**dict(last), frame.index: self._cuts.is_cut(frame.picture)}
+        return self._cut_at[frame.index]
 
     def submit(self, frame: VideoFrame, due: Due) -> None:
         """Run what prepare() gave for a due frame through the pipeline, which has the record. Raises DeviceError."""

@@ -19,6 +19,7 @@
 #define BOX_CHANNELS 16
 #define BOX_PIXELS 896
 #define BOX_LANES 4
+#include "tensor_places.glsl"
 
 layout(local_size_x = GROUP) in;
 // How many there are, then score, box and points of each.
@@ -38,11 +39,6 @@ layout(std430, binding = 3) readonly buffer RawBoxes { float raw_boxes[]; };
 shared int counts[GROUP];
 shared float best_scores[GROUP];
 shared int bests[GROUP];
-
-int place_of(int i, int channels, int pixels, int lanes) {
-    int pixel = i / channels, channel = i % channels;
-    return lanes == 1 ? pixel : (channel / 4 * pixels + pixel) * 4 + channel % 4;
-}
 
 // 0 to 1; 0 for what is no candidate.
 float score_of(int anchor) {

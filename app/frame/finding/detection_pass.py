@@ -3,17 +3,15 @@
 One dispatch of one work-group; what is read back of it are as many rows as there may be detections.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from texelflow.gpu_delegate.model.layout import FLOAT_BYTES
 from texelflow.gpu_delegate.targets.gl import opengl, program_log
 from texelflow.gpu_delegate.targets.gl.calls import CallCache
 from texelflow.gpu_delegate.targets.gl.context import Context, compile_compute
-from texelflow.gpu_delegate.targets.gl.gl_buffers import WayOut, device_buffer
+from texelflow.gpu_delegate.targets.gl.gl_buffers import BufferBytes, device_buffer
 from texelflow.gpu_delegate.targets.gl.opengl import BufferRange, BufferSpan
-from texelflow.gpu_delegate.targets.gl.runtime import Program, TensorRange
+from texelflow.gpu_delegate.targets.gl.runtime import TensorRange
 from texelflow.gpu_delegate.targets.glsl.roofline import Cost
 from texelflow.gpu_delegate.targets.glsl.shader import ParameterValue, load
 
@@ -46,36 +44,34 @@ class DetectionPass:
             "LEAST_IOU": float(form.least_iou),
             "MOST_FRACTION": float(MOST_FRACTION),
             "SCALE": f"vec2({float(form.scale[0])!r}, {float(form.scale[1])!r})",
-            **_place_defines("SCORE", scores),
-            **_place_defines("BOX", boxes),
+            **place_defines("SCORE", scores),
+            **place_defines("BOX", boxes),
         }
         self._context, self._gl, self._form = context, context.gl, form
-        self._calls, self._way_out = CallCache(context.calls), WayOut(context)
+        self._calls = CallCache(context.calls)
         self._program = compile_compute(context, load("detections.comp", defines), "detections")
         kept = np.zeros(_KEPT_FLOATS * count, np.float32)
         kept[: 4 * count] = form.anchors.ravel()
         size_bytes = FLOAT_BYTES * (1 + form.most * (1 + columns))
-        self._found = BufferRange(device_buffer(context, size_bytes), 0, size_bytes)
+        self.found = BufferRange(device_buffer(context, size_bytes), 0, size_bytes)
         self._kept = BufferRange(device_buffer(context, kept.nbytes, kept), 0, kept.nbytes)
-        self._ranges: tuple[BufferSpan, ...] = (self._found, self._kept, scores, boxes)
+        self._ranges: tuple[BufferSpan, ...] = (self.found, self._kept, scores, boxes)
         self._cost = Cost(0, scores.size_bytes + boxes.size_bytes + kept.nbytes, size_bytes)
         context.check_errors("making room for detections")
 
     def run(self) -> None:
-        """Make detections of what the network has put out."""
+        """Make detections of what the network has put out; who reads them puts the barrier."""
         self._calls.run(None, self._dispatch)
 
-    def read(self) -> Floats:
-        """Those of the last run (n, 1 + C), best first; waits for the GPU."""
-        found = self._way_out.read(self._found).view(np.float32)
-        rows = found[1:].reshape(self._form.most, -1)
-        return rows[: int(found[0])].copy()
+    def rows(self, data: BufferBytes) -> Floats:
+        """Detections (n, 1 + C), best first, in the bytes of `found`."""
+        found = data.view(np.float32)
+        return found[1:].reshape(self._form.most, -1)[: int(found[0])].copy()
 
     def release(self) -> None:
         """Delete the program and the buffers."""
-        self._way_out.release()
         self._gl.glDeleteProgram(self._program)
-        for place in (self._found, self._kept):
+        for place in (self.found, self._kept):
             self._gl.delete("Buffers", place.buffer)
 
     def _dispatch(self) -> None:
@@ -89,22 +85,8 @@ class DetectionPass:
             gl.glDispatchCompute(1, 1, 1)
 
 
-def detection_pass(program: Program, form: AnchorForm | None, outputs: Sequence[int]) -> DetectionPass | None:
-    """That of a network whose outputs are these tensors; None where NumPy makes detections of them, if any.
-
-    It does for outputs in several parts, and for those that are not floats. Raises DeviceError.
-    """
-    if form is None or len(form.scores) != 1 or len(form.boxes) != 1:
-        return None
-    tensors = outputs[form.scores[0]], outputs[form.boxes[0]]
-    places = [program.range_of(tensor) for tensor in tensors]
-    is_real = all(program.compiled.tensor(tensor).dtype == "float32" for tensor in tensors)
-    if not is_real or any(place.storage.value_bytes != FLOAT_BYTES for place in places):
-        return None
-    return DetectionPass(program.context, form, *places)
-
-
-def _place_defines(name: str, place: TensorRange) -> dict[str, ParameterValue]:
+def place_defines(name: str, place: TensorRange) -> dict[str, ParameterValue]:
+    """How a tensor lies in memory, for tensor_places.glsl."""
     return {
         f"{name}_CHANNELS": place.shape.channels,
         f"{name}_PIXELS": place.shape.pixels,

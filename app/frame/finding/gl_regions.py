@@ -1,15 +1,12 @@
 """Networks on regions of a frame's textures, on the GPU: nothing but what a decoder needs comes back."""
 
 import contextlib
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
 
 import numpy as np
 
-from texelflow.gpu_delegate.model.packing import from_memory, in_file_type
-from texelflow.gpu_delegate.model.quantization import dequantized
 from texelflow.gpu_delegate.programs.model_sharing import graph_compiler
-from texelflow.gpu_delegate.targets.gl import opengl
-from texelflow.gpu_delegate.targets.gl.gl_buffers import WayOut
+from texelflow.gpu_delegate.targets.gl.gl_buffers import read_buffer
 from texelflow.gpu_delegate.targets.gl.runtime import Program
 from texelflow.gpu_delegate.tuning.store import tuned_device
 
@@ -22,8 +19,7 @@ from ...picture.video_frame import VideoFrame
 from ..inference.network_options import NETWORK_DEFAULTS, NetworkOptions
 from ..textures.region_pass import RegionToTensor
 from ..textures.upload import FrameTextures
-from .detection_pass import detection_pass
-from .finding_outputs import found_in
+from .gl_outputs import GlOutputs
 from .region_input import finding_values
 from .seen_frames import SeenFrames
 
@@ -66,10 +62,8 @@ class GlRegions:
                 context, compiled, lambda tensor: self._cut.run(whole, tensor), cache
             )
             stack.callback(self.program.release)
-            outputs = [model.graph.outputs[place] for place in model.reads]
-            self._detections = detection_pass(self.program, model.decoding.anchors, outputs)
+            self._outputs = GlOutputs(self.program, model)
             stack.pop_all()
-        self._way_out = WayOut(context)
 
     @property
     def input_size(self) -> ImageSize:
@@ -93,30 +87,25 @@ class GlRegions:
     def find(self, frame: VideoFrame, region: FrameRegion) -> tuple[Finding, ...]:
         """See RegionNetwork."""
         self._run(frame.picture, region)
-        if self._detections is None:
-            return found_in(self.model, self._read(self.model.graph.outputs), region)
-        self._detections.run()
-        return self.model.decoding.decode([self._detections.read()], region)
+        return self.model.decoding.decode(self._outputs.read(), region)
 
     def outputs(self, picture: Picture, region: FrameRegion) -> tuple[Floats, ...]:
         """The network's outputs for a region of a picture, as copies, in the shapes of the file."""
         self._run(picture, region)
-        return self._read(self.model.graph.outputs)
+        return self._outputs.read_all()
 
     def region_to_tensor(self, picture: Picture, region: FrameRegion) -> Floats:
         """The network's input (1, H, W, 3) for a region of a picture, read back."""
         self._follow(self._seen.see(picture))
         place, (width, height) = self.program.input, self.input_size
         self._cut.run(region.to_frame(), place)
-        texels = self._way_out.read(place).view(np.float32)
+        texels = read_buffer(self._context, place).view(np.float32)
         return texels.reshape(1, height, width, 4)[..., :3]
 
     def release(self) -> None:
         """Free all GL objects of its own."""
-        self._way_out.release()
         self._cut.release()
-        if self._detections:
-            self._detections.release()
+        self._outputs.release()
         self.program.release()
 
     def _run(self, picture: Picture, region: FrameRegion) -> None:
@@ -137,19 +126,3 @@ class GlRegions:
         return RegionToTensor(
             self._context, textures, model.input_size, values.range, model.repeats_edges, values.steps
         )
-
-    def _read(self, tensors: Sequence[int]) -> tuple[Floats, ...]:
-        """Some tensors, in one way out; waits for the GPU. Raises InferenceError as Program.check_run."""
-        program = self.program
-        places = [program.range_of(tensor) for tensor in tensors]
-        data = [np.empty(place.size_bytes, np.uint8) for place in places]
-        self._context.gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)
-        self._way_out.take(places)
-        self._way_out.give([each.ctypes.data for each in data])
-        program.check_run()
-        found = []
-        for tensor, place, each in zip(tensors, places, data, strict=True):
-            own = program.compiled.tensor(tensor)
-            values = in_file_type(from_memory(each, place.shape, place.storage), own).reshape(own.shape)
-            found.append(dequantized(values, own))
-        return tuple(found)

@@ -7,7 +7,7 @@ import numpy as np
 
 from ...picture.color_planes import Floats
 from ...picture.picture import ImageSize
-from .decoding import AnchorForm, Decoder, InputRange, ModelFacts
+from .decoding import AnchorForm, Decoder, InputRange, ModelFacts, PointWindows
 from .found import Finding
 from .point_vectors import found_points, landmarks_of, places_of_sizes, presence_of, value_counts
 from .region import FrameRegion
@@ -31,6 +31,11 @@ class BodyDecoding:
     why: str
     input_range: InputRange | None = (0.0, 1.0)
     anchors: AnchorForm | None = None
+
+    @property
+    def windows(self) -> PointWindows | None:
+        """What it reads of its heat maps."""
+        return PointWindows(0, _VALUES, 2, self.size, (_KERNEL - 1) // 2) if self.has_maps else None
 
     def decode(self, outputs: Sequence[Floats], region: FrameRegion) -> tuple[Finding, ...]:
         """As a Decoding does."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from texelflow.gpu_delegate.model.graph import Graph, Shape
 
@@ -14,7 +14,7 @@ from ..spec import Task
 from .found import Finding
 from .region import FrameRegion
 
-__all__ = ["AnchorForm", "Decoder", "Decoding", "ModelFacts"]
+__all__ = ["AnchorForm", "Decoder", "Decoding", "ModelFacts", "PointWindows", "ReadsWindows"]
 
 InputRange = tuple[float, float]  # what black and white are
 
@@ -63,6 +63,25 @@ class AnchorForm:
     clip: float = 100.0  # of raw scores
     least_iou: float = 0.3  # from which two boxes are of one thing
     most: int = 8  # detections that are given back
+
+
+@dataclass(frozen=True)
+class PointWindows:
+    """What a decoder reads of heat maps: pixels around its points, each in a map of its own."""
+
+    points: int  # among what it reads: N points of `columns` numbers, x and y first, in pixels of the input
+    columns: int
+    maps: int  # likewise, (1, H, W, N)
+    size: ImageSize  # of the input
+    reach: int  # pixels to each side of the one that a point lies in
+
+
+@runtime_checkable
+class ReadsWindows(Protocol):
+    """A decoding that needs no more of its heat maps, so that a GPU need not give all of them away."""
+
+    @property
+    def windows(self) -> PointWindows | None: ...
 
 
 class Decoding(Protocol):

@@ -17,7 +17,7 @@ from texelflow.app.models.decoders.suppression import detections_by_anchors, ove
 from texelflow.gpu_delegate.model.layout import PHWC4, PLAIN, MapShape, Storage
 from texelflow.gpu_delegate.model.packing import to_memory
 from texelflow.gpu_delegate.targets.gl.context import Context
-from texelflow.gpu_delegate.targets.gl.gl_buffers import device_buffer, write_buffer
+from texelflow.gpu_delegate.targets.gl.gl_buffers import device_buffer, read_buffer, write_buffer
 from texelflow.gpu_delegate.targets.gl.opengl import BUFFER_UPDATE_BARRIER_BIT
 from texelflow.gpu_delegate.targets.gl.runtime import TensorRange
 
@@ -72,7 +72,7 @@ class Device:
             self.context.gl.glMemoryBarrier(BUFFER_UPDATE_BARRIER_BIT)
             write_buffer(self.context, place, np.ascontiguousarray(stored).ctypes.data)
         self.made.run()
-        return self.made.read()
+        return self.made.rows(read_buffer(self.context, self.made.found))
 
     def release(self) -> None:
         self.made.release()

@@ -1,0 +1,94 @@
+"""What a decoder takes of a network's outputs on the GPU: reduced there where they are many, and read back at once."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from texelflow.gpu_delegate.model.layout import FLOAT_BYTES
+from texelflow.gpu_delegate.model.packing import from_memory, in_file_type
+from texelflow.gpu_delegate.model.quantization import dequantized
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.gl_buffers import BufferBytes, WayOut
+from texelflow.gpu_delegate.targets.gl.opengl import BufferSpan
+from texelflow.gpu_delegate.targets.gl.runtime import Program
+
+from ...models.decoders.decoding import ReadsWindows
+from ...models.decoders.suppression import detections_by_anchors
+from ...models.finding_model import FindingModel
+from ...picture.color_planes import Floats
+from .detection_pass import DetectionPass
+from .window_pass import WindowPass
+
+
+class GlOutputs:
+    """Outputs of a program. release() frees what they are read through."""
+
+    def __init__(self, program: Program, model: FindingModel) -> None:
+        """Raises DeviceError."""
+        self._program, self._model, context = program, model, program.context
+        self._context, self._way_out = context, WayOut(context)
+        self._tensors = [model.graph.outputs[place] for place in model.reads]
+        self._detections: DetectionPass | None = None
+        self._windows: dict[int, WindowPass] = {}  # in place of heat maps, by their places among what is read
+        form, decoding = model.decoding.anchors, model.decoding
+        if form and len(form.scores) == len(form.boxes) == 1 and self._are_floats(form.scores[0], form.boxes[0]):
+            places = (program.range_of(self._tensors[place]) for place in (form.scores[0], form.boxes[0]))
+            self._detections = DetectionPass(context, form, *places)
+        windows = decoding.windows if isinstance(decoding, ReadsWindows) else None
+        if windows and self._are_floats(windows.points, windows.maps):
+            places = (program.range_of(self._tensors[place]) for place in (windows.points, windows.maps))
+            self._windows[windows.maps] = WindowPass(context, windows, *places)
+
+    def read(self) -> list[Floats]:
+        """What `decode` takes, of the last run; waits for the GPU. Raises InferenceError as Program.check_run."""
+        form = self._model.decoding.anchors
+        if self._detections:
+            self._detections.run()
+            data = self._bytes([self._detections.found])
+            self._program.check_run()
+            return [self._detections.rows(data[0])]
+        found = self._read(self._tensors, self._windows)
+        return [detections_by_anchors(form, found)] if form else found
+
+    def read_all(self) -> tuple[Floats, ...]:
+        """All outputs of the graph, whole."""
+        return tuple(self._read(self._model.graph.outputs, {}))
+
+    def release(self) -> None:
+        """Delete all buffers and programs of its own."""
+        self._way_out.release()
+        for each in (self._detections, *self._windows.values()):
+            if each:
+                each.release()
+
+    def _are_floats(self, *places: int) -> bool:
+        """Whether passes can read outputs: floats in the file and in memory."""
+        program, tensors = self._program, [self._tensors[place] for place in places]
+        is_real = all(program.compiled.tensor(tensor).dtype == "float32" for tensor in tensors)
+        return is_real and all(program.range_of(tensor).storage.value_bytes == FLOAT_BYTES for tensor in tensors)
+
+    def _read(self, tensors: Sequence[int], windows: Mapping[int, WindowPass]) -> list[Floats]:
+        """Some tensors, of which heat maps may have no more than windows."""
+        program, places = self._program, [self._program.range_of(tensor) for tensor in tensors]
+        for each in windows.values():
+            each.run()
+        spans = [windows[number].windows if number in windows else place for number, place in enumerate(places)]
+        data = self._bytes(spans)
+        program.check_run()
+        found = list[Floats]()
+        for number, (tensor, place, each) in enumerate(zip(tensors, places, data, strict=True)):
+            if number in windows:
+                found.append(windows[number].maps(each))
+                continue
+            own = program.compiled.tensor(tensor)
+            values = in_file_type(from_memory(each, place.shape, place.storage), own).reshape(own.shape)
+            found.append(dequantized(values, own))
+        return found
+
+    def _bytes(self, spans: Sequence[BufferSpan]) -> list[BufferBytes]:
+        """The bytes of spans, in one way out."""
+        data = [np.empty(span.size_bytes, np.uint8) for span in spans]
+        self._context.gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)
+        self._way_out.take(spans)
+        self._way_out.give([each.ctypes.data for each in data])
+        return data

@@ -70,8 +70,8 @@ class GlOutputs:
     def _read(self, tensors: Sequence[int], windows: Mapping[int, WindowPass]) -> list[Floats]:
         """Some tensors, of which heat maps may have no more than windows."""
         program, places = self._program, [self._program.range_of(tensor) for tensor in tensors]
-        for each in windows.values():
-            each.run()
+        for taken in windows.values():
+            taken.run()
         spans = [windows[number].windows if number in windows else place for number, place in enumerate(places)]
         data = self._bytes(spans)
         program.check_run()

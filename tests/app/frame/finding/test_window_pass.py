@@ -47,7 +47,7 @@ def test_points_are_sharpened_as_by_all_of_the_maps(context: Context, seed: int,
     made.release()
     for place in places:
         context.gl.delete("Buffers", place.buffer)
-    fractions = points[:, :2] / np.float32(SIZE)
+    fractions = points[:, :2] / np.array(SIZE, np.float32)
     np.testing.assert_array_equal(sharpened(fractions, found), sharpened(fractions, maps))
     assert found.shape == maps.shape
 

@@ -1,7 +1,6 @@
 """Networks on regions of a frame by OpenCV and TensorFlow Lite, which all others are held against.
 
-With `as_on_cpus` pixels lie as in MediaPipe's graphs for CPUs: a region's corner is the middle of its tensor's first
-pixel, and places count from the middle of the frame's first pixel. In its graphs for GPUs, as here, both are areas.
+With `in_bytes` pixels are whole numbers from 0 to 255, at places of whole 32nds, to the bit as MediaPipe has them.
 """
 
 import math
@@ -35,10 +34,10 @@ _CUSTOM_OPS = ("face-landmark-attention",)  # which TensorFlow Lite lacks: these
 class OracleNetwork:
     """A model of the catalogue on regions."""
 
-    def __init__(self, name: str, as_on_cpus: bool = False) -> None:
+    def __init__(self, name: str, in_bytes: bool = False) -> None:
         self.model = load_finding_model(name)
         self._border = cv2.BORDER_REPLICATE if self.model.repeats_edges else cv2.BORDER_CONSTANT
-        self._as_on_cpus = as_on_cpus
+        self._in_bytes = in_bytes
         self._interpreter = _interpreter(name)
         self.regions: list[FrameRegion] = []  # that were looked at
 
@@ -50,17 +49,16 @@ class OracleNetwork:
         """Its input (1, H, W, 3) for a region."""
         low, high = self.model.input_range
         rgb = np.ascontiguousarray(frame.rgba[..., :3])
-        cut = self._cut_on_cpus(rgb, region) if self._as_on_cpus else self._cut(rgb, region)
+        cut = self._cut_in_bytes(rgb, region) if self._in_bytes else self._cut(rgb, region)
         return (cut.astype(np.float32) / 255 * (high - low) + low)[None]
 
     def _cut(self, rgb: Rgba, region: FrameRegion) -> npt.NDArray[Any]:
         matrix = region.to_frame() / (*self.input_size, 1)
-        matrix[:, 2] += matrix[:, :2].sum(axis=1) / 2 - 0.5
         flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
         return cv2.warpAffine(rgb.astype(np.float32), matrix, self.input_size, flags=flags, borderMode=self._border)
 
-    def _cut_on_cpus(self, rgb: Rgba, region: FrameRegion) -> npt.NDArray[Any]:
-        """By OpenCV's functions that MediaPipe's converter calls, to the same rounding."""
+    def _cut_in_bytes(self, rgb: Rgba, region: FrameRegion) -> npt.NDArray[Any]:
+        """By OpenCV's functions that MediaPipe's converter calls."""
         width, height = self.input_size
         middle, size = (region.center_x, region.center_y), (abs(region.width), region.height)
         corners = cv2.boxPoints((middle, size, math.degrees(region.angle)))
@@ -88,16 +86,16 @@ class OracleNetwork:
 
 
 @lru_cache
-def oracle_network(name: str, as_on_cpus: bool = False) -> OracleNetwork:
+def oracle_network(name: str, in_bytes: bool = False) -> OracleNetwork:
     """The same for all who ask: networks have no memory."""
-    return OracleNetwork(name, as_on_cpus)
+    return OracleNetwork(name, in_bytes)
 
 
 def oracle_finder(
-    solution: Solution, most: int | None = None, is_still: bool = False, as_on_cpus: bool = False
+    solution: Solution, most: int | None = None, is_still: bool = False, in_bytes: bool = False
 ) -> FrameFinder:
     """The pipeline of a solution by such networks."""
-    networks = [oracle_network(name, as_on_cpus) for name in solution.models]
+    networks = [oracle_network(name, in_bytes) for name in solution.models]
     return make_finder(solution, networks, most, is_still)
 
 

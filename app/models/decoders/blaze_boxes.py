@@ -32,6 +32,9 @@ _KNOWN = {  # by input size and boxes: which of MediaPipe's it is
     (224, 2254, 12): "BlazePose's detector", (128, 896, 12): "BlazePose's detector of 2020",
 }  # fmt: skip
 
+# By the same, where MediaPipe's graph has another one: what its solution is asked for does not reach this one.
+_LEAST_SCORES = {(192, 2304, 16): 0.6}
+
 
 @dataclass(frozen=True)
 class BlazeDecoding:
@@ -77,6 +80,7 @@ def _decoding(facts: ModelFacts) -> BlazeDecoding | None:
         tuple(range(len(boxes), len(reads))),
         (float(width), float(height)),
         values,
+        least_score=_LEAST_SCORES.get((width, count, values), 0.5),
     )
     family = _FAMILIES[values]
     known = _KNOWN.get((width, count, values))

@@ -14,6 +14,7 @@ from .class_maps import is_class_map
 from .decoders.decoder_list import DECODERS
 from .decoders.decoding import InputRange, ModelFacts
 from .entries import SEGMENTATION
+from .export_labels import exported_labels
 from .finding_model import FindingModel
 from .metadata import ModelMetadata, read_metadata
 from .model_loading import FrameModel, OpenModel, frame_model_of, open_model
@@ -172,8 +173,9 @@ def _with_outputs(graph: Graph, reads: tuple[int, ...]) -> tuple[Graph, tuple[in
 
 
 def _metadata(file: OpenModel) -> ModelMetadata:
-    """What the file says of itself, with the labels of the first output that has some."""
+    """What the file says of itself, with the labels of the first output that has some, or those of YOLO's exporter."""
     said = [
         read_metadata(file.data, file.name, file.graph, place, tells=False) for place in range(len(file.graph.outputs))
     ]
-    return replace(said[0], labels=next((one.labels for one in said if one.labels), ())) if said else ModelMetadata()
+    labels = next((one.labels for one in said if one.labels), ()) or exported_labels(file.data)
+    return replace(said[0], labels=labels) if said else ModelMetadata()

@@ -8,10 +8,11 @@ import numpy as np
 from ...picture.color_planes import Floats
 from ...picture.picture import ImageSize
 
-__all__ = ["grid_anchors", "ssd_anchors", "strides_of"]
+__all__ = ["grid_anchors", "ssd_anchors", "ssd_count", "strides_of"]
 
 # Of MediaPipe's detectors, finest first: two anchors for each entry at each place, one where there is one entry alone.
 _STRIDES = ((8, 16, 16, 16), (16, 32, 32, 32), (8, 16, 32, 32, 32), (4,))
+_SSD_STRIDES = (16, 32, 64, 128, 256, 512)
 
 
 def grid_anchors(size: ImageSize, strides: Sequence[int]) -> Floats:
@@ -40,6 +41,12 @@ def strides_of(size: ImageSize, count: int) -> tuple[int, ...] | None:
     return None
 
 
+def ssd_count(size: ImageSize) -> int:
+    """How many anchors ssd_anchors gives."""
+    places = [(-(-size[0] // stride)) * (-(-size[1] // stride)) for stride in _SSD_STRIDES]
+    return 3 * places[0] + 6 * sum(places[1:])
+
+
 def ssd_anchors(size: ImageSize) -> Floats:
     """The anchors (N, 4) of TensorFlow's SSD on MobileNet: six maps, from every 16th pixel to every 512th.
 
@@ -48,7 +55,7 @@ def ssd_anchors(size: ImageSize) -> Floats:
     scales = [0.2 + (0.95 - 0.2) * number / 5 for number in range(6)] + [1.0]
     aspects = (1.0, 2.0, 0.5, 3.0, 0.3333)
     maps = []
-    for number, stride in enumerate((16, 32, 64, 128, 256, 512)):
+    for number, stride in enumerate(_SSD_STRIDES):
         scale, between = scales[number], (scales[number] * scales[number + 1]) ** 0.5
         forms = [(scale, aspect) for aspect in aspects] + [(between, 1.0)]
         forms = [(0.1, 1.0), (scale, 2.0), (scale, 0.5)] if number == 0 else forms

@@ -21,6 +21,7 @@ __all__ = ["HEAT_MAPS", "MOVENET", "MOVENET_MULTIPOSE", "POSENET"]
 _POINTS = 17
 _LEAST_CERTAIN = 0.3  # of a point that counts for a person's score
 _LEAST_MEAN = 0.2  # of a person's score, the mean of its points', as in MoveNet's examples
+_LEAST_HEAT = 0.1  # the same of both for heat maps, which are low where a point may be in several places
 _MOST_PEOPLE = 32
 _LEAST_MAPS, _MOST_MAPS = 5, 64
 _Places = npt.NDArray[np.int64]
@@ -87,7 +88,7 @@ class HeatMapDecoding:
         across = np.sign(padded[rows + 1, columns + 2, numbers] - padded[rows + 1, columns, numbers])
         down = np.sign(padded[rows + 2, columns + 1, numbers] - padded[rows, columns + 1, numbers])
         places = np.stack([(columns + 0.5 + across / 4) / width, (rows + 0.5 + down / 4) / height, certainty], axis=1)
-        body = _body(places.astype(np.float32), region, skeleton=self.skeleton)
+        body = _body(places.astype(np.float32), region, None, self.skeleton, _LEAST_HEAT, _LEAST_HEAT)
         return (body,) if body else ()
 
 
@@ -106,7 +107,12 @@ def _step(length: int, cells: int) -> float:
 
 
 def _body(
-    points: Floats, region: FrameRegion, box: Floats | None = None, skeleton: SkeletonName = "coco"
+    points: Floats,
+    region: FrameRegion,
+    box: Floats | None = None,
+    skeleton: SkeletonName = "coco",
+    least_certain: float = _LEAST_CERTAIN,
+    least_mean: float = _LEAST_MEAN,
 ) -> Finding | None:
     """A person of points (N, 3) of x, y and certainty; `box` is top, left, bottom, right and score where they are said.
 
@@ -119,12 +125,12 @@ def _body(
     if said and box is not None:
         top, left, bottom, right, score = (float(value) for value in box)
     else:
-        near = points[certainty >= _LEAST_CERTAIN, :2]
+        near = points[certainty >= least_certain, :2]
         if not len(near):
             return None
         (left, top), (right, bottom) = near.min(0).tolist(), near.max(0).tolist()
         score = float(certainty.mean())
-    if score < _LEAST_MEAN:
+    if score < least_mean:
         return None
     place = region.box_to_frame((left, top, right, bottom))
     return Finding("person", min(score, 1.0), place, "", region.points_to_frame(points[:, :2]), certainty, skeleton)

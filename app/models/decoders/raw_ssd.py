@@ -7,7 +7,7 @@ import numpy as np
 
 from ...picture.color_planes import Floats
 from ...picture.picture import ImageSize
-from .anchors import ssd_anchors
+from .anchors import ssd_anchors, ssd_count
 from .box_rows import LEAST_SCORE, best_boxes, box_findings, edges_as_rows
 from .decoding import AnchorForm, Decoder, InputRange, ModelFacts
 from .found import Finding
@@ -78,9 +78,9 @@ def _ssd(facts: ModelFacts) -> SsdDecoding | None:
     boxes = [place for place in (0, 1) if shapes[place][2] == 4]
     if not boxes or shapes[1 - boxes[0]][2] < 2:
         return None
-    anchors, box = ssd_anchors(facts.input_size), boxes[0]
-    if len(anchors) != shapes[0][1]:
+    if shapes[0][1] != ssd_count(facts.input_size):
         return None
+    anchors, box = ssd_anchors(facts.input_size), boxes[0]
     classes = shapes[1 - box][2]
     why = f"{len(anchors)} boxes beside anchors as SSD's on MobileNet, {classes - 1} classes and none"
     is_raw = not is_score(facts.graph, 1 - box)

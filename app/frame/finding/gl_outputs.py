@@ -12,11 +12,12 @@ from texelflow.gpu_delegate.targets.gl.gl_buffers import BufferBytes, WayOut
 from texelflow.gpu_delegate.targets.gl.opengl import BufferSpan
 from texelflow.gpu_delegate.targets.gl.runtime import Program
 
-from ...models.decoders.decoding import ReadsWindows
+from ...models.decoders.decoding import ReadsRows, ReadsWindows
 from ...models.decoders.suppression import detections_by_anchors
 from ...models.finding_model import FindingModel
 from ...picture.color_planes import Floats
 from .detection_pass import DetectionPass
+from .row_pass import RowPass
 from .window_pass import WindowPass
 
 
@@ -38,6 +39,12 @@ class GlOutputs:
         if windows and self._are_floats(windows.points, windows.maps):
             places = (program.range_of(self._tensors[place]) for place in (windows.points, windows.maps))
             self._windows[windows.maps] = WindowPass(context, windows, *places)
+        rows = decoding.rows if isinstance(decoding, ReadsRows) else None
+        self._rows: RowPass | None = None
+        if rows and self._are_floats(rows.scores, rows.boxes):
+            tensors = [self._tensors[place] for place in (rows.scores, rows.boxes)]
+            shapes = [program.compiled.tensor(tensor).shape for tensor in tensors]
+            self._rows = RowPass(context, rows, [program.range_of(tensor) for tensor in tensors], shapes)
 
     def read(self) -> list[Floats]:
         """What `decode` takes, of the last run; waits for the GPU. Raises InferenceError as Program.check_run."""
@@ -47,6 +54,8 @@ class GlOutputs:
             data = self._bytes([self._detections.found])
             self._program.check_run()
             return [self._detections.rows(data[0])]
+        if self._rows and (rows := self._sure_rows(self._rows)):
+            return rows
         found = self._read(self._tensors, self._windows)
         return [detections_by_anchors(form, found)] if form else found
 
@@ -57,7 +66,7 @@ class GlOutputs:
     def release(self) -> None:
         """Delete all buffers and programs of its own."""
         self._way_out.release()
-        for each in (self._detections, *self._windows.values()):
+        for each in (self._detections, self._rows, *self._windows.values()):
             if each:
                 each.release()
 
@@ -66,6 +75,13 @@ class GlOutputs:
         program, tensors = self._program, [self._tensors[place] for place in places]
         is_real = all(program.compiled.tensor(tensor).dtype == "float32" for tensor in tensors)
         return is_real and all(program.range_of(tensor).storage.value_bytes == FLOAT_BYTES for tensor in tensors)
+
+    def _sure_rows(self, taken: RowPass) -> list[Floats] | None:
+        """What `decode` takes, with no more than sure rows; None where they are too many."""
+        taken.run()
+        (data,) = self._bytes([taken.found])
+        self._program.check_run()
+        return taken.outputs(data)
 
     def _read(self, tensors: Sequence[int], windows: Mapping[int, WindowPass]) -> list[Floats]:
         """Some tensors, of which heat maps may have no more than windows."""

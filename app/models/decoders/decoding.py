@@ -14,7 +14,16 @@ from ..spec import Task
 from .found import Finding
 from .region import FrameRegion
 
-__all__ = ["AnchorForm", "Decoder", "Decoding", "ModelFacts", "PointWindows", "ReadsWindows"]
+__all__ = [
+    "AnchorForm",
+    "Decoder",
+    "Decoding",
+    "ModelFacts",
+    "PointWindows",
+    "ReadsRows",
+    "ReadsWindows",
+    "SureRows",
+]
 
 InputRange = tuple[float, float]  # what black and white are
 
@@ -82,6 +91,29 @@ class ReadsWindows(Protocol):
 
     @property
     def windows(self) -> PointWindows | None: ...
+
+
+@dataclass(frozen=True)
+class SureRows:
+    """What a decoder reads of outputs with a row for each box: those with a score, and that of their best class."""
+
+    scores: int  # among what it reads: (1, N, V), or (1, V, N) where rows come last
+    boxes: int  # likewise, perhaps the same
+    first: int  # of the columns with scores
+    classes: int
+    kept: tuple[tuple[int, int], ...]  # at most two ranges of the boxes' columns
+    least: float  # score of a row that is read
+    nothing: float  # what stands for the score of others
+    factor: int = -1  # the column by which scores are multiplied, if any
+    rows_last: bool = False
+
+
+@runtime_checkable
+class ReadsRows(Protocol):
+    """A decoding that needs no more of outputs with very many rows."""
+
+    @property
+    def rows(self) -> SureRows: ...
 
 
 class Decoding(Protocol):

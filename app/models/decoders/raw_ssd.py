@@ -9,7 +9,7 @@ from ...picture.color_planes import Floats
 from ...picture.picture import ImageSize
 from .anchors import ssd_anchors, ssd_count
 from .box_rows import LEAST_SCORE, best_boxes, box_findings, edges_as_rows
-from .decoding import AnchorForm, Decoder, InputRange, ModelFacts
+from .decoding import AnchorForm, Decoder, InputRange, ModelFacts, SureRows
 from .found import Finding
 from .graph_ends import is_score
 from .region import FrameRegion
@@ -29,9 +29,16 @@ class SsdDecoding:
     reads: tuple[int, int]
     labels: tuple[str, ...]
     places: Floats = field(repr=False)  # the anchors (N, 4), center x and y, width and height
+    classes: int  # without that of none
     is_raw: bool  # whether scores are before the sigmoid
     input_range: InputRange | None = (-1.0, 1.0)
     anchors: AnchorForm | None = None
+
+    @property
+    def rows(self) -> SureRows:
+        """What it reads of its many boxes: raw scores from 0 on are 0.5 and more."""
+        least, nothing = (0.0, -100.0) if self.is_raw else (LEAST_SCORE, 0.0)
+        return SureRows(1, 0, 1, self.classes, ((0, 4),), least, nothing)
 
     def decode(self, outputs: Sequence[Floats], region: FrameRegion) -> tuple[Finding, ...]:
         """As a Decoding does."""
@@ -84,7 +91,7 @@ def _ssd(facts: ModelFacts) -> SsdDecoding | None:
     classes = shapes[1 - box][2]
     why = f"{len(anchors)} boxes beside anchors as SSD's on MobileNet, {classes - 1} classes and none"
     is_raw = not is_score(facts.graph, 1 - box)
-    return SsdDecoding(why, (box, 1 - box), facts.metadata.labels, anchors, is_raw)
+    return SsdDecoding(why, (box, 1 - box), facts.metadata.labels, anchors, classes - 1, is_raw)
 
 
 def _rows(facts: ModelFacts) -> RowsDecoding | None:

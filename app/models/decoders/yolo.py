@@ -8,7 +8,7 @@ import numpy as np
 from ...picture.color_planes import Floats
 from ...picture.picture import ImageSize
 from .box_rows import LEAST_SCORE, best_boxes, box_findings, edges_as_rows
-from .decoding import AnchorForm, Decoder, InputRange, ModelFacts
+from .decoding import AnchorForm, Decoder, InputRange, ModelFacts, SureRows
 from .found import Finding
 from .region import FrameRegion
 from .suppression import MOST_FRACTION, is_sound
@@ -35,6 +35,15 @@ class YoloDecoding:
     points: int = 0  # numbers of points behind the scores
     input_range: InputRange | None = (0.0, 1.0)
     anchors: AnchorForm | None = None
+
+    @property
+    def rows(self) -> SureRows:
+        """What it reads of its many boxes."""
+        first = 4 + self.has_objectness
+        behind = first + self.classes
+        kept = ((0, first), (behind, behind + self.points)) if self.points else ((0, first),)
+        factor = 4 if self.has_objectness else -1
+        return SureRows(0, 0, first, self.classes, kept, LEAST_SCORE, 0.0, factor, self.boxes_last)
 
     def decode(self, outputs: Sequence[Floats], region: FrameRegion) -> tuple[Finding, ...]:
         """As a Decoding does. Places are fractions or pixels of the input, as exporters have it: sizes tell which."""

@@ -54,9 +54,6 @@ class PipelineSettings(TypedDict, total=False):
     legend: bool
     light_wrap: float
     mirror: bool
-    frame: FramingMode
-    zoom: float
-    pan: tuple[float, float] | str
     private: bool
     refine: bool
     edges: bool
@@ -66,6 +63,9 @@ class PipelineSettings(TypedDict, total=False):
     grow: float
     feather: float
     delay_video: bool
+    frame: FramingMode
+    zoom: float
+    pan: tuple[float, float] | str
     every: int
     skip_still: bool
     still_db: float
@@ -79,6 +79,8 @@ _OTHERS: Mapping[str, str] = MappingProxyType(  # why others of live's are none 
         "output": "pictures and masks come back to you",
         "window": "it has no window",
         "side_by_side": "it has no window",
+        "freeze": "hold the picture that you have",
+        "gestures": "what hands do is for windows",
         "tune": "`texelflow tune` measures kernels",
         "small_model": "set(model=...) changes the model",
         "auto": "no frame rate is kept here; every= and skip_still= work less",

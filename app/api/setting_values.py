@@ -28,7 +28,7 @@ _OF_CALLER: Mapping[str, str] = MappingProxyType(  # settings that are no argume
         "camera": "it is the first argument",
         "virtual_camera": "texelflow.VirtualCamera shows pictures to other programs",
         **dict.fromkeys(("gpu", "gl_api"), "set TEXELFLOW_GPU or TEXELFLOW_GL_API in the environment"),
-        **dict.fromkeys(("microphone", "sound"), "pictures have no sound"),
+        **dict.fromkeys(("microphone", "sound", "mute"), "pictures have no sound"),
     }
 )
 _OF_WINDOWS = ("side_by_side", "panel", "fullscreen", "backgrounds", "start_hint")

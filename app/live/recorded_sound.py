@@ -10,17 +10,23 @@ from ..session.grid_clock import GridClock
 from ..settings.settings import Settings
 
 
-@dataclass(frozen=True)
+@dataclass
 class LiveSound:
-    """What is heard while a source is open, whose capture may be another one after it was closed for a while."""
+    """What is heard while a source is open, whose capture may be another one after it was closed for a while.
+
+    While it is `muted`, recordings have silence.
+    """
 
     clock: NewestWins | GridClock
     microphone: Microphone | None = None
+    muted: bool = False
 
     def track(self) -> SoundTrack | None:
         """For a recording that begins now; None where there is nothing to hear. The first picture has come."""
         history = self.microphone.history if self.microphone else self.clock.sound
-        return SoundTrack(history, self.clock.start_ns) if history and history.expected else None
+        if not history or not history.expected:
+            return None
+        return SoundTrack(history, self.clock.start_ns, lambda: self.muted)
 
     def lines(self) -> list[str]:
         """Lines for the user since the last call."""

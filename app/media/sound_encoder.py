@@ -1,7 +1,7 @@
 """Encodes live sound in step with a recording's frames."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -30,10 +30,10 @@ class SoundTrack:
 
     cut = True  # what lies outside of the frames is left out
 
-    def __init__(self, history: SoundHistory, epoch_ns: int) -> None:
-        """`epoch_ns`, of perf_counter, is when frames' times begin at 0."""
+    def __init__(self, history: SoundHistory, epoch_ns: int, muted: Callable[[], bool] = lambda: False) -> None:
+        """`epoch_ns`, of perf_counter, is when frames' times begin at 0. What comes while it is `muted` is silence."""
         self.recorded = False
-        self._history, self._epoch_ns = history, epoch_ns
+        self._history, self._epoch_ns, self._muted = history, epoch_ns, muted
         self._stream: av.AudioStream | None = None
         self._line: SoundLine | None = None
         self._next_block = 0
@@ -112,6 +112,8 @@ class SoundTrack:
                 rest = SoundBlock(block.at_ns + duration_ns(most), block.samples[:, most:])
                 self._waiting.appendleft(rest)
                 block = SoundBlock(block.at_ns, block.samples[:, :most])
+            if self._muted():
+                block = SoundBlock(block.at_ns, np.zeros_like(block.samples))
             self._encode(line.place(block))
         self._encode(line.silence(until - _PATIENCE - line.count))
 

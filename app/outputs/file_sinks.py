@@ -38,7 +38,9 @@ class Timing:
 
 
 class SoundSource(Protocol):
-    """What is heard while frames come."""
+    """What is heard while frames come; while it is `muted` that is silence."""
+
+    muted: bool
 
     def track(self) -> SoundTrack | None:
         """For a recording that begins now; None where there is nothing to hear."""

@@ -164,6 +164,11 @@ class Outputs:
         """Hand the picture to somebody in this program, as RGBA. Raises DeviceError."""
         self._begin("pictures", taker, None, None)
 
+    def mute(self, muted: bool) -> None:
+        """Have recordings get silence, or sound again."""
+        if self._sound:
+            self._sound.muted = muted
+
     def end(self, kind: OutputKind, complete: bool = False) -> None:
         """End an output, if it is active; what is under way is still written, and a line tells when that is done.
 

@@ -13,10 +13,11 @@ from typing import Any
 
 from texelflow.gpu_delegate.base.errors import TexelflowError, UsageError
 
-from ..frame.looks.effects import Effect, effect_by_number, shows_room
+from ..frame.looks.effects import BUILT_IN_BACKGROUNDS, Effect, effect_by_number, shows_room
 from ..models.model_loading import FrameModel
 from ..outputs.frame_outputs import OutputKind
 from ..settings.config_watch import ConfigWatch
+from ..settings.gesture_actions import GESTURE_ACTIONS
 from ..settings.settings import (
     MOST_ZOOM,
     PRIVATE_EFFECT,
@@ -26,11 +27,22 @@ from ..settings.settings import (
     parse_point,
     specs,
     while_running,
+    with_background,
 )
 from ..tracking.auto_framing import FramingMode
+from ..tracking.gesture_names import Gesture
 from ..window.keys import TABLES, Action, Command, Key, action_of
 from .abilities import effects_of_model, lacks_effect
-from .derived import chosen_look_of, figure_look_of, keeps_alpha, refinement_of, seek_lead_of, work_of, writing_of
+from .derived import (
+    chosen_look_of,
+    figure_look_of,
+    gestures_of,
+    keeps_alpha,
+    refinement_of,
+    seek_lead_of,
+    work_of,
+    writing_of,
+)
 from .hud import Hud
 from .parts import SessionParts
 from .playback import Playback
@@ -84,6 +96,7 @@ class Controller:
             "zoom": self._change_zoom,
             "pan": self._change_pan,
             "frame": self._change_frame,
+            "background": self._change_background,
             "record": self._toggle_recording,
             "help": self._toggle_help,
             "leave": self._leave,
@@ -100,6 +113,7 @@ class Controller:
         self._hud, self._note = hud, note
         self._commands["screenshot"] = lambda _: screenshot()
         self._set_clock()
+        self._parts.outputs.mute(self.settings.mute)
         for name in _OUTPUTS:
             if getattr(self.settings, name):
                 self._begin(name)
@@ -114,6 +128,15 @@ class Controller:
         if action and not (key.repeated and playback and playback.busy):
             self.touched = self.stale = True
             self._commands[action.command](action)
+
+    def obey(self, gesture: Gesture) -> None:
+        """Do what a gesture is for, and say so."""
+        name = gestures_of(self.settings)[gesture]
+        action = action_of(Key(GESTURE_ACTIONS[name], ""), self._keys)
+        if action:
+            self.touched = self.stale = True
+            self._commands[action.command](action)
+            self._hud.toast.add(f"{gesture.replace('-', ' ')}: {name.replace('-', ' ')}")
 
     def poll(self, now_ns: int) -> None:
         """Apply what has changed in the file."""
@@ -171,6 +194,7 @@ class Controller:
             workload.work = work
         writing = self._parts.outputs.writing
         self._parts.outputs.writing = writing_of(settings, writing.made_by, writing.pipes_pictures)
+        self._parts.outputs.mute(settings.mute)
         self._follow_outputs(names)
         if self._parts.overlay:
             self._parts.overlay.look = figure_look_of(settings)
@@ -267,6 +291,16 @@ class Controller:
 
     def _change_frame(self, _: Action) -> None:
         self.change(frame=_NEXT_FRAMING[self.settings.frame])
+
+    def _change_background(self, _: Action) -> None:
+        """Of those that the model can be seen before."""
+        if "replace" not in self.effects:
+            self._say(f"effect replace: {lacks_effect('replace', Path(self._parts.stages.name).name, self.effects)}")
+            return
+        there, now = (*BUILT_IN_BACKGROUNDS,), self.settings.background
+        following = there[(there.index(now) + 1) % len(there)] if now in there else there[0]
+        self.adopt(with_background(self.settings, following))
+        self._say(f"background {following}")
 
     def _change_overlay(self, _: Action) -> None:
         """None, a few, all, and none again."""

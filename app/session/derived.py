@@ -1,5 +1,6 @@
 """Derives from settings what is asked of each part of a session."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from texelflow.gpu_delegate.base.errors import UsageError
@@ -22,8 +23,10 @@ from ..outputs.file_sinks import Writing
 from ..outputs.png_files import PIPE, is_picture, wants_folder
 from ..overlay.performance import FigureLook
 from ..picture.size import parse_size
+from ..settings.gesture_actions import parse_gestures
 from ..settings.settings import Settings, Verb, parse_point
 from ..tracking.finder import FoundKind
+from ..tracking.gesture_names import Gesture
 from .workload import Work
 
 RECURRENT_LEAD = 24  # frames before a range, that a network which remembers sees
@@ -156,7 +159,19 @@ def companions_of(settings: Settings) -> tuple[FoundKind, ...]:
     It costs networks of its own, so that there is nothing without such a setting. What was found is in
     SwitchableStages.findings, and in each FrameRecord.
     """
-    return ("face",) if settings.frame != "off" else ()
+    gestures = gestures_of(settings)
+    kinds: dict[FoundKind, bool] = {
+        "face": settings.frame != "off" or "hand-raised" in gestures,
+        "hand": bool(gestures),
+    }
+    return tuple(kind for kind, wanted in kinds.items() if wanted)
+
+
+def gestures_of(settings: Settings) -> Mapping[Gesture, str]:
+    """What each gesture is for, by the names of gesture_actions.py."""
+    found = parse_gestures(settings.gestures)
+    assert found is not None, "settings are valid"
+    return found
 
 
 def work_of(settings: Settings) -> Work:

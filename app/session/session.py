@@ -17,10 +17,11 @@ from ..models.model_loading import FrameModel, load_frame_model
 from ..overlay.controls import controls
 from ..picture.video_frame import VideoFrame
 from ..settings.settings import with_background
+from ..tracking.gestures import GestureTrigger
 from .abilities import lacks_effect
 from .clock import LIVE, Due, NewestWins
 from .controller import Controller
-from .derived import chosen_look_of, figure_look_of, refinement_of, spec_of
+from .derived import chosen_look_of, figure_look_of, gestures_of, refinement_of, spec_of
 from .drop import DroppedFiles
 from .frame_runner import FrameRunner, Takers
 from .grid_clock import GridClock
@@ -62,6 +63,7 @@ class Session:
         self._asked_models: tuple[object, ...] = ()  # what decides on models, as it was last
         self._runner = FrameRunner(parts, parts.clock.keeps_all, self._takers)
         self._drawn: VideoFrame | None = None  # what the view shows
+        self._gestures = GestureTrigger(())
         self._recorded = -1  # the number of the frame whose record was taken last
         self._laid_out_ns = 0  # when the view was drawn last
         self._dropped = DroppedFiles()
@@ -223,13 +225,24 @@ class Session:
         self._lay_out()
         self._runner.submit(frame, due)
         self._drawn = due.frame
+        self._obey_gestures(due.frame)
         for record in parts.pipeline.completed():
             self._take_record(record)
+
+    def _obey_gestures(self, frame: VideoFrame) -> None:
+        """Do what hands ask for in the frame that was drawn last."""
+        wanted = tuple(gestures_of(self.controller.settings))
+        if wanted != tuple(self._gestures.wanted):
+            self._gestures = GestureTrigger(wanted)
+        if wanted and (gesture := self._gestures.see(self.parts.stages.findings, frame.time_ms / 1000)):
+            self.controller.obey(gesture)
 
     def _takers(self) -> Takers:
         """Who takes what is made of frames: the view, which has screenshots, and the outputs."""
         parts = self.parts
-        return Takers(parts.outputs.need_mask, parts.screenshots is not None or parts.outputs.show_picture)
+        shows = parts.screenshots is not None or parts.outputs.show_picture
+        frozen = self.controller.settings.freeze and self._drawn is not None
+        return Takers(parts.outputs.need_mask, shows and not frozen)
 
     def _redraw(self) -> None:
         """The current frame again, which is not counted; or one that came while nobody saw it."""
@@ -375,6 +388,7 @@ class Session:
         if isinstance(parts.clock, NewestWins | GridClock):
             parts.clock.begin_anew()
         self._runner.begin_anew()
+        self._gestures.begin_anew()
 
     def _take_record(self, record: FrameRecord) -> None:
         parts = self.parts

@@ -16,7 +16,7 @@ from .settings import SettingKind, Spec, Verb, meaning, specs
 _SHORT = {"model": ("-m",)}
 _PLACEHOLDERS: dict[SettingKind, str] = {
     "int": "N", "float": "NUMBER", "size": "WxH", "range": "LO,HI", "point": "X,Y", "path": "PATH",
-    "background": "PATH|COLOR", "text": "NAME", "texts": "NAME", "class": "N|NAME",
+    "background": "PATH|COLOR", "text": "NAME", "texts": "NAME", "class": "N|NAME", "gestures": "GESTURE=ACTION",
 }  # fmt: skip
 _TYPES: dict[SettingKind, Any] = {
     "bool": bool | None, "int": int | None, "float": float | None, "texts": list[str] | None,

@@ -29,6 +29,8 @@ from ..media.codecs import CODECS, USUAL_QUALITY, Codec
 from ..models.entries import SEGMENTERS
 from ..names import local_name
 from ..picture.size import parse_size
+from ..tracking.gesture_names import GESTURES
+from .gesture_actions import GESTURE_ACTIONS, parse_gestures
 
 if TYPE_CHECKING:  # help comes at once without them
     from texelflow.gpu_delegate.model.graph import Hybrid
@@ -41,8 +43,9 @@ if TYPE_CHECKING:  # help comes at once without them
 
 SettingValue = bool | int | float | str | tuple[str, ...]  # several texts, where there may be more than one
 SettingKind = Literal[
-    "bool", "int", "float", "text", "texts", "choice", "size", "range", "point", "path", "background", "class"
-]
+    "bool", "int", "float", "text", "texts", "choice", "size", "range", "point", "path", "background", "class",
+    "gestures",
+]  # fmt: skip
 Changes = Literal["running", "reopens camera", "restart", "restart to end"]  # what it takes for another value to count
 Verb = Literal["live", "replay", "archive"]
 OverlayStyle = Literal["compact", "full"]
@@ -57,6 +60,7 @@ _LONGEST = 4096  # letters of a text
 _MOST_SIDE = 16384  # pixels: the largest texture that desktop GPUs take
 _MOST_CLASSES = 1 << 16
 _NUMBER = r"[-+]?(?:[0-9]{1,9}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})"
+_MORE_EFFECTS = tuple(f"effect-{number}" for number in range(2, 10))
 _PAIR = re.compile(rf"{_NUMBER},{_NUMBER}")
 
 
@@ -113,6 +117,8 @@ class Spec:
             "point": "two numbers from 0 to 1 with a comma, such as 0.5,0.5,",
             "background": "an image, a video, or a color such as red or #3366cc",
             "class": f"a class' name, its number from 0 to {_MOST_CLASSES}, or -1",
+            "gestures": f"pairs such as open-palm=freeze,thumb-up=effect-2, of {', '.join(GESTURES)} and "
+            f"{', '.join(name for name in GESTURE_ACTIONS if name not in _MORE_EFFECTS)} to effect-9,",
             "texts": f"text on one line, or a list of up to {MOST_CAMERAS} such,",
         }
         return others.get(self.kind, "text on one line")
@@ -174,6 +180,7 @@ class Settings:
     )
     microphone: str = _camera("", "Microphone to record, not the source's sound: a name of --list, or default.")
     sound: bool = _camera(True, "Record sound, where the source has some or a microphone is named.")
+    mute: bool = _setting("camera", False, "Record silence, as long as it is on.", verbs=_live)
 
     model: str = _model("selfie", "A name of the catalogue or a .tflite file.", "text", choices=SEGMENTERS)
     backend: str = _model(
@@ -273,6 +280,7 @@ class Settings:
     legend: bool = _picture(True, "The names of the classes beside their colors, with the effect classes.")
     light_wrap: float = _picture(0.0, "How much light of the background falls on the person's edge.", **_share)
     mirror: bool = _picture(False, "Flip the picture horizontally, as in a mirror.", label="flip horizontally")
+    freeze: bool = _picture(False, "Hold the picture as it is; sound and masks go on.", verbs=_live)
     private: bool = _picture(
         False, "Never show the room: refuse every effect that would; blur where none is named.",
         changes="restart to end",
@@ -294,6 +302,10 @@ class Settings:
     )  # fmt: skip
     zoom: float = _framing(1.0, "How many times a part of what is framed is enlarged.", low=1, high=MOST_ZOOM)
     pan: str = _framing("0.5,0.5", "Where the middle of that part is, from the left and from the top.", "point")
+    gestures: str = _framing(
+        "", "What gestures of hands are for, such as open-palm=freeze,thumb-up=effect-2.", "gestures",
+        verbs=_live,
+    )  # fmt: skip
 
     every: int = _work(1, "A new mask for every so many frames.", low=1, high=60, label="frames per mask")
     skip_still: bool = _work(False, "No new mask while the picture stands still.")
@@ -485,6 +497,8 @@ def value_of(spec: Spec, raw: object) -> SettingValue | None:
     if (spec.kind == "range" and text and not _is_range(text)) or (spec.kind == "point" and not _is_point(text)):
         return None
     if spec.kind == "background" and ("://" in text or (text.startswith("#") and not COLOR.fullmatch(text))):
+        return None
+    if spec.kind == "gestures" and parse_gestures(text) is None:
         return None
     if spec.kind == "path":
         text = local_name(text)

@@ -4,8 +4,8 @@ A gesture is told by angles, which neither size nor place of the hand changes. `
 its bones turn on the way from the wrist to the tip; points have depth, so that a finger that points at the camera is no
 bent one:
 
-    finger     straight below 60, bent above 110; between the two nobody knows, and nothing is shown
-    thumb      apart if it is straighter than 55 and its tip further from the index' knuckle than 0.55 of the palm's
+    finger     straight below 70, bent above 110; between the two nobody knows, and nothing is shown
+    thumb      apart if it is straighter than 75 and its tip further from the index' knuckle than 0.5 of the palm's
                length; else beside the palm
     open palm  all fingers straight, the thumb apart
     fist       all fingers bent, the thumb beside the palm
@@ -20,22 +20,20 @@ A hand may be turned in any way but for thumbs. It has to be seen for certain (s
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from ..models.decoders.found import Finding
+from .gesture_names import GESTURES, Gesture
 
-__all__ = ["GESTURES", "Gesture", "GestureTrigger", "gestures_in"]
-
-Gesture = Literal["hand-raised", "thumb-up", "thumb-down", "open-palm", "fist", "victory"]
-GESTURES: tuple[Gesture, ...] = get_args(Gesture)
+__all__ = ["GestureTrigger", "gestures_in"]
 
 _HELD_S = 0.4  # for so long it is shown before it counts
 _GAP_S = 0.15  # that does not end it
 _QUIET_S = 1.0  # after one that counted, until any other may
-_STRAIGHT, _BENT, _THUMB_STRAIGHT = 60.0, 110.0, 75.0  # degrees of all bends of a finger
+_STRAIGHT, _BENT, _THUMB_STRAIGHT = 70.0, 110.0, 75.0  # degrees of all bends of a finger
 _THUMB_APART, _LEAST_SPREAD, _UPRIGHT = 0.5, 10.0, 40.0  # of the palm's length; degrees
 _LEAST_SCORE = 0.6
 _NEAR_FACES = 3.0
@@ -84,9 +82,8 @@ def _thumb_shows(thumb: _Vector) -> Gesture | None:
 
 
 def _bend(points: _Vector) -> float:
-    """The sum of turns from each bone to the next, in degrees, but for the first: a finger's bones begin in the palm."""
-    bones = np.diff(points, axis=0)
-    return sum(_angle(one, other) for one, other in zip(bones[:-1], bones[1:], strict=True))
+    """The sum of turns from each bone to the next, in degrees."""
+    return sum(_angle(one, other) for one, other in pairwise(np.diff(points, axis=0)))
 
 
 def _angle(one: _Vector, other: _Vector) -> float:

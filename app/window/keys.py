@@ -13,7 +13,7 @@ from typing import Literal
 Command = Literal[
     "pause", "step", "jump", "seek", "speed", "go", "mark", "loop",
     "effect", "overlay", "screenshot", "fullscreen", "help", "leave", "quit",
-    "record", "toggle", "model", "zoom", "pan", "frame",
+    "record", "toggle", "model", "zoom", "pan", "frame", "background",
 ]  # fmt: skip
 
 
@@ -122,6 +122,9 @@ LIVE: Table = (
     Binding("c", {"c": Action("toggle", name="virtual_camera")}, "the virtual camera, on and off"),
     *_PICTURE,
     _panning("left", "right"),
+    Binding("x", {"x": Action("toggle", name="freeze")}, "hold the picture, or go on"),
+    Binding("u", {"u": Action("toggle", name="mute")}, "record silence, or sound again"),
+    Binding("b", {"b": Action("background")}, "the next of the built-in backgrounds"),
     Binding("n", {"n": Action("model")}, "the small model, or the usual one again"),
     Binding("a", {"a": Action("toggle", name="auto")}, "work less to hold the frame rate, on and off"),
     *_COMMON,

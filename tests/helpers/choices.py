@@ -4,7 +4,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from texelflow.app.settings.gesture_actions import GESTURE_ACTIONS
 from texelflow.app.settings.settings import MOST_CAMERAS, Settings, Spec, specs, value_of
+from texelflow.app.tracking.gesture_names import GESTURES
 
 _LETTERS = st.characters(codec="utf-8", categories=("L", "M", "N", "P", "S"))
 _TEXTS = st.text(st.one_of(_LETTERS, st.sampled_from("\"'#\\ [=]")), max_size=20)
@@ -23,6 +25,9 @@ def values_of(spec: Spec) -> st.SearchStrategy[Any]:
         return st.one_of(st.just(""), ranges)
     if spec.kind == "point":
         return st.tuples(st.integers(0, 100), st.integers(0, 100)).map(lambda p: f"{p[0] / 100},{p[1] / 100}")
+    if spec.kind == "gestures":
+        pairs = st.dictionaries(st.sampled_from(GESTURES), st.sampled_from([*GESTURE_ACTIONS]), max_size=3)
+        return pairs.map(lambda found: ",".join(f"{gesture}={action}" for gesture, action in found.items()))
     if spec.kind in ("int", "float"):
         numbers: st.SearchStrategy[Any] = (
             st.integers(int(spec.low), int(spec.high)) if spec.kind == "int" else st.floats(spec.low, spec.high)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from texelflow.app.models.decoders.found import Finding
-from texelflow.app.tracking.gestures import Gesture
+from texelflow.app.tracking.gesture_names import Gesture
 
 Points = npt.NDArray[np.float64]
 Bends = tuple[float, float, float]  # degrees at knuckle, middle and last joint
@@ -17,7 +17,7 @@ _STRAIGHT, _BENT, _HALF = (6.0, 8.0, 5.0), (75.0, 95.0, 50.0), (30.0, 35.0, 20.0
 _KNUCKLES = ((-0.28, 1.0), (-0.06, 1.04), (0.14, 0.97), (0.32, 0.85))  # of a right hand's palm towards the camera
 _BONES = ((0.42, 0.26, 0.20), (0.46, 0.30, 0.21), (0.42, 0.28, 0.20), (0.33, 0.20, 0.18))
 _SPREAD = (-9.0, -1.0, 7.0, 16.0)  # degrees, of straight fingers
-_OUT, _BESIDE = (-52.0, -45.0, -40.0), (-25.0, 15.0, 45.0)  # directions of the thumb's bones, from upwards
+_OUT, _BESIDE = (-66.0, -58.0, -52.0), (-25.0, 15.0, 45.0)  # directions of the thumb's bones, from upwards
 
 # The bends of fingers from the index on, directions of the thumb's bones, and how the whole is turned.
 _SHOWN: Mapping[str, tuple[tuple[Bends, ...], tuple[float, float, float], float]] = MappingProxyType(

@@ -15,7 +15,7 @@ from tests.helpers.running import times_of
 from tests.helpers.time_codes import read_time_code
 from tests.helpers.waiting import PATIENCE_S
 from texelflow.app.capture.pattern import time_code_of
-from texelflow.app.frame.looks.effects import MASK_EFFECTS
+from texelflow.app.frame.looks.effects import BUILT_IN_BACKGROUNDS, MASK_EFFECTS
 from texelflow.app.media.sources import FileSource
 from texelflow.app.session.clock import NewestWins
 from texelflow.app.settings.settings import Settings
@@ -27,7 +27,7 @@ class TestKeys:
 
     def test_each_key_is_tried_here(self) -> None:
         tried = {"r", "c", "p", "n", "m", "v", "g", "d", "a", "e", *"123456789", "s", "o", "f", "?", "h", "escape", "q"}
-        tried |= {"t", "+", "=", "-", "0", "left", "right", "up", "down"}
+        tried |= {"x", "u", "b", "t", "+", "=", "-", "0", "left", "right", "up", "down"}
         assert {key for binding in LIVE for key in binding.actions} == tried
 
     @one_in(
@@ -74,6 +74,30 @@ class TestKeys:
             yield from stage.until(lambda: (stage.drawn() == before).all(), "the first picture again")
 
         theatre.run(script, effect="none", camera=str(still))
+
+    def test_a_picture_that_is_held(self, theatre: Theatre) -> None:
+        def script(stage: Stage) -> Script:
+            yield from stage.frames(2)
+            yield from stage.pressed("x", lambda: stage.settings.freeze)
+            yield from stage.frames(1)
+            held = stage.code()
+            yield from stage.frames(6)
+            assert stage.code() == held
+            yield from stage.pressed("x", lambda: not stage.settings.freeze)
+            yield from stage.until(lambda: stage.code() != held, "a newer picture")
+
+        theatre.run(script, effect="none")
+
+    def test_the_next_background_and_silence(self, theatre: Theatre, still: Path) -> None:
+        def script(stage: Stage) -> Script:
+            yield from stage.frames(1)
+            for name in (*BUILT_IN_BACKGROUNDS, next(iter(BUILT_IN_BACKGROUNDS))):
+                yield from stage.pressed("b", lambda name=name: stage.settings.background == name)  # type: ignore[misc]
+                assert stage.settings.effect == "replace"
+            yield from stage.pressed("u", lambda: stage.settings.mute)
+            assert stage.words == "mute on"
+
+        theatre.run(script, camera=str(still), effect="none")
 
     def test_whom_the_picture_follows(self, theatre: Theatre, still: Path) -> None:
         def script(stage: Stage) -> Script:

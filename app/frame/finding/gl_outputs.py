@@ -51,7 +51,7 @@ class GlOutputs:
         form = self._model.decoding.anchors
         if self._detections:
             self._detections.run()
-            data = self._bytes([self._detections.found])
+            data = self._bytes([self._detections.result])
             self._program.check_run()
             return [self._detections.rows(data[0])]
         if self._rows and (rows := self._sure_rows(self._rows)):
@@ -79,7 +79,7 @@ class GlOutputs:
     def _sure_rows(self, taken: RowPass) -> list[Floats] | None:
         """What `decode` takes, with no more than sure rows; None where they are too many."""
         taken.run()
-        (data,) = self._bytes([taken.found])
+        (data,) = self._bytes([taken.result])
         self._program.check_run()
         return taken.outputs(data)
 
@@ -88,7 +88,7 @@ class GlOutputs:
         program, places = self._program, [self._program.range_of(tensor) for tensor in tensors]
         for taken in windows.values():
             taken.run()
-        spans = [windows[number].windows if number in windows else place for number, place in enumerate(places)]
+        spans = [windows[number].result if number in windows else place for number, place in enumerate(places)]
         data = self._bytes(spans)
         program.check_run()
         found = list[Floats]()

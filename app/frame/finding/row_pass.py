@@ -6,18 +6,16 @@ import numpy as np
 
 from texelflow.gpu_delegate.model.graph import Shape
 from texelflow.gpu_delegate.model.layout import FLOAT_BYTES, ceil_div
-from texelflow.gpu_delegate.targets.gl import opengl, program_log
-from texelflow.gpu_delegate.targets.gl.calls import CallCache
-from texelflow.gpu_delegate.targets.gl.context import Context, compile_compute
-from texelflow.gpu_delegate.targets.gl.gl_buffers import BufferBytes, clear_buffer, device_buffer
-from texelflow.gpu_delegate.targets.gl.opengl import BufferRange, BufferSpan
+from texelflow.gpu_delegate.targets.gl import opengl
+from texelflow.gpu_delegate.targets.gl.context import Context
+from texelflow.gpu_delegate.targets.gl.gl_buffers import BufferBytes, clear_buffer
+from texelflow.gpu_delegate.targets.gl.opengl import BufferRange
 from texelflow.gpu_delegate.targets.gl.runtime import TensorRange
-from texelflow.gpu_delegate.targets.glsl.roofline import Cost
-from texelflow.gpu_delegate.targets.glsl.shader import load
+from texelflow.gpu_delegate.targets.glsl.shader import ParameterValue
 
 from ...models.decoders.decoding import SureRows
 from ...picture.color_planes import Floats
-from .detection_pass import place_defines
+from .output_pass import OutputPass, buffer_of, place_defines
 
 _GROUP = 64
 _FLOATS = 2000  # of all rows together, that are read back
@@ -25,7 +23,7 @@ _HEAD = 3  # numbers in front of a row's own: its number, its class, and that on
 _MARGIN = 1e-3  # below the least score: what rounding decides is left to the decoder
 
 
-class RowPass:
+class RowPass(OutputPass):
     """Sure rows of one network's outputs. release() frees its buffer."""
 
     def __init__(
@@ -39,8 +37,7 @@ class RowPass:
         self._form, self._count, self._row = form, count, _HEAD + sum(last - first for first, last in form.kept)
         self.most = max(32, _FLOATS // self._row)
         ranges = [*form.kept, (0, 0)][:2]
-        defines = {
-            "GROUP": _GROUP,
+        defines: dict[str, ParameterValue] = {
             "ROWS": count,
             "FIRST": form.first,
             "CLASSES": form.classes,
@@ -55,20 +52,14 @@ class RowPass:
             **place_defines("SCORE", scores),
             **place_defines("BOX", boxes),
         }
-        self._context, self._gl, self._calls = context, context.gl, CallCache(context.calls)
-        self._program = compile_compute(context, load("sure_rows.comp", defines), "sure_rows")
-        size_bytes = FLOAT_BYTES * (1 + self.most * self._row)
-        self.found = BufferRange(device_buffer(context, size_bytes), 0, size_bytes)
-        self._ranges: tuple[BufferSpan, ...] = (self.found, scores, boxes)
-        self._cost = Cost(0, scores.size_bytes + boxes.size_bytes, size_bytes)
-        self._groups = ceil_div(count, _GROUP)
-        context.check_errors("making room for rows")
+        own, groups = (buffer_of(context, 1 + self.most * self._row),), ceil_div(count, _GROUP)
+        super().__init__(context, "sure_rows", defines, own, outputs, _GROUP, groups)
 
     def run(self) -> None:
-        """Take the rows of what the network has put out; who reads them puts the barrier."""
+        """Also sets the number of rows to 0 first."""
         self._gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)
-        clear_buffer(self._context, BufferRange(self.found.buffer, 0, FLOAT_BYTES))
-        self._calls.run(None, self._dispatch)
+        clear_buffer(self._context, BufferRange(self.result.buffer, 0, FLOAT_BYTES))
+        super().run()
 
     def outputs(self, data: BufferBytes) -> list[Floats] | None:
         """The network's outputs in its order, (1, N, V) or (1, V, N), in which rows that were not read are nothing.
@@ -89,19 +80,3 @@ class RowPass:
             start += last - first
         found[form.scores][numbers, form.first + classes] = rows[:, 2]
         return [found[place].T[None] if form.rows_last else found[place][None] for place in sorted(found)]
-
-    def release(self) -> None:
-        """Delete the program and the buffer."""
-        self._gl.glDeleteProgram(self._program)
-        self._gl.delete("Buffers", self.found.buffer)
-
-    def _dispatch(self) -> None:
-        gl = self._gl
-        gl.glUseProgram(self._program)
-        for binding, place in enumerate(self._ranges):
-            span = place.buffer, place.offset_bytes, place.size_bytes
-            gl.glBindBufferRange(opengl.SHADER_STORAGE_BUFFER, binding, *span)
-        gl.glMemoryBarrier(opengl.SHADER_STORAGE_BARRIER_BIT)
-        grid = self._groups, 1, 1
-        with program_log.logged_pass(self._context, "sure_rows", grid, (_GROUP, 1, 1), self._cost):
-            gl.glDispatchCompute(*grid)

@@ -40,7 +40,7 @@ def cut_on_device(
 
 
 @on_both_apis
-@one_in(2, ("form", "turned"), [*zip(FORMATS, cycle(ORIENTATIONS[::-1]))], ids=str)
+@one_in(5, ("form", "turned"), [*zip(FORMATS, cycle(ORIENTATIONS[::-1]))], ids=str)
 def test_regions_become_what_is_written(context: Context, form: PictureFormat, turned: Orientation) -> None:
     for orientation, size, repeats in ((ORIENTATIONS[0], (19, 9), False), (turned, (5, 3), True)):
         picture = Picture(replace(form, orientation=orientation), noise(form).planes)

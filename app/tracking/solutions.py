@@ -142,7 +142,7 @@ _FACE = Followed(_face_start, _face_next, _STEADY)
 _HAND = Followed(_hand_start, _hand_next, _STEADY)
 _BODY = Followed(
     _body_start, _body_next, _STEADY,
-    auxiliary_filter=OneEuro(0.01, 10.0), certainty_share=0.1, size=_body_square, compared=0.5,
+    auxiliary_filter=OneEuro(0.01, 10.0), certainty_share=0.1, size=_body_square, compared=0.25,
 )  # fmt: skip
 _PALM = PartLook(_palm_region)
 

@@ -1,7 +1,8 @@
 """Runs a pipeline of networks frame by frame: the detector only where something may be new, then what follows it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from .solutions import Followed, PartLook, Solution
 __all__ = ["make_finder"]
 
 _MOST_THINGS = 64
+_REMEMBERED_S = 0.5
 
 
 def make_finder(
@@ -50,6 +52,33 @@ class _Track:
     certainty: VisibilityFilter | None = None
 
 
+class _Numbers:
+    """Numbers of things; what comes back within half a second, where it was lost, has its own again."""
+
+    def __init__(self, least_overlap: float) -> None:
+        self._least_overlap = least_overlap
+        self._last = 0
+        self._lost: list[tuple[int, FrameRegion, float]] = []
+
+    def lose(self, number: int, region: FrameRegion, seconds: float) -> None:
+        """It was last seen there, at that time."""
+        self._lost.append((number, region, seconds))
+
+    def number_of(self, region: FrameRegion, seconds: float) -> int:
+        """Of a thing that was not there in the frame before."""
+        self._lost = [lost for lost in self._lost if 0 <= seconds - lost[2] <= _REMEMBERED_S]
+        near = max(self._lost, key=lambda lost: overlap(region, lost[1]), default=None)
+        if near and overlap(region, near[1]) > self._least_overlap:
+            self._lost.remove(near)
+            return near[0]
+        self._last += 1
+        return self._last
+
+    def forget(self) -> None:
+        """Nothing is where it was; numbers go on."""
+        self._lost.clear()
+
+
 class _TrackingFinder:
     """See make_finder."""
 
@@ -62,13 +91,14 @@ class _TrackingFinder:
         self._is_still = is_still
         self._size: ImageSize | None = None
         self._tracks: list[_Track] = []
-        self._boxes: list[tuple[int, FrameRegion]] = []  # by their numbers, of the frame before
-        self._last_number = 0
+        self._boxes: dict[int, FrameRegion] = {}  # by their numbers, of the frame before; where nothing is followed
+        self._numbers = _Numbers(solution.least_overlap)
 
     def begin_anew(self) -> None:
         """As a FrameFinder does. Numbers go on."""
         self._tracks.clear()
         self._boxes.clear()
+        self._numbers.forget()
         self._size = None
 
     def find(self, frame: VideoFrame) -> tuple[Finding, ...]:
@@ -77,7 +107,7 @@ class _TrackingFinder:
             self.begin_anew()
             self._size = frame.size
         followed = self._solution.followed
-        found = self._follow(frame, followed) if followed else self._numbered(self._detect(frame))
+        found = self._follow(frame, followed) if followed else self._numbered(self._detect(frame), frame.time_ms / 1000)
         parts = self._solution.parts
         for part, network in zip(parts, self._networks[len(self._networks) - len(parts) :], strict=True):
             found = tuple(seen for finding in found for seen in _parts(part, network, frame, finding))
@@ -94,17 +124,19 @@ class _TrackingFinder:
             starts = (followed.starts_at(finding) for finding in self._detect(frame))
             new = [_Track(0, region) for region in starts if region and is_usable(region, frame.size)]
             tracks = self._apart([*tracks, *new], followed.compared)[: self._most]
-        seen = [
-            (track, finding)
-            for track in tracks
-            if (finding := self._look(frame, track, followed)) and is_usable(track.region, frame.size)
-        ]
+        seconds, seen = frame.time_ms / 1000, list[tuple[_Track, Finding]]()
+        for track in tracks:
+            before = track.region
+            finding = self._look(frame, track, followed)
+            if finding and is_usable(track.region, frame.size):
+                seen.append((track, finding))
+            elif track.number:
+                self._numbers.lose(track.number, before, seconds)
         self._tracks = self._apart([track for track, _ in seen], followed.compared)
         found = []
         for track, finding in seen:
             if track in self._tracks:
-                if not track.number:
-                    track.number = self._next_number()
+                track.number = track.number or self._numbers.number_of(track.region, seconds)
                 found.append(replace(finding, track=track.number))
         return tuple(found)
 
@@ -131,27 +163,28 @@ class _TrackingFinder:
                 kept.append(track)
         return kept
 
-    def _numbered(self, findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    def _numbered(self, findings: Sequence[Finding], seconds: float) -> tuple[Finding, ...]:
         """Each with the number of the nearest of the frame before, which only one gets."""
-        free, boxes, numbered = list(self._boxes), [], []
+        before, self._boxes = self._boxes, {}
+        numbered = []
         for finding in findings:
-            if not finding.region:
-                numbered.append(finding)
-                continue
-            near = max(free, key=lambda box: overlap(finding.region, box[1]), default=None)  # type: ignore[arg-type]
-            if near and overlap(finding.region, near[1]) > self._solution.least_overlap:
-                free.remove(near)
-                number = near[0]
-            else:
-                number = self._next_number()
-            boxes.append((number, finding.region))
+            region, number = finding.region, 0
+            if region:
+                near = max(before, key=partial(_overlap_with, before, region), default=0)
+                if near and overlap(region, before[near]) > self._solution.least_overlap:
+                    number = near
+                    del before[near]
+                else:
+                    number = self._numbers.number_of(region, seconds)
+                self._boxes[number] = region
             numbered.append(replace(finding, track=number))
-        self._boxes = boxes
+        for number, region in before.items():
+            self._numbers.lose(number, region, seconds)
         return tuple(numbered)
 
-    def _next_number(self) -> int:
-        self._last_number += 1
-        return self._last_number
+
+def _overlap_with(boxes: Mapping[int, FrameRegion], region: FrameRegion, number: int) -> float:
+    return overlap(region, boxes[number])
 
 
 def _steadied(finding: Finding, track: _Track, followed: Followed, seconds: float) -> Finding:

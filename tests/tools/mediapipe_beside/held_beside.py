@@ -1,5 +1,6 @@
 """Runs MediaPipe and the program on the same clips, and says how far apart what they find is."""
 
+import itertools
 import json
 import subprocess
 from collections.abc import Callable, Sequence
@@ -173,12 +174,7 @@ def apart(figures: Apart, theirs: Sequence[Theirs], ours: Sequence[Finding]) -> 
     figures.theirs += len(theirs)
     figures.ours += len(ours)
     figures.same_number += len(theirs) == len(ours)
-    rest = list(ours)
-    for thing in theirs:
-        near = min(rest, key=lambda finding: _distance(finding, thing), default=None)
-        if near is None:
-            break
-        rest.remove(near)
+    for thing, near in nearest_pairs(theirs, ours):
         figures.paired += 1
         figures.same_label += near.label == thing.label
         points, wanted = near.points[thing.seen, :2], thing.points[thing.seen, :2]
@@ -191,6 +187,20 @@ def apart(figures: Apart, theirs: Sequence[Theirs], ours: Sequence[Finding]) -> 
             figures.overlaps.append(overlap_of(near.box, thing.box))
         else:
             figures.overlaps.append(overlap_of(_box_of(points), (*low.tolist(), *high.tolist())))
+
+
+def nearest_pairs(theirs: Sequence[Theirs], ours: Sequence[Finding]) -> list[tuple[Theirs, Finding]]:
+    """The nearest two, then the nearest two of the others."""
+    by_distance = sorted(
+        (_distance(ours[j], theirs[i]), i, j) for i, j in itertools.product(range(len(theirs)), range(len(ours)))
+    )
+    pairs, left, right = [], set[int](), set[int]()
+    for _, i, j in by_distance:
+        if i not in left and j not in right:
+            pairs.append((theirs[i], ours[j]))
+            left.add(i)
+            right.add(j)
+    return pairs
 
 
 def overlap_of(first: Sequence[float], second: Sequence[float]) -> float:

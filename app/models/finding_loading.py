@@ -109,6 +109,8 @@ def _no_picture(graph: Graph) -> str:
     source = sources[0]
     shape, said = source.shape, f"its {'input is' if len(sources) == 1 else 'first input is'} {source.dtype} "
     said += str(list(shape))
+    if (_is_picture(shape) and min(shape) < 1) or shape == (1, 1, 1, 3):
+        return f"{said}: its size is not fixed; convert it with one, such as [1, 256, 256, 3]"
     if _is_picture(shape):
         return ""
     if source.dtype in ("int32", "int64", "string") and len(shape) <= 2:

@@ -16,7 +16,7 @@ from .graph_ends import is_score
 from .region import FrameRegion
 from .suppression import is_sound, sigmoid
 
-__all__ = ["HEAT_MAPS", "MOVENET", "MOVENET_MULTIPOSE", "POSENET"]
+__all__ = ["HEAT_MAPS", "MOVENET", "MOVENET_MULTIPOSE", "POSENET", "POSES"]
 
 _POINTS = 17
 _LEAST_CERTAIN = 0.3  # of a point that counts for a person's score
@@ -66,6 +66,29 @@ class PoseNetDecoding:
             places = (np.stack([columns, rows], axis=1) * steps + shift) / np.array(self.size)
         body = _body(np.concatenate([places, certainty[:, None]], axis=1).astype(np.float32), region)
         return (body,) if body else ()
+
+
+@dataclass(frozen=True)
+class PosesDecoding:
+    """Poses that the network itself has chosen: places (y, x, in pixels of the input), their scores, poses' scores."""
+
+    why: str
+    size: ImageSize
+    reads: tuple[int, ...] = (0, 1, 2, 3)
+    input_range: InputRange | None = (-1.0, 1.0)
+    anchors: AnchorForm | None = None
+
+    def decode(self, outputs: Sequence[Floats], region: FrameRegion) -> tuple[Finding, ...]:
+        """As a Decoding does."""
+        places, certain = outputs[0].reshape(-1, _POINTS, 2), outputs[1].reshape(-1, _POINTS, 1)
+        scores, given = outputs[2].reshape(-1), float(outputs[3].reshape(-1)[0])
+        most = int(min(max(given, 0.0), len(places))) if given == given else 0
+        bodies = [
+            _body(np.concatenate([place[:, ::-1] / np.array(self.size, np.float32), sure], axis=1), region)
+            for place, sure, score in zip(places[:most], certain, scores, strict=False)
+            if score >= _LEAST_MEAN
+        ]
+        return tuple(sorted((body for body in bodies if body), key=lambda body: -body.score))
 
 
 @dataclass(frozen=True)
@@ -160,6 +183,18 @@ def _posenet(facts: ModelFacts) -> PoseNetDecoding | None:
     return PoseNetDecoding(why, facts.input_size, (heat, offsets), not is_score(facts.graph, heat))
 
 
+def _poses(facts: ModelFacts) -> PosesDecoding | None:
+    shapes = facts.shapes
+    poses = shapes[0][1] if len(shapes) in (4, 5) and len(shapes[0]) == 4 else 0
+    if not 1 <= poses <= _MOST_PEOPLE:
+        return None
+    if shapes[:3] != ((1, poses, _POINTS, 2), (1, poses, _POINTS), (1, poses)) or shapes[3] not in ((), (1,)):
+        return None
+    return PosesDecoding(
+        f"17 points of each of {poses} poses, as Coral's PosenetDecoderOp chooses them", facts.input_size
+    )
+
+
 def _heat_maps(facts: ModelFacts) -> HeatMapDecoding | None:
     shape = facts.shapes[0] if len(facts.shapes) == 1 else ()
     if not _is_map(shape) or not _LEAST_MAPS <= shape[3] <= _MOST_MAPS:
@@ -178,4 +213,5 @@ def _is_map(shape: Shape) -> bool:
 MOVENET = Decoder("movenet", "points", "17 points of one person", _movenet)
 MOVENET_MULTIPOSE = Decoder("movenet-multipose", "points", "boxes and 17 points of people", _multipose)
 POSENET = Decoder("posenet", "points", "17 points of one person", _posenet)
+POSES = Decoder("poses", "points", "17 points of people", _poses)
 HEAT_MAPS = Decoder("heat-maps", "points", "points of one person, by heat maps", _heat_maps)

@@ -1,7 +1,7 @@
 """All decoders, in the order in which they are asked: the first that knows a model reads its outputs."""
 
 from .blaze_boxes import BLAZE_BOXES
-from .body_networks import HEAT_MAPS, MOVENET, MOVENET_MULTIPOSE, POSENET
+from .body_networks import HEAT_MAPS, MOVENET, MOVENET_MULTIPOSE, POSENET, POSES
 from .body_points import BODY_POINTS
 from .class_scores import CLASS_SCORES
 from .decoding import Decoder
@@ -32,6 +32,7 @@ DECODERS: tuple[Decoder, ...] = (
     YOLO_CHOSEN,
     EFFICIENT_ROWS,
     POSENET,
+    POSES,
     HEAT_MAPS,
     CLASS_SCORES,  # the last: it takes any vector, or says what would help
 )

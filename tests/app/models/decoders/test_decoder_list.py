@@ -1,6 +1,8 @@
 """All decoders: asked about any shapes, in whatever order, and each in its place."""
 
+import re
 from collections.abc import Sequence
+from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -48,3 +50,10 @@ def test_each_is_one_of_its_kind() -> None:
     assert len({decoder.name for decoder in DECODERS}) == len(DECODERS)
     assert {decoder.task for decoder in DECODERS} == {*FINDING_TASKS}
     assert all(decoder.what for decoder in DECODERS)
+
+
+def test_the_document_has_them_in_their_order() -> None:
+    said = (Path(__file__).parents[4] / "docs" / "decoders.md").read_text()
+    rows = [line.split(" | ")[0] for line in said.splitlines() if line.startswith("| `")]
+    named = [name for row in rows for name in re.findall(r"`([a-z-]+)`", row)]
+    assert named == [decoder.name for decoder in DECODERS]

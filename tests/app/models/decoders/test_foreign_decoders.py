@@ -109,6 +109,13 @@ CASES = {
         "posenet",
         (65, 65),
     ),
+    "poses": Case(
+        [
+            np.array([(64 * y, 64 * x) for x, y, _ in np.reshape(body(0.4, 0.3), (17, 3))], np.float32)[None, None],
+            np.full((1, 1, 17), 0.9, np.float32), np.array([[0.8]], np.float32), np.array([1], np.float32),
+        ],
+        (("person", "", 0.9, (80, 30, 112, 62), 17),), "poses",
+    ),
     "heat maps": Case(
         [MAPS], (("person", "", 0.8, (200 * 4.75 / 16, 100 * 8.5 / 16, 200 * 4.75 / 16, 100 * 8.5 / 16), 14),),
         "heat-maps", names=("hourglass_out",),
@@ -215,6 +222,7 @@ def test_what_is_not_known_is_refused(shapes: Sequence[tuple[int, ...]], tmp_pat
         ((15600,), "float32", "sound, its features or other numbers, not a picture"),
         ((1, 49, 10, 1), "float32", "a gray picture, or features of sound"),
         ((1, 3, 32, 32), "float32", "with channels first; convert it with channels last"),
+        ((1, 1, 1, 3), "float32", "its size is not fixed"),
         ((1, 32, 32, 4), "float32", r"a picture is \[1, H, W, 3\]"),
     ],
 )

@@ -25,7 +25,7 @@ from .seen_frames import SeenFrames
 
 
 class GlRegions:
-    """One network, in the context's thread. release() frees all but the frames' textures, which others share."""
+    """One network, in the context's thread. release() frees all but frames' textures that others use."""
 
     note = ""  # all is where it is meant to be
 
@@ -63,6 +63,7 @@ class GlRegions:
             )
             stack.callback(self.program.release)
             self._outputs = GlOutputs(self.program, model)
+            seen.join()
             stack.pop_all()
 
     @property
@@ -107,6 +108,7 @@ class GlRegions:
         self._cut.release()
         self._outputs.release()
         self.program.release()
+        self._seen.leave()
 
     def _run(self, picture: Picture, region: FrameRegion) -> None:
         """From the picture to the outputs in the GPU's memory."""

@@ -1,6 +1,7 @@
 """Opens networks on regions of frames where settings want them: OpenGL, the CPU's own code or TensorFlow Lite."""
 
-from collections.abc import Generator
+import contextlib
+from collections.abc import Generator, Sequence
 from typing import Protocol
 
 from texelflow.gpu_delegate.base import debug
@@ -24,7 +25,7 @@ from .gl_regions import GlRegions
 from .native_regions import NativeRegions
 from .seen_frames import SeenFrames
 
-__all__ = ["FrameRegions", "open_cpu_regions", "open_regions", "regions_in_steps"]
+__all__ = ["FrameRegions", "finished", "open_cpu_regions", "open_regions", "regions_in_steps"]
 
 
 class FrameRegions(Protocol):
@@ -66,32 +67,60 @@ def open_regions(
 ) -> FrameRegions:
     """A network for regions of frames of a format, where `compute` says. Raises TexelflowError.
 
-    `seen` has the textures that networks in OpenGL share; without one it has its own, in use to the context's end.
+    `seen` has the textures that networks in OpenGL share; without one it has its own.
     Native code runs in the pool that draws, if there is one. `options`' fit and preprocessing are not for regions.
     """
-    steps = regions_in_steps(compute, model, frame, options, seen)
+    (made,) = finished(regions_in_steps(compute, [model], frame, options, seen))
+    return made
+
+
+def finished(steps: Generator[tuple[int, int], None, tuple[FrameRegions, ...]]) -> tuple[FrameRegions, ...]:
+    """What steps make, at once."""
     while True:
         try:
             next(steps)
-        except StopIteration as finished:
-            made: FrameRegions = finished.value
+        except StopIteration as end:
+            made: tuple[FrameRegions, ...] = end.value
             return made
 
 
 def regions_in_steps(
     compute: ComputeBackend,
-    model: FindingModel,
+    models: Sequence[FindingModel],
     frame: PictureFormat,
     options: NetworkOptions = NETWORK_DEFAULTS,
     seen: SeenFrames | None = None,
+) -> Generator[tuple[int, int], None, tuple[FrameRegions, ...]]:
+    """The same for networks that see the same frames, with a pause after each shader: (ready, in all) of a network.
+
+    They share textures, or a pool of threads.
+    """
+    pool = compute.native.pool if compute.native else None
+    seen = seen or (SeenFrames(compute.context) if compute.context else None)
+    with contextlib.ExitStack() as stack:
+        made = list[FrameRegions]()
+        for model in models:
+            one = yield from _one_in_steps(compute, model, frame, options, seen, pool)
+            stack.callback(one.release)
+            made.append(one)
+            pool = one.pool if isinstance(one, NativeRegions) else pool
+        stack.pop_all()
+    return tuple(made)
+
+
+def _one_in_steps(
+    compute: ComputeBackend,
+    model: FindingModel,
+    frame: PictureFormat,
+    options: NetworkOptions,
+    seen: SeenFrames | None,
+    pool: WorkerPool | None,
 ) -> Generator[tuple[int, int], None, FrameRegions]:
-    """The same with a pause after each shader: (ready, in all)."""
-    pool, context = compute.native.pool if compute.native else None, compute.context
-    if compute.backend == "cpu" or context is None:
+    if compute.backend == "cpu" or seen is None:
         made = yield from made_on_thread(open_cpu_regions, model, frame, compute.cpu, options, pool)
         return made
     try:
-        path = yield from GlRegions.in_steps(seen or SeenFrames(context), model, frame, options)
+        path = yield from GlRegions.in_steps(seen, model, frame, options)
         return path
     except UnsupportedError as error:
         debug.tell(debug.RUN, f"debug: {error}; its parts go through the delegate")

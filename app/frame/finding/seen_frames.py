@@ -17,6 +17,17 @@ class SeenFrames:
         self.context, self._lent = context, lent
         self._own: FrameTextures | None = None
         self._shown: Picture | None = None
+        self._users = 0
+
+    def join(self) -> None:
+        """Somebody looks at frames from now on, until leave()."""
+        self._users += 1
+
+    def leave(self) -> None:
+        """Behind the last one its own textures are deleted."""
+        self._users -= 1
+        if self._users == 0:
+            self.release()
 
     @property
     def uploaded_bytes(self) -> int:

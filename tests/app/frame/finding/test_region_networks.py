@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,9 +11,10 @@ from tests.helpers.frame_regions import regions
 from tests.helpers.markers import on_both_apis
 from tests.helpers.picture_formats import FORMATS, PLANAR, noise
 from tests.model_files.finding_models import seeing_network
+from tests.model_files.model_builder import ModelBuilder
 from texelflow.app.frame.finding.cpu_regions import CpuRegions
 from texelflow.app.frame.finding.native_regions import NativeRegions
-from texelflow.app.frame.finding.region_networks import FrameRegions, open_regions
+from texelflow.app.frame.finding.region_networks import FrameRegions, finished, open_regions, regions_in_steps
 from texelflow.app.frame.finding.seen_frames import SeenFrames
 from texelflow.app.frame.inference.backends import ComputeBackend, CpuChoice
 from texelflow.app.models.decoders.anchors import grid_anchors
@@ -121,7 +123,9 @@ def test_a_frame_goes_up_once_and_little_comes_back(
         read.append(context.readback.bytes)
     assert read == [2 * 548, 2 * 548 + 2 * 544]  # rows of 17 and a count; 34 texels of four
     assert seen.uploaded_bytes == 37 * 23 * 4
-    seen.release()
+    while released:
+        released.pop().release()
+        assert bool(seen.uploaded_bytes) == bool(released)  # textures go with the last one
 
 
 def test_textures_may_be_lent(context: Context, faces: FindingModel, released: list[FrameRegions]) -> None:
@@ -139,10 +143,36 @@ def test_textures_may_be_lent(context: Context, faces: FindingModel, released: l
 
 
 def test_networks_share_a_pool(faces: FindingModel, hands: FindingModel, released: list[FrameRegions]) -> None:
-    one = NativeRegions(faces, PLANAR, 2)
-    released.append(one)
-    other = NativeRegions(hands, PLANAR, pool=one.pool)
-    released.append(other)
-    assert other.pool is one.pool
-    for network, model in ((one, faces), (other, hands)):
+    machine = replace(CPU, cpu=CpuChoice("native", 2))
+    made = finished(regions_in_steps(machine, [faces, hands], PLANAR))
+    released += made
+    pools = [each.pool for each in made if isinstance(each, NativeRegions)]
+    assert len(pools) == 2
+    assert pools[0] is pools[1]
+    for network, model in zip(made, (faces, hands), strict=True):
         check(network, model, 0)
+
+
+def steps_in(dtype: str, zero: int) -> bytes:
+    """21 points of a hand, of a network whose input is whole numbers: steps of a 64th from a zero point."""
+    model, rng = ModelBuilder(), np.random.default_rng(5)
+    model.inputs.append(model.tensor((1, SIZE, SIZE, 3), dtype, scales=(1 / 64,), zero_points=(zero,)))
+    real = model.op("DEQUANTIZE", model.inputs, (1, SIZE, SIZE, 3))
+    color = model.op("MEAN", [real, model.constant([1, 2], "int32")], (1, 3))
+    for count, around in ((63, 20.0), (1, 1.0), (1, 0.0)):
+        ways = model.constant(rng.uniform(-1, 1, (count, 3)).astype(np.float32) * (count > 1))
+        bias = model.constant(np.full(count, around, np.float32))
+        model.output(model.op("FULLY_CONNECTED", [color, ways, bias], (1, count)))
+    return model.build()
+
+
+@pytest.mark.parametrize(("dtype", "zero"), [("uint8", 3), ("int8", -128)])
+def test_inputs_of_whole_numbers(
+    context: Context, tmp_path: Path, released: list[FrameRegions], dtype: str, zero: int
+) -> None:
+    path = tmp_path / "hand.tflite"
+    path.write_bytes(steps_in(dtype, zero))
+    model = load_finding_model(str(path))
+    for compute in (ComputeBackend("gl", context), CPU):
+        released.append(open_regions(compute, model, PLANAR))
+        check(released[-1], model, 0)

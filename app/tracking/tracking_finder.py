@@ -210,9 +210,32 @@ def _parts(part: PartLook, network: RegionNetwork, frame: VideoFrame, whole: Fin
         replace(finding, label=place.label or finding.label, track=whole.track)
         for place in part.regions(whole)
         if is_usable(place.region, frame.size)
-        for finding in network.find(frame, place.region)[:1]
+        for finding in _seen(network, frame, place.region)[:1]
         if _is_sound(finding)
     ]
+
+
+def _seen(network: RegionNetwork, frame: VideoFrame, region: FrameRegion) -> tuple[Finding, ...]:
+    """What is in a region, mirrored or not.
+
+    A tensor's first pixel is at a region's edge (region_cut.py), of a mirrored one at the other edge. MediaPipe mirrors
+    pixels instead, and so looks one pixel of the tensor further left.
+    """
+    if region.width >= 0:
+        return network.find(frame, region)
+    looked_at = region.moved(1 / network.input_size[0], 0)
+    x, y = region.center_x - looked_at.center_x, region.center_y - looked_at.center_y
+    return tuple(_moved(finding, x, y) for finding in network.find(frame, looked_at))
+
+
+def _moved(finding: Finding, x: float, y: float) -> Finding:
+    """The same, so many pixels further right and down."""
+    region, points = finding.region, finding.points
+    return replace(
+        finding,
+        region=replace(region, center_x=region.center_x + x, center_y=region.center_y + y) if region else None,
+        points=points + np.array([x, y, 0][: points.shape[1]], np.float32),
+    )
 
 
 def _is_sound(finding: Finding) -> bool:

@@ -18,6 +18,7 @@ from tests.app.archive.manifest.test_manifest import MANIFEST
 from tests.app.models.test_metadata import metadata_flatbuffer, model
 from tests.fuzz.byte_mutations import mutated
 from tests.fuzz.false_refusals import judge_refusal
+from tests.fuzz.found_things import find_hostile_things, finding_models
 from tests.fuzz.models import is_taken, mutated_model, noise, opaque_models, run_model, small_models
 from tests.gpu_delegate.reading.test_bundles import ALIGNED, DETECTOR, GESTURE, HAND, WORDS, zipped
 from tests.helpers.clips import Recipe, moving, write_clip
@@ -296,6 +297,7 @@ ATTACKS = {
     "caches": Attack(_kept_graphs, _restore),
     "manifests": Attack(lambda: [MANIFEST], _with_file(MANIFEST_NAME, _read_manifest)),
     "metadata": Attack(_described_models, _read_metadata),
+    "findings": Attack(finding_models, find_hostile_things, mutated_model, is_taken),
     "bundles": Attack(_bundles, _with_file("in.task", _read_bundle), _mutated_bundle),
     "recordings": Attack(_recordings, _with_file("in.bin", _replay)),
     "images": Attack(_images, _with_file("in.png", read_image)),

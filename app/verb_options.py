@@ -63,7 +63,9 @@ ActivationOption = Annotated[
     str | None,
     meaning_option(metavar="none|sigmoid|softmax", help="What its output still needs."),
 ]
-ChannelOption = Annotated[str | None, meaning_option(metavar="N|NAME", help="The class to show.")]
+ChannelOption = Annotated[
+    str | None, meaning_option("--channel", "--classes", metavar="N|NAME,…", help="The class to show, or several.")
+]
 TaskOption = Annotated[
     str | None,
     meaning_option(

@@ -1,7 +1,7 @@
 """The settings of a Pipeline: those of live and replay that concern the picture, checked by their one table."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, TypedDict
 
@@ -12,7 +12,16 @@ from .app.frame.looks.effects import Effect
 from .app.picture.preprocess import Fit, Preprocessing
 from .app.session.derived import asked_memory, check_hybrid
 from .app.settings.config_watch import implied_by
-from .app.settings.settings import Settings, SettingValue, Spec, setting_meant, specs, while_running, with_values
+from .app.settings.settings import (
+    Settings,
+    SettingValue,
+    Spec,
+    current_names,
+    setting_meant,
+    specs,
+    while_running,
+    with_values,
+)
 from .app.tracking.auto_framing import FramingMode
 from .gpu_delegate.base.errors import UsageError
 from .gpu_delegate.base.wording import meant
@@ -40,7 +49,8 @@ class PipelineSettings(TypedDict, total=False):
     preprocessing: Preprocessing
     input_range: tuple[float, float] | str
     activation: Literal["auto", "none", "sigmoid", "softmax"]
-    channel: int | str
+    channel: int | str | Sequence[int | str]
+    classes: int | str | Sequence[int | str]  # the same
     task: Literal["auto", "segmentation", "picture"]
     output_range: tuple[float, float] | str
     most: int
@@ -111,7 +121,7 @@ def settings_of_pipeline(settings: Settings) -> dict[str, SettingValue]:
 def _with(before: Settings, given: Mapping[str, Any]) -> tuple[Settings, Mapping[str, SettingValue]]:
     known = {spec.name: spec for spec in specs()}
     values = dict[str, Any]()
-    for name, value in given.items():
+    for name, value in current_names(given).items():
         if name not in _NAMES:
             raise UsageError(_foreign(name, known))
         values[name] = plain_value(value, known[name].kind)
@@ -135,4 +145,4 @@ def _foreign(name: str, known: Mapping[str, Spec]) -> str:
     )  # fmt: skip
 
 
-_NAMES = tuple(PipelineSettings.__annotations__)
+_NAMES = tuple(current_names(PipelineSettings.__annotations__))

@@ -4,7 +4,7 @@ import contextlib
 import os
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Literal, TypeVar, get_args
@@ -76,7 +76,7 @@ class Segmenter:
         *,
         input_range: tuple[float, float] | None = None,
         activation: Literal["none", "sigmoid", "softmax"] | None = None,
-        channel: int | str | None = None,
+        channel: int | str | Sequence[int | str] | None = None,
         output: int | str | None = None,
         refine: bool = False,
         fit: Fit = "stretch",
@@ -96,7 +96,8 @@ class Segmenter:
         how much.
         input_range, activation, channel: what the model's numbers mean, where neither its metadata nor the catalogue
         says it: what black and white are for it, what its output still needs, and which class is wanted, by its number
-        or by the name in the model's labels (`classes` has them).
+        or by the name in the model's labels (`classes` has them). Several make one mask, of any of them: a list, or
+        "hair,clothes". "person" is also all of a model's classes but the background where these are parts of people.
         output: which of several outputs has the masks, by its name in the file or its number.
         refine: frames are those of a video; masks are fitted to edges and kept still, in 255 steps.
         fit: how a frame of another aspect becomes the model's input: "stretch", "crop" (mask 0 outside) or "letterbox".
@@ -125,7 +126,8 @@ class Segmenter:
         _check_meaning(input_range, activation, channel)
         self._cache = checked_cache(weights_cache)
         with in_words_of_python():
-            spec = SpecOptions(input_range, activation, channel, output=output)
+            shown = channel if channel is None or isinstance(channel, int | str) else ",".join(map(str, channel))
+            spec = SpecOptions(input_range, activation, shown, output=output)
             console = LibraryConsole(quiet)
             with console.download() as progress:
                 read = self._cache.read_model if self._cache else read_model
@@ -338,5 +340,6 @@ def _check_meaning(input_range: object, activation: object, channel: object) -> 
         raise UsageError(f"input_range={input_range!r}: two numbers are needed, as (0, 1) or (-1, 1)")
     if not (activation is None or isinstance(activation, str)):
         raise UsageError(f"activation={activation!r}: 'none', 'sigmoid' or 'softmax' is needed")
-    if not (channel is None or (isinstance(channel, int | str) and not isinstance(channel, bool))):
-        raise UsageError(f"channel={channel!r}: the number or the name of a class is needed")
+    several = channel if isinstance(channel, list | tuple) and channel else [channel]
+    if channel is not None and not all(isinstance(each, int | str) and not isinstance(each, bool) for each in several):
+        raise UsageError(f"channel={channel!r}: the number or the name of a class is needed, or several in a list")

@@ -65,4 +65,6 @@ def plain_value(value: object, kind: SettingKind | None) -> object:
         return os.fspath(value)
     if isinstance(value, (tuple, list)) and len(value) == 2 and kind in ("size", "range", "point"):
         return f"{value[0]}{'x' if kind == 'size' else ','}{value[1]}"
+    if isinstance(value, (tuple, list)) and kind == "class" and value:
+        return ",".join(map(str, value))
     return value

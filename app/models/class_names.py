@@ -1,6 +1,7 @@
-"""Finds a class by its number or its name."""
+"""Finds classes by their numbers or names, and those of people by what they are called."""
 
 import difflib
+import re
 from collections.abc import Sequence
 
 from texelflow.gpu_delegate.base.errors import UsageError
@@ -9,6 +10,52 @@ from texelflow.gpu_delegate.reading.reader import printable_name
 _MOST_NAMED = 8  # labels in a line of text
 _MOST_LETTERS = 24  # of one of them
 _MOST_DIGITS = 9
+PERSON = "person"
+
+_PEOPLE = (PERSON, "people", "persons", "human", "humans")
+_BEHIND = "background"
+_PARTS = frozenset(
+    (
+        "arm", "arms", "body", "cloth", "clothes", "clothing", "face", "foot", "feet", "hair", "hand", "hands", "head",
+        "leg", "legs", "skin", "torso", "trousers",
+    )
+)  # fmt: skip
+_BESIDE = frozenset(  # words of labels of what belongs to a person, too
+    (
+        "accessories", "accessory", "bag", "belt", "boots", "brow", "brows", "dress", "ear", "ears", "eye", "eyebrow",
+        "eyebrows", "eyes", "glasses", "hat", "l", "left", "lip", "lips", "lower", "mouth", "neck", "nose", "other",
+        "others", "pants", "r", "right", "scarf", "shoe", "shoes", "skirt", "socks", "sunglasses", "upper",
+    )
+)  # fmt: skip
+
+
+def find_classes(wanted: int | str, labels: Sequence[str], classes: int) -> tuple[int, ...]:
+    """Which of so many classes are wanted, of several with commas: each once, in the order that they are named in.
+
+        find_classes("hair, clothes", ["background", "hair", "skin", "clothes"], 4)  # (1, 3)
+        find_classes("person", ["background", "hair", "skin", "clothes"], 4)  # (1, 2, 3): all parts of one
+
+    Raises UsageError as find_class.
+    """
+    text = str(wanted).casefold().strip()
+    whole = text in (label.casefold() for label in labels)
+    if text == PERSON and not whole and (found := classes_of_people(labels)):
+        return found
+    parts = [wanted] if whole or isinstance(wanted, int) else wanted.split(",")
+    return tuple(dict.fromkeys(find_class(part, labels, classes) for part in parts))
+
+
+def classes_of_people(labels: Sequence[str]) -> tuple[int, ...]:
+    """Those that a person is: the one that is called so or, of labels of a background and parts, all parts."""
+    names = [label.casefold().strip() for label in labels]
+    for name in _PEOPLE:
+        if name in names:
+            return (names.index(name),)
+    parts = [number for number, name in enumerate(names) if name != _BEHIND]
+    words = [frozenset(re.findall("[a-z]+", names[number])) for number in parts]
+    if len(parts) + 1 != len(names) or not all(each and each <= _PARTS | _BESIDE for each in words):
+        return ()
+    return tuple(parts) if sum(bool(each & _PARTS) for each in words) > 1 else ()
 
 
 def find_class(wanted: int | str, labels: Sequence[str], classes: int) -> int:

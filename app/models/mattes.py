@@ -8,7 +8,7 @@ is the frame's, with all its detail, plus that.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,16 +16,9 @@ import numpy as np
 from texelflow.gpu_delegate.base.errors import UnsupportedError
 from texelflow.gpu_delegate.base.wording import counted
 from texelflow.gpu_delegate.model.feedback import with_feedback
-from texelflow.gpu_delegate.model.graph import (
-    ABSENT,
-    Activated,
-    Attributes,
-    Concatenation,
-    Graph,
-    Node,
-    Shape,
-    Tensor,
-)
+from texelflow.gpu_delegate.model.graph import ABSENT, Concatenation, Graph, Shape, Tensor
+
+from .added_nodes import AddedNodes
 
 ALPHA = 3  # the channel of it behind the colors
 MATTE_CHANNELS = 4
@@ -111,54 +104,17 @@ def with_own_colors(
     The foreground's black and white are the picture's, unless it ends in what leaves 0 to 1.
     """
     own_range = (0.0, 1.0) if _last_op(graph, colors.foreground) in ("LOGISTIC", "RELU_0_TO_1") else input_range
-    made = _Made(graph)
+    made = AddedNodes(graph)
     alpha = made.op("LOGISTIC", [colors.alpha]) if activation == "sigmoid" else colors.alpha
     seen, own = (
         made.scaled(index, 1 / (high - low), low / (low - high))
         for index, (low, high) in ((graph.inputs[0], input_range), (colors.foreground, own_range))
     )
-    difference = made.op("SUB", [own, seen], attributes=Activated())
+    difference = made.op("SUB", [own, seen])
     shape = (*graph.tensors[colors.alpha].shape[:3], MATTE_CHANNELS)
     joined = made.op("CONCATENATION", [difference, alpha], shape, Concatenation("NONE", 3))
     kept = [state.written for state in graph.states]
     return made.graph((joined, *kept)), joined
-
-
-class _Made:
-    """Nodes behind those of a graph."""
-
-    def __init__(self, graph: Graph) -> None:
-        self._graph, self._nodes, self._tensors = graph, list(graph.nodes), dict[int, Tensor]()
-        self._next = max(graph.dropped_below, 1 + max(graph.tensors))
-
-    def op(
-        self,
-        op: str,
-        inputs: Sequence[int],
-        shape: Shape | None = None,
-        attributes: Attributes = Attributes(),  # noqa: B008
-    ) -> int:
-        first = self._tensors.get(inputs[0]) or self._graph.tensors[inputs[0]]
-        out = self._tensor(f"{first.name}:{op}", shape or first.shape, None)
-        self._nodes.append(Node(op, tuple(inputs), (out,), attributes, len(self._nodes)))
-        return out
-
-    def scaled(self, x: int, factor: float, offset: float) -> int:
-        """x * factor + offset."""
-        if factor != 1:
-            x = self.op("MUL", [x, self._constant(factor)], attributes=Activated())
-        return self.op("ADD", [x, self._constant(offset)], attributes=Activated()) if offset else x
-
-    def graph(self, outputs: Iterable[int]) -> Graph:
-        return replace(self._graph, outputs=tuple(outputs)).with_changes(tuple(self._nodes), self._tensors)
-
-    def _constant(self, value: float) -> int:
-        return self._tensor("constant", (1,), np.array([value], np.float32))
-
-    def _tensor(self, name: str, shape: Shape, data: "np.ndarray[tuple[int, ...], np.dtype[np.float32]] | None") -> int:
-        number, self._next = self._next, self._next + 1
-        self._tensors[number] = Tensor(number, name, shape, "float32", data)
-        return number
 
 
 def _picture_of(graph: Graph) -> int:

@@ -17,9 +17,18 @@ from texelflow.gpu_delegate.reading.reader import ReadModel, printable_name, rea
 
 from ..picture.preprocess import ImageSize, Preprocessing
 from .catalogue import CATALOGUE, Progress, resolve
-from .class_maps import MOST_MAPPED, is_class_map, with_mask_of_class
+from .class_maps import MOST_MAPPED, is_class_map, with_mask_of_classes
 from .entries import SEGMENTATION, SEGMENTERS, ModelEntry
-from .mattes import ALPHA, OwnColors, needs_no_activation, own_colors_of, shown_outputs, with_memory, with_own_colors
+from .mattes import (
+    ALPHA,
+    OwnColors,
+    adds_to_one,
+    needs_no_activation,
+    own_colors_of,
+    shown_outputs,
+    with_memory,
+    with_own_colors,
+)
 from .metadata import ModelMetadata, read_metadata
 from .spec import ModelSpec, PictureSpec, SpecOptions, decide_spec, input_size
 
@@ -222,6 +231,8 @@ def _interpret(name: str, data: bytes, graph: Graph, options: SpecOptions, entry
     sizes = input_size(source.shape), (result.shape[2], result.shape[1])
     if isinstance(spec, PictureSpec):
         return PictureModel(name, graph, spec, *sizes)
+    if spec.group and spec.activation == "none":
+        spec = replace(spec, adds=adds_to_one(graph, result.index))
     return SegmentationModel(name, graph, spec, *sizes)
 
 
@@ -283,7 +294,8 @@ def _of_class(
     spec = decide_spec(entry, said, options, (1, height, width, classes))
     if isinstance(spec, PictureSpec) or spec.activation != "none":
         raise UsageError("its output is the class of each pixel, which is no picture and needs no activation")
-    masked = with_mask_of_class(graph, spec.channel)
-    own = spec.labels[spec.channel : spec.channel + 1]
+    shown = spec.group or (spec.channel,)
+    masked = with_mask_of_classes(graph, shown)
+    own = (",".join(spec.labels[number] for number in shown),) if max(shown) < len(spec.labels) else ()
     sizes = input_size(source.shape), (width, height)
-    return SegmentationModel(name, masked, replace(spec, channel=0, labels=own), *sizes, spec.channel)
+    return SegmentationModel(name, masked, replace(spec, channel=0, group=(), labels=own), *sizes, spec.channel)

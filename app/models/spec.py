@@ -1,7 +1,7 @@
 """Decides what a model's input and output numbers mean, by options, its metadata and its catalogue entry."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -9,7 +9,7 @@ from texelflow.gpu_delegate.base.errors import UnsupportedError, UsageError
 from texelflow.gpu_delegate.base.wording import meant
 from texelflow.gpu_delegate.model.graph import Hybrid
 
-from .class_names import find_class
+from .class_names import classes_of_people, find_classes
 from .entries import ModelEntry
 from .metadata import ModelMetadata
 
@@ -24,7 +24,6 @@ TASKS: tuple[Task, ...] = get_args(Task)
 FINDING_TASKS: tuple[Task, ...] = ("classification", "detection", "points")
 ACTIVATIONS = ("none", "sigmoid", "softmax")
 
-_PERSON = "person"
 _SAY_INPUT_RANGE = "what black and white are: give --input-range, mostly 0,1 or -1,1"
 _COLORS = (3, 4)  # channels of a picture: RGB, RGBA
 _LEAST_RANGE, _MOST_RANGE = 1e-6, 1e6  # from black to white in a picture
@@ -37,8 +36,10 @@ class ModelSpec:
 
     input_range: tuple[float, float]  # what black and white are for the network
     activation: str  # what the output still needs: none, sigmoid or softmax
-    channel: int  # of the output: the class to show
+    channel: int  # of the output: the class to show, of several the first
     labels: tuple[str, ...] = ()  # of the first classes; may be fewer than there are, or none
+    group: tuple[int, ...] = ()  # all channels whose classes are shown together, where they are several
+    adds: bool = False  # whether the mask of a group is the sum of scores, which are a softmax's; else the greatest
     has_own_colors: bool = False  # whether the channels before that one say how a person looks (mattes.py)
 
 
@@ -56,7 +57,7 @@ class SpecOptions:
 
     input_range: tuple[float, float] | None = None
     activation: str | None = None
-    channel: int | str | None = None  # a number, or a name of the model's labels
+    channel: int | str | None = None  # a number, or a name of the model's labels, or several with commas
     task: Task | None = None
     output_range: tuple[float, float] | None = None
     assumed_task: Task | None = None  # of an output that may be either
@@ -97,14 +98,15 @@ def decide_spec(
         return _picture(input_range, metadata, options, output_shape)
     channels = _channels(output_shape)
     activation = options.activation or metadata.activation or (entry.activation if entry else None)
-    channel = next((c for c in _channel_choices(entry, metadata, options, channels) if c is not None), None)
-    if input_range is None or activation is None or channel is None:
+    group = next((group for group in _channel_choices(entry, metadata, options, channels) if group), None)
+    if input_range is None or activation is None or group is None:
         raise _unsaid(
             (input_range, _SAY_INPUT_RANGE),
             (activation, f"what its output still needs: give --activation {'|'.join(ACTIVATIONS)}"),
-            (channel, f"which class to show: give --channel 0..{channels - 1}"),
+            (group, f"which class to show: give --channel 0..{channels - 1}"),
         )
-    return ModelSpec(input_range, activation, channel, metadata.labels[:channels])
+    labels, several = metadata.labels[:channels], group if len(group) > 1 else ()
+    return ModelSpec(input_range, activation, group[0], labels, several, bool(several) and activation == "softmax")
 
 
 def input_size(input_shape: Sequence[int]) -> tuple[int, int]:
@@ -186,14 +188,16 @@ def _channels(shape: Sequence[int]) -> int:
 
 def _channel_choices(
     entry: ModelEntry | None, metadata: ModelMetadata, options: SpecOptions, channels: int
-) -> tuple[int | None, ...]:
-    """The class to show, from each of its sources in order of precedence. Two classes: the first is background."""
+) -> Iterator[tuple[int, ...]]:
+    """The classes to show, from each of their sources in order of precedence. Two classes: the first is background."""
     labels = metadata.labels[:channels]
-    asked = None if options.channel is None else find_class(options.channel, labels, channels)
-    labeled = labels.index(_PERSON) if _PERSON in labels else None
-    known = entry.channel if entry else None
-    listed = known if known is not None and known < channels else None
-    return asked, labeled, listed, channels - 1 if channels <= 2 else None
+    if options.channel is not None:
+        yield find_classes(options.channel, labels, channels)
+    yield classes_of_people(labels)
+    if entry and entry.channel is not None and entry.channel < channels:
+        yield (entry.channel,)
+    if channels <= 2:
+        yield (channels - 1,)
 
 
 def _check_options(options: SpecOptions) -> None:

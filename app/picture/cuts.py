@@ -115,4 +115,5 @@ def _codes(picture: Picture) -> npt.NDArray[np.uint8]:
 def _means(samples: int, parts: int) -> _Floats:
     """A matrix (parts, samples) that makes means over neighbors of a row of so many samples."""
     places = (np.arange(samples) * parts // samples)[None] == np.arange(parts)[:, None]
-    return (places / places.sum(1, keepdims=True)).astype(np.float32)
+    means: _Floats = (places / places.sum(1, keepdims=True)).astype(np.float32)
+    return means

@@ -160,7 +160,7 @@ def _entries(tables: Mapping[str, object]) -> Iterator[tuple[str, str | None, ob
 
 def _misplaced(section: str, name: str | None, value: object) -> str:
     """What is wrong with a setting of that name and value there; '' if nothing is with its place."""
-    known = {name: spec for spec in specs() for name in (spec.name, spec.was) if name}
+    known = {name: spec for spec in specs() for name in (spec.name, *spec.other_names)}
     sections = {spec.section: spec for spec in specs()}
     if name is None and section in sections:
         return f"{section} has to be a section: [{section}]"

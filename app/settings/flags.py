@@ -16,7 +16,7 @@ from .settings import SettingKind, Spec, Verb, meaning, specs
 _SHORT = {"model": ("-m",)}
 _PLACEHOLDERS: dict[SettingKind, str] = {
     "int": "N", "float": "NUMBER", "size": "WxH", "range": "LO,HI", "point": "X,Y", "path": "PATH",
-    "background": "PATH|COLOR", "text": "NAME", "texts": "NAME", "class": "N|NAME", "gestures": "GESTURE=ACTION",
+    "background": "PATH|COLOR", "text": "NAME", "texts": "NAME", "class": "N|NAME,…", "gestures": "GESTURE=ACTION",
 }  # fmt: skip
 _TYPES: dict[SettingKind, Any] = {
     "bool": bool | None, "int": int | None, "float": float | None, "texts": list[str] | None,
@@ -65,7 +65,7 @@ def flag_of(name: str) -> str:
 
 
 def _spec_of(name: str) -> Spec:
-    return next(spec for spec in specs() if name in (spec.name, spec.was))
+    return next(spec for spec in specs() if name in (spec.name, *spec.other_names))
 
 
 def _option(spec: Spec) -> inspect.Parameter:
@@ -91,6 +91,7 @@ def _earlier_option(spec: Spec) -> inspect.Parameter:
 def _made(spec: Spec, values: str, *default: Any) -> Any:
     """`default` is None, or nothing where the parameter has one of its own."""
     names = [f"{spec.flag}/--no-{spec.flag[2:]}"] if spec.kind == "bool" else [spec.flag, *_SHORT.get(spec.name, ())]
+    names += [f"--{spec.also}"] if spec.also else []
     metavar = "|".join(spec.choices) if spec.kind == "choice" else spec.placeholder or _PLACEHOLDERS.get(spec.kind)
     if spec.kind == "text" and spec.choices:  # of names; what else it takes are files
         metavar = "NAME|FILE"

@@ -78,7 +78,7 @@ class Spec:
 
     low and high bound numbers, both included; `zero` says what 0 means where it is below low and still allowed.
     `in_replay` is the default of replay and archive where that is another one. `was` is a name that it had in earlier
-    versions. `label` is what the window calls it, `placeholder` what help calls a value.
+    versions, `also` another one of today. `label` is what the window calls it, `placeholder` what help calls a value.
     """
 
     name: str
@@ -94,8 +94,14 @@ class Spec:
     verbs: tuple[Verb, ...] = ("live", "replay", "archive")
     in_replay: SettingValue | None = None
     was: str = ""
+    also: str = ""
     label: str = ""
     placeholder: str = ""
+
+    @property
+    def other_names(self) -> tuple[str, ...]:
+        """By which it is known, too."""
+        return tuple(name for name in (self.was, self.also) if name)
 
     @property
     def flag(self) -> str:
@@ -116,7 +122,7 @@ class Spec:
             "range": "two numbers with a comma, the lower one first, such as 0,1 or -1,1,",
             "point": "two numbers from 0 to 1 with a comma, such as 0.5,0.5,",
             "background": "an image, a video, or a color such as red or #3366cc",
-            "class": f"a class' name, its number from 0 to {_MOST_CLASSES}, or -1",
+            "class": f"a class' name, its number from 0 to {_MOST_CLASSES}, several with commas, or -1",
             "gestures": f"pairs such as open-palm=freeze,thumb-up=effect-2, of {', '.join(GESTURES)} and "
             f"{', '.join(name for name in GESTURE_ACTIONS if name not in _MORE_EFFECTS)} to effect-9,",
             "texts": f"text on one line, or a list of up to {MOST_CAMERAS} such,",
@@ -236,7 +242,10 @@ class Settings:
     activation: str = _model(
         "auto", "What such a model's output still needs.", choices=("auto", "none", "sigmoid", "softmax")
     )
-    channel: str = _model("", "The class of such a model to show, by number or name; else the one for people.", "class")
+    channel: str = _model(
+        "", "The class to show of such a model, or several, by name or number; else people.", "class",
+        also="classes",
+    )  # fmt: skip
     task: str = _model(
         "auto", "What a model does, where it does not say it: masks, a picture, boxes, and so on.",
         choices=("auto", "segmentation", "picture", "classification", "detection", "points"),
@@ -403,7 +412,7 @@ def of_verb(settings: Settings, verb: Verb) -> Settings:
 
 def current_names(values: Mapping[str, object]) -> dict[str, object]:
     """The values under the names that settings have now."""
-    renamed = {spec.was: spec.name for spec in specs() if spec.was}
+    renamed = {name: spec.name for spec in specs() for name in spec.other_names}
     return {renamed.get(name, name): value for name, value in values.items()}
 
 
@@ -413,7 +422,7 @@ def with_values(settings: Settings, values: Mapping[str, object], where: Callabl
     Raises UsageError for unknown names and for values of a wrong type, out of range or not among the choices.
     """
     known, found = {spec.name: spec for spec in specs()}, dict[str, Any]()
-    known |= {spec.was: spec for spec in specs() if spec.was}
+    known |= {name: spec for spec in specs() for name in spec.other_names}
     for name, raw in values.items():
         if name not in known:
             raise UsageError(f"{where(name)} is no setting{setting_meant(name, known)}")

@@ -180,15 +180,22 @@ def picture_of_output(output_bhwc: Float32Array, spec: PictureSpec) -> Floats:
 
 
 def mask_of(output_bhwc: Float32Array, spec: ModelSpec) -> Floats:
-    """The mask (H, W) that a network's output (1, H, W, C) means."""
-    values = output_bhwc[0]
-    mask: Floats = values[..., spec.channel]
+    """The mask (H, W) that a network's output (1, H, W, C) means; of several classes that of any of them.
+
+    That is the sum of scores that add up to 1, else the greatest of them.
+    """
+    values, shown = output_bhwc[0], list(spec.group or (spec.channel,))
+    if spec.activation == "softmax":
+        powers = np.exp(values - values.max(-1, keepdims=True))
+        return np.asarray(powers[..., shown].sum(-1) / powers.sum(-1), np.float32)
+    if not spec.group:
+        mask: Floats = values[..., spec.channel]
+    else:
+        chosen = values[..., shown]
+        mask = chosen.sum(-1) if spec.adds else chosen.max(-1)
     if spec.activation == "sigmoid":
         with np.errstate(over="ignore"):  # exp of a large number is infinite, and its inverse the 0 that is right
             return np.asarray(1 / (1 + np.exp(-mask)), np.float32)
-    if spec.activation == "softmax":
-        powers = np.exp(values - values.max(-1, keepdims=True))
-        return np.asarray(powers[..., spec.channel] / powers.sum(-1), np.float32)
     return mask
 
 

@@ -111,7 +111,7 @@ class GlPath:
         spec = self.model.spec
         activation: Any = spec.activation
         place, scale = self.program.output, output_scale(self.model)
-        kinds = spec.channel, place.stride, activation, scale, spec.has_own_colors
+        kinds = spec.channel, place.stride, activation, scale, spec.has_own_colors, spec.group, spec.adds
         return MaskLayout(self.model.output_size, place.shape.channels, *kinds)
 
     @property

@@ -5,7 +5,6 @@ What the kernels of the two ends cannot do (rows too long, networks that put out
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
@@ -13,7 +12,7 @@ import numpy.typing as npt
 
 from texelflow.gpu_delegate.base.wording import counted
 from texelflow.gpu_delegate.cpu.delegation import Delegation
-from texelflow.gpu_delegate.model.graph import Attributes, Graph, Node, Softmax, Tensor
+from texelflow.gpu_delegate.model.graph import Attributes, Graph, Softmax
 from texelflow.gpu_delegate.model.layout import Precision
 from texelflow.gpu_delegate.model.packing import in_file_type
 from texelflow.gpu_delegate.model.quantization import dequantized, is_quantized
@@ -30,7 +29,9 @@ from texelflow.gpu_delegate.targets.llvm.native_runtime import NativeNetwork
 from texelflow.gpu_delegate.targets.llvm.planes import planes_of
 from texelflow.gpu_delegate.targets.llvm.pool import WorkerPool
 
+from ...models.added_nodes import AddedNodes
 from ...models.model_loading import FrameModel, PictureModel, input_values, preprocessing_for
+from ...models.spec import ModelSpec, PictureSpec
 from ...picture.exposure import Exposure
 from ...picture.picture import Picture, PictureFormat, whole_rows
 from ...picture.preprocess import Fit, Floats, Preprocessing, Preprocessor, sampling
@@ -42,23 +43,25 @@ _OPS: Mapping[str, tuple[str, Attributes]] = MappingProxyType(
 )
 
 
-def with_mask(graph: Graph, activation: str) -> Graph:
-    """A network whose last output has been through the activation that its masks need; its own output stays first.
+def with_mask(graph: Graph, spec: ModelSpec | PictureSpec) -> tuple[Graph, int, int]:
+    """A network whose last output has been through what its masks need, and where a mask is: the tensor, its channel.
 
-    Of bytes are made the real numbers that they mean.
+    Its own output stays first. Of bytes are made the real numbers that they mean; several classes become one mask.
     """
     scores = graph.tensors[graph.outputs[0]]
-    ops = [("DEQUANTIZE", Attributes())] if is_quantized(scores) else []
-    ops += [_OPS[activation]] if activation in _OPS else []
-    last, number = scores.index, max(graph.dropped_below, 1 + max(graph.tensors))
-    nodes, tensors = list(graph.nodes), dict[int, Tensor]()
-    for index, (op, attributes) in enumerate(ops, number):
-        tensors[index] = Tensor(index, f"{scores.name}:{op}", scores.shape)
-        nodes.append(Node(op, (last,), (index,), attributes))
-        last = index
-    if not ops:
-        return graph
-    return replace(graph.with_changes(tuple(nodes), tensors), outputs=(*graph.outputs, last))
+    if isinstance(spec, PictureSpec):
+        spec = ModelSpec((0, 1), "none", 0)
+    made, last = AddedNodes(graph), scores.index
+    if is_quantized(scores):
+        last = made.op("DEQUANTIZE", [last])
+    if spec.activation in _OPS:
+        last = made.op(_OPS[spec.activation][0], [last], attributes=_OPS[spec.activation][1])
+    if spec.group:
+        shown = [made.channel(last, number) for number in spec.group]
+        last = made.chain("ADD" if spec.adds else "MAXIMUM", shown)
+    if last == scores.index:
+        return graph, last, spec.channel
+    return made.graph((*graph.outputs, last)), last, 0 if spec.group else spec.channel
 
 
 class NativePath:
@@ -85,10 +88,7 @@ class NativePath:
         UsageError for what the cache does not take.
         """
         self.model, self.fit, self._preprocessing = model, fit, preprocessing_for(model, preprocessing)
-        activation = "none" if isinstance(model, PictureModel) else model.spec.activation
-        masking = with_mask(model.graph, activation)
-        is_further = len(masking.outputs) > len(model.graph.outputs)
-        self._mask_tensor = masking.outputs[-1 if is_further else 0]
+        masking, self._mask_tensor, self._mask_channel = with_mask(model.graph, model.spec)
         self._network = NativeNetwork.load(masking, threads, pool, weights_cache=weights_cache, precision=precision)
         self.precision = self._network.image.precision
         self._kernels = FrameKernels(native_target())
@@ -189,7 +189,7 @@ class NativePath:
     def _mask_plane(self) -> npt.NDArray[np.float32]:
         """The mask in memory, (H, W)."""
         assert not isinstance(self.model, PictureModel), "it has one"
-        plane: npt.NDArray[np.float32] = self._planes(self._mask_tensor)[self.model.spec.channel]
+        plane: npt.NDArray[np.float32] = self._planes(self._mask_tensor)[self._mask_channel]
         return plane
 
     def _planes(self, tensor: int) -> npt.NDArray[np.float32]:

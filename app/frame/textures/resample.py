@@ -35,7 +35,8 @@ class MaskLayout:
 
     stride is the floats per pixel: 4 in PHWC4, 1 for a tensor of one channel that is stored plainly. Values are what is
     stored times `scale`: a quantized output is stored in steps. has_own_colors: the three channels before the mask's
-    are how much lighter a person is than the frame, and a texel has all four.
+    are how much lighter a person is than the frame, and a texel has all four. group: all channels that are the mask
+    together, where they are several: their sum if it `adds`, else the greatest.
     """
 
     size: ImageSize
@@ -45,6 +46,8 @@ class MaskLayout:
     activation: Literal["none", "sigmoid", "softmax"] = "none"
     scale: float = 1.0
     has_own_colors: bool = False
+    group: tuple[int, ...] = ()
+    adds: bool = False
 
     @property
     def texels(self) -> int:
@@ -53,7 +56,11 @@ class MaskLayout:
 
     def defines(self) -> dict[str, ParameterValue]:
         """The parameters of mask.glsl."""
+        several: dict[str, ParameterValue] = {}
+        if self.group:
+            several = {"GROUPED": 1, "GROUP": f"int[]({', '.join(map(str, self.group))})", "ADDS": int(self.adds)}
         return {
+            **several,
             "MASK_W": self.size[0],
             "MASK_H": self.size[1],
             "STRIDE": self.stride,

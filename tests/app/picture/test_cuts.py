@@ -48,17 +48,17 @@ def whole(scene: Rgb) -> Rgb:
     return scene[::2, ::2]
 
 
-def pictured(rgb: npt.NDArray[np.floating] | Rgb) -> Picture:
+def pictured(rgb: npt.NDArray[np.float64] | Rgb) -> Picture:
     levels = np.clip(rgb, 0, 255).astype(np.uint8)
     return rgba_picture(np.dstack([levels, np.full(levels.shape[:2], 255, np.uint8)]))
 
 
-def cuts_in(frames: Sequence[npt.NDArray[np.floating] | Rgb]) -> list[int]:
+def cuts_in(frames: Sequence[npt.NDArray[np.float64] | Rgb]) -> list[int]:
     detector = CutDetector()
     return [number for number, frame in enumerate(frames) if detector.is_cut(pictured(frame))]
 
 
-def faded(scene: Rgb, levels: npt.NDArray[np.floating]) -> Iterator[npt.NDArray[np.floating]]:
+def faded(scene: Rgb, levels: npt.NDArray[np.float64]) -> Iterator[npt.NDArray[np.float64]]:
     return (whole(scene) * level for level in levels)
 
 

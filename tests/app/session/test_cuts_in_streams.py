@@ -25,7 +25,7 @@ def film() -> list[Picture]:
     return [*shown[:CUT], *(np.ascontiguousarray(255 - frame[::-1]) for frame in shown[CUT:])]
 
 
-def masks(frames: list[Picture], **settings: Any) -> list[npt.NDArray[np.float32]]:
+def masks(frames: list[Picture], **settings: Any) -> list[Picture]:
     with texelflow.Pipeline(backend="cpu", effect="mask", **settings) as camera:
         found = [camera(frame) for frame in frames]
         found += [camera.flush()] if settings.get("delay_video") else []

@@ -83,7 +83,11 @@ class TestValues:
             ("size", "0x480", "size 0x480: a size"),
             ("background", "#36c", "background #36c: an image, a video, or a color such as red or #3366cc is needed"),
             ("size", "640x99999", "size 640x99999: a size"),
-            ("channel", 65537, "channel 65537: a class' name, its number from 0 to 65536, or -1 is needed"),
+            (
+                "channel",
+                65537,
+                "channel 65537: a class' name, its number from 0 to 65536, several with commas, or -1 is needed",
+            ),
             ("channel", 2.0, "channel 2: a class' name"),
             ("channel", True, "channel true: a class' name"),
             ("camera", [[0]], "camera (a list of 1): text on one line, or a list of up to 9 such, is needed"),
@@ -226,7 +230,7 @@ class TestFlags:
         assert "A verb of its own." in result.output
         assert "--json" in result.output
         for spec in specs():
-            assert f"{spec.flag} " in result.output
+            assert f"{spec.flag}," in result.output if spec.also else f"{spec.flag} " in result.output
             assert f" {spec.section.capitalize()} " in result.output
         assert "--no-mirror" in result.output
         assert "from 0 to 1" in result.output

@@ -22,7 +22,7 @@ _POINTS = 17
 _LEAST_CERTAIN = 0.3  # of a point that counts for a person's score
 _LEAST_MEAN = 0.2  # of a person's score, the mean of its points', as in MoveNet's examples
 _LEAST_HEAT = 0.1  # the same of both for heat maps, which are low where a point may be in several places
-_MOST_PEOPLE = 32
+_PEOPLE, _MOST_PEOPLE = 6, 32  # of MoveNet as it is published, and at most
 _LEAST_MAPS, _MOST_MAPS = 5, 64
 _Places = npt.NDArray[np.int64]
 _SKELETONS: dict[int, SkeletonName] = {14: "body-14", 17: "coco"}
@@ -168,6 +168,8 @@ def _movenet(facts: ModelFacts) -> MoveNetDecoding | None:
 def _multipose(facts: ModelFacts) -> MoveNetDecoding | None:
     shape = facts.shapes[0] if len(facts.shapes) == 1 else ()
     if len(shape) != 3 or shape[0] != 1 or shape[2] != 56 or not 1 <= shape[1] <= _MOST_PEOPLE:
+        return None
+    if shape[1] != _PEOPLE and facts.task != "points" and not facts.is_called("movenet", "multipose"):
         return None
     return MoveNetDecoding(f"17 points and a box of each of {shape[1]} people, as MoveNet's multipose")
 

@@ -18,7 +18,7 @@ from .suppression import MOST_FRACTION, sigmoid
 __all__ = ["EFFICIENT_ROWS", "RAW_SSD"]
 
 _CENTERS, _SIZES = 10.0, 5.0  # by which TensorFlow's SSD divides what a network says of them
-_MOST_ROWS = 1000
+_ROWS, _MOST_ROWS = 100, 1000  # of EfficientDet as it is exported, and at most
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,8 @@ def _ssd(facts: ModelFacts) -> SsdDecoding | None:
 def _rows(facts: ModelFacts) -> RowsDecoding | None:
     shape = facts.shapes[0] if len(facts.shapes) == 1 else ()
     if len(shape) != 3 or shape[0] != 1 or shape[2] != 7 or not 1 <= shape[1] <= _MOST_ROWS:
+        return None
+    if shape[1] != _ROWS and facts.task != "detection" and not facts.is_called("efficientdet"):
         return None
     why = f"{shape[1]} rows of picture, box, score and class, as EfficientDet's"
     return RowsDecoding(why, facts.input_size, facts.metadata.labels)

@@ -18,7 +18,7 @@ __all__ = ["YOLO_BOXES", "YOLO_CHOSEN", "YOLO_POINTS"]
 _STRIDES = (8, 16, 32)
 _BODY = 17 * 3  # x, y and certainty of COCO's key points
 _MASKS = 32  # coefficients of masks, behind the classes of networks that have them
-_MOST_CHOSEN = 1000
+_CHOSEN, _MOST_CHOSEN = 300, 1000  # rows of networks as they are exported, and at most
 
 
 @dataclass(frozen=True)
@@ -147,6 +147,8 @@ def _chosen(facts: ModelFacts) -> ChosenDecoding | None:
     shape = facts.shapes[0] if len(facts.shapes) == 1 else ()
     if len(shape) != 3 or shape[0] != 1 or shape[2] != 6 or not 1 <= shape[1] <= _MOST_CHOSEN:
         return None
+    if shape[1] != _CHOSEN and facts.task != "detection" and not facts.is_called("yolo"):
+        return None  # other networks have six numbers in rows, too
     why = f"{shape[1]} rows of left, top, right, bottom, score and class, as YOLO v10's"
     return ChosenDecoding(why, facts.input_size, (0,), facts.metadata.labels)
 

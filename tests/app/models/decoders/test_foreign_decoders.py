@@ -17,7 +17,7 @@ from texelflow.app.models.decoders.found import Finding
 from texelflow.app.models.decoders.region import FrameRegion
 from texelflow.app.models.finding_loading import load_finding_model, load_shown_model
 from texelflow.app.models.finding_model import FindingModel
-from texelflow.app.models.spec import SpecOptions
+from texelflow.app.models.spec import SpecOptions, parse_task
 from texelflow.gpu_delegate.base.errors import TexelflowError
 
 Floats = npt.NDArray[np.float32]
@@ -197,6 +197,11 @@ def test_a_network_of_two_meanings_takes_the_task_that_is_said(tmp_path: Path) -
     assert loaded_case(case, tmp_path, asked)[0].decoder == "yolo-boxes"
     with pytest.raises(TexelflowError, match=r"as --task classification has them"):
         loaded_case(case, tmp_path, SpecOptions(task="classification"))
+    for shape, task in (((1, 40, 6), "detection"), ((1, 40, 7), "detection"), ((1, 4, 56), "points")):
+        rows = Case([np.zeros(shape, np.float32)], (), "")
+        with pytest.raises(TexelflowError, match="no decoder knows"):
+            loaded_case(rows, tmp_path)
+        loaded_case(rows, tmp_path, SpecOptions((0, 1), task=parse_task(task)))
     maps = Case([MAPS], (), "heat-maps")
     assert loaded_case(maps, tmp_path, SpecOptions((0, 1), task="points"))[0].decoder == "heat-maps"
     vector = Case([SCORES], (), "class-scores")

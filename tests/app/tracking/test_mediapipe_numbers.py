@@ -4,6 +4,7 @@ import functools
 
 import pytest
 
+from tests.helpers.markers import exhaustive_if
 from tests.helpers.oracle_networks import oracle_finder
 from tests.tools.mediapipe_beside.held_beside import Apart, Job, Theirs, apart, found_by_us
 from tests.tools.mediapipe_beside.kept_numbers import kept_jobs, read_kept
@@ -11,6 +12,11 @@ from tests.tools.mediapipe_beside.kept_numbers import kept_jobs, read_kept
 _NAMES = [f"{job.solution}, {'pictures' if job.still else 'tracked'}" for job in kept_jobs()]
 # Where a frame says that the next one looks, rounding grows; heat maps move points of bodies likewise.
 _MOST_APART = {"pose-landmark, pictures": 0.006, "hand-landmark-full, tracked": 0.008}
+
+# Our own code for the network with attention takes seconds to make.
+_each = pytest.mark.parametrize(
+    "place", [exhaustive_if("attention" in name, place) for place, name in enumerate(_NAMES)], ids=_NAMES
+)
 
 
 @functools.lru_cache
@@ -28,7 +34,7 @@ def _held(place: int, in_bytes: bool) -> Apart:
     return figures
 
 
-@pytest.mark.parametrize("place", range(len(_NAMES)), ids=_NAMES)
+@_each
 def test_of_the_same_bytes_it_is_the_same(place: int) -> None:
     figures = _held(place, in_bytes=True)
     assert figures.paired == figures.theirs == figures.ours > 0
@@ -37,7 +43,7 @@ def test_of_the_same_bytes_it_is_the_same(place: int) -> None:
     assert max(figures.means) < _MOST_APART.get(_NAMES[place], 0.001)
 
 
-@pytest.mark.parametrize("place", range(len(_NAMES)), ids=_NAMES)
+@_each
 def test_of_pixels_that_are_not_rounded_it_is_near(place: int) -> None:
     figures = _held(place, in_bytes=False)
     assert figures.paired == figures.theirs == figures.ours > 0

@@ -5,10 +5,10 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from tests.tools.mediapipe_beside.drawn_people import drawn_clips, drawn_stills, photo
+from tests.tools.mediapipe_beside.drawn_people import DrawnClip, drawn_clips, drawn_stills, photo
 from tests.tools.mediapipe_beside.held_beside import Job, Theirs, found_by_mediapipe, theirs_of
 
-__all__ = ["kept_jobs", "read_kept", "write_kept"]
+__all__ = ["kept_jobs", "kept_of", "read_kept", "write_kept"]
 
 _DATA = Path(__file__).parents[2] / "data"
 _KEPT = _DATA / "people" / "found_by_mediapipe.json"
@@ -16,6 +16,7 @@ _STILLS = {  # of drawn_stills, by their numbers
     "face-detection-short": (("hopper", 0), ("astronaut", 2)),
     "face-detection-full": (("hopper", 4), ("astronaut", 3)),
     "face-landmark": (("hopper", 0), ("hopper", 6), ("astronaut", 3)),
+    "face-landmark-attention": (("astronaut", 0),),
     "hand-landmark-full": (("hand_point", 0), ("hand_half", 1), ("hand_fist", 7)),
     "pose-landmark": (("astronaut", 2), ("hopper", 5)),
 }
@@ -52,6 +53,12 @@ def write_kept(python: Path) -> None:
                     if "certainty" in thing:
                         thing["certainty"] = [round(value, 3) for value in thing["certainty"]]
     _KEPT.write_text(json.dumps(found, separators=(",", ":")) + "\n")
+
+
+def kept_of(solution: str) -> tuple[DrawnClip, tuple[Theirs, ...]]:
+    """The first picture of a solution, and what MediaPipe found there."""
+    place, job = next((place, job) for place, job in enumerate(kept_jobs()) if job.solution == solution)
+    return job.clips[0], read_kept()[place][0][0]
 
 
 def read_kept() -> list[list[list[tuple[Theirs, ...]]]]:

@@ -16,6 +16,7 @@ from .decoders.decoding import InputRange, ModelFacts
 from .entries import SEGMENTATION
 from .export_labels import exported_labels
 from .finding_model import FindingModel
+from .mattes import own_colors_of
 from .metadata import ModelMetadata, read_metadata
 from .model_loading import FrameModel, OpenModel, frame_model_of, open_model
 from .spec import FINDING_TASKS, TASKS, SpecOptions, input_size
@@ -76,11 +77,11 @@ def shown_model_of(file: OpenModel) -> ShownModel:
 
 
 def _may_be_frame(graph: Graph) -> bool:
-    """Whether a picture is among the inputs, and the one output, or one of a network with states, is for each place."""
+    """Whether a picture is among the inputs, and the one output, or one of a matte's, has numbers for each place."""
     sources, results = ([graph.tensors[place] for place in places] for places in (graph.inputs, graph.outputs))
     maps = any(is_class_map(each) or (len(each.shape) == 4 and min(each.shape[1:3]) > 1) for each in results)
     pictures = any(_is_picture(source.shape) for source in sources)
-    return maps and pictures and (len(results) == 1 or len(sources) > 1)
+    return maps and pictures and (len(results) == 1 or len(sources) > 1 or own_colors_of(graph) is not None)
 
 
 def _is_picture(shape: Shape) -> bool:

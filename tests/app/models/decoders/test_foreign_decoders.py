@@ -11,6 +11,8 @@ import pytest
 
 from tests.helpers.engine import on_cpu
 from tests.model_files.finding_models import network_of
+from tests.model_files.frame_models import picture_network
+from tests.model_files.matte_models import recurrent_matte, single_matte
 from tests.model_files.model_builder import ModelBuilder
 from texelflow.app.models.decoders.anchors import ssd_anchors
 from texelflow.app.models.decoders.found import Finding
@@ -238,3 +240,11 @@ def test_what_sees_no_picture_is_refused(shape: tuple[int, ...], dtype: str, sai
     for load in (load_shown_model, load_finding_model):
         with pytest.raises(TexelflowError, match=said):
             load(str(tmp_path / "net.tflite"))
+
+
+@pytest.mark.parametrize("data", [recurrent_matte(), single_matte(), single_matte(foreground=True), picture_network()])
+def test_what_makes_masks_or_pictures_is_for_those(data: bytes, tmp_path: Path) -> None:
+    (tmp_path / "net.tflite").write_bytes(data)
+    assert not isinstance(load_shown_model(str(tmp_path / "net.tflite"), SpecOptions((0, 1))), FindingModel)
+    with pytest.raises(TexelflowError):
+        load_finding_model(str(tmp_path / "net.tflite"), SpecOptions((0, 1)))

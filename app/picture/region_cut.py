@@ -38,16 +38,18 @@ __all__ = ["CutPlaces", "cut_places", "cut_region"]
 
 Matrix23 = npt.NDArray[np.float64]
 CutPlaces = tuple[Floats, Floats]
+_FAR = 1e9
 
 
 def cut_places(format: PictureFormat, size: ImageSize, to_frame: Matrix23) -> CutPlaces:
     """Matrices (2, 3) from pixels (X, Y, 1) of an input of `size` to coordinates (column, row) of the stored picture.
 
     The first is luma's, or RGBA's, the second that of the planes of chroma; 0 is the center of the first pixel.
-    `to_frame` is FrameRegion.to_frame's. Raises ValueError for one that is not finite.
+    `to_frame` is FrameRegion.to_frame's. Raises ValueError for one that is not finite, or is extremely large: places
+    have to be numbers.
     """
-    if not np.isfinite(to_frame).all():
-        raise ValueError("a region of a frame has finite numbers")
+    if not (np.abs(to_frame) < _FAR).all():
+        raise ValueError(f"a region of a frame has numbers below {_FAR:g}")
     (width, height), matrix = size, np.array(to_frame, np.float64)
     matrix[:, :2] /= width, height
     if format.orientation.transpose:

@@ -77,6 +77,8 @@ def test_whole_numbers_are_rounded_and_limited() -> None:
     assert (shown.min(), shown.max()) == (-8, 7)
 
 
-def test_a_region_is_finite() -> None:
-    with pytest.raises(ValueError, match="finite"):
-        cut_region(ramps(), (4, 4), FrameRegion(float("nan"), 1, 1, 1).to_frame())
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf, 1e30])
+def test_places_are_numbers(wrong: float) -> None:
+    for region in (FrameRegion(wrong, 1, 1, 1), FrameRegion(1, 1, wrong, 1)):
+        with pytest.raises(ValueError, match="below 1e"):
+            cut_region(ramps(), (4, 4), region.to_frame())

@@ -64,6 +64,18 @@ def test_any_sizes_of_rgba_with_the_machines_own_vectors(frame: ImageSize, size:
         np.testing.assert_allclose(found, wanted, rtol=0, atol=2e-4)
 
 
+def test_rows_may_lie_upside_down_and_apart() -> None:
+    for form in (FORMATS[0], FORMATS[-1]):
+        planes = tuple(plane[::-1] for plane in noise(form).planes)
+        picture = Picture(form, planes)
+        for region in regions(form):
+            wanted = cut_region(
+                Picture(form, tuple(map(np.ascontiguousarray, planes))), (7, 5), region.to_frame(), SPANS
+            )
+            found = cut_natively(picture, (7, 5), region, False, native_target())
+            np.testing.assert_allclose(found, wanted[0], rtol=0, atol=2e-4)
+
+
 def test_whole_numbers() -> None:
     picture, steps = noise(rgba_format((40, 30))), Steps(-1, 0)
     region = regions(picture.format)[1]

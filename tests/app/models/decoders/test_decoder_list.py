@@ -53,7 +53,7 @@ def test_each_is_one_of_its_kind() -> None:
 
 
 def test_the_document_has_them_in_their_order() -> None:
-    said = (Path(__file__).parents[4] / "docs" / "decoders.md").read_text()
+    said = (Path(__file__).parents[4] / "docs" / "decoders.md").read_text().partition("\n## ")[0]
     rows = [line.split(" | ")[0] for line in said.splitlines() if line.startswith("| `")]
     named = [name for row in rows for name in re.findall(r"`([a-z-]+)`", row)]
     assert named == [decoder.name for decoder in DECODERS]

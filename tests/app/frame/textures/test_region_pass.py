@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import cycle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tests.helpers.frame_regions import regions
 from tests.helpers.markers import on_both_apis, one_in
 from tests.helpers.picture_formats import FORMATS, ORIENTATIONS, noise
+from tests.helpers.portable import assert_valid_glsl, needs_validator
 from texelflow.app.frame.textures.region_pass import RegionToTensor
 from texelflow.app.frame.textures.upload import FrameTextures
 from texelflow.app.models.decoders.region import FrameRegion
@@ -19,6 +21,7 @@ from texelflow.gpu_delegate.model.graph import Steps
 from texelflow.gpu_delegate.targets.gl.context import Context
 from texelflow.gpu_delegate.targets.gl.gl_buffers import device_buffer, read_buffer
 from texelflow.gpu_delegate.targets.gl.opengl import BufferRange
+from texelflow.gpu_delegate.targets.glsl.shader import for_es, load
 
 
 def cut_on_device(
@@ -65,3 +68,18 @@ def test_whole_numbers(context: Context) -> None:
     wanted = cut_region(picture, (9, 7), region.to_frame(), (-1, 1), False, steps)[0]
     assert set(np.unique(found)) == {-1.0, 0.0}
     assert np.mean(found == wanted) > 0.98  # others lie within rounding of a half
+
+
+@needs_validator
+def test_the_shader_is_valid_in_both_languages(tmp_path: Path) -> None:
+    made = {
+        f"{layout}-{apart}-{repeats}": load(
+            "region_to_tensor.comp", {"LAYOUT": layout, "APART": apart, "REPEATS": repeats, "WHOLE": repeats}
+        )
+        for layout in range(6)
+        for apart in range(2 if 0 < layout < 3 else 1)
+        for repeats in range(2)
+    }
+    made |= {name: load(f"{name}.comp") for name in ("detections", "point_windows", "sure_rows")}
+    es = {f"{name}-es": for_es(source, (3, 1)) for name, source in made.items()}
+    assert_valid_glsl(made | es, tmp_path, "comp")

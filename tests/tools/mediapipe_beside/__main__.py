@@ -74,19 +74,9 @@ def mediapipe_beside_tool(
     if write:
         write_kept(python)
         return 0
-    jobs = [job for name in names for job in _jobs(name, _photographs(pictures or _PHOTOS))]
-    with tempfile.TemporaryDirectory() as folder:
-        theirs = found_by_mediapipe(jobs, python, Path(folder))
-        itself = found_by_mediapipe([noisy(job) for job in jobs], python, Path(folder))
-    made = _WAYS[networks]
     rows: dict[tuple[str, str], tuple[Apart, Apart]] = {}
-    for job, their, other in zip(jobs, theirs, itself, strict=True):
-        for clip, frames, noised, ours in zip(job.clips, their, other, found_by_us(job, made), strict=True):
-            kind = clip.name if each else "pictures" if job.still else "tracked"
-            row = rows.setdefault((job.solution, kind), (Apart(), Apart()))
-            for of_theirs, of_noised, of_ours in zip(frames, noised, ours, strict=True):
-                apart(row[0], of_theirs, of_ours)
-                theirs_apart(row[1], of_theirs, of_noised)
+    for name in names:
+        _hold(_jobs(name, _photographs(pictures or _PHOTOS)), python, _WAYS[networks], each, rows)
     console.table(
         f"MediaPipe 0.10.21 and ours, {networks}",
         [
@@ -105,6 +95,26 @@ def mediapipe_beside_tool(
     return 0
 
 
+def _hold(
+    jobs: Sequence[Job],
+    python: Path,
+    made: FinderMaker,
+    each: bool,
+    rows: dict[tuple[str, str], tuple[Apart, Apart]],
+) -> None:
+    """Run jobs by MediaPipe, again with noise, and by us, and add to the rows what that says."""
+    with tempfile.TemporaryDirectory() as folder:
+        theirs = found_by_mediapipe(jobs, python, Path(folder))
+        itself = found_by_mediapipe([noisy(job) for job in jobs], python, Path(folder))
+    for job, their, other in zip(jobs, theirs, itself, strict=True):
+        for clip, frames, noised, ours in zip(job.clips, their, other, found_by_us(job, made), strict=True):
+            kind = clip.name if each else "pictures" if job.still else "tracked"
+            row = rows.setdefault((job.solution, kind), (Apart(), Apart()))
+            for of_theirs, of_noised, of_ours in zip(frames, noised, ours, strict=True):
+                apart(row[0], of_theirs, of_ours)
+                theirs_apart(row[1], of_theirs, of_noised)
+
+
 def _photographs(folders: Sequence[Path]) -> list[tuple[str, Path]]:
     found = [(path.stem, path) for folder in folders for path in sorted(folder.glob("*.jpg"))]
     if not found:
@@ -117,7 +127,7 @@ def _jobs(name: str, photographs: Sequence[tuple[str, Path]]) -> list[Job]:
     others = [(title, path) for title, path in photographs if not title.startswith("hand_")]
     shown = named_hands or others if name.startswith("hand-") else others
     photos = [(title, photo(path)) for title, path in shown]
-    most = 1 if name.startswith(("pose", "body")) else 4
+    most = 1 if name.startswith(("pose", "body")) else 8
     jobs = []
     for title, picture, other in with_others(photos):
         jobs.append(Job(name, True, most, tuple(drawn_stills(title, picture, other))))

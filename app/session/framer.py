@@ -39,8 +39,11 @@ class Framer:
             self._followers = tuple(AutoFraming(size) for size in sizes)
         crops = []
         for number, follower in enumerate(self._followers):
+            width, height = follower.size
             follower.mode = wanted.mode
-            followed = follower.follow(findings[number] if number < len(findings) else (), time_s)
+            followed = FrameRegion(width / 2, height / 2, width, height)
+            if wanted.mode != "off":
+                followed = follower.follow(findings[number] if number < len(findings) else (), time_s)
             part = part_within(followed, wanted.zoom, wanted.center)
-            crops.append(None if part.width >= follower.size[0] else part)
+            crops.append(None if part.width >= width else part)
         return tuple(crops)

@@ -61,7 +61,7 @@ _MOST_SIDE = 16384  # pixels: the largest texture that desktop GPUs take
 _MOST_CLASSES = 1 << 16
 _NUMBER = r"[-+]?(?:[0-9]{1,9}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})"
 _MORE_EFFECTS = tuple(f"effect-{number}" for number in range(2, 10))
-_PAIR = re.compile(rf"{_NUMBER},{_NUMBER}")
+_RANGE = re.compile(rf"{_NUMBER},{_NUMBER}")
 
 
 _REPLACED: Mapping[str, str] = MappingProxyType(
@@ -523,18 +523,21 @@ def _several(spec: Spec, raw: Sequence[object]) -> SettingValue | None:
 
 
 def _is_range(text: str) -> bool:
-    if not _PAIR.fullmatch(text):
+    if not _RANGE.fullmatch(text):
         return False
     low, high = map(float, text.split(","))
     return low < high
 
 
 def _is_point(text: str) -> bool:
-    return _PAIR.fullmatch(text) is not None and all(0 <= part <= 1 for part in parse_point(text))
+    try:
+        return all(0 <= part <= 1 for part in parse_point(text))
+    except ValueError:
+        return False
 
 
 def parse_point(text: str) -> tuple[float, float]:
-    """The two numbers of a setting that is a point."""
+    """The two numbers of a setting that is a point. Raises ValueError."""
     x, y = map(float, text.split(","))
     return x, y
 

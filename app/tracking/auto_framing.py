@@ -6,7 +6,7 @@ For each frame, of what was found in it:
                chest, a person for a margin; what is above is more than what is below, so that heads have room
     wanted     the smallest part of the frame's aspect with all subjects' room, no smaller than the largest zoom shows,
                and within the frame. `person` has one subject: the largest and most central face, which stays until it
-               was gone for a second, or another one was clearly better for that long
+               was gone for 0.7 s, or another one was clearly better for a second
     goal       the wanted part, from when that has left the dead zone around the goal until what is shown is there;
                then it rests. All of the frame when nobody was seen for two seconds
     shown      follows the goal as a critically damped spring does, its center and the logarithm of its size apart, and
@@ -31,14 +31,14 @@ Box = tuple[float, float, float, float]  # left, top, right, bottom in pixels of
 
 MOST_ZOOM = 2.5
 GONE_S = 2.0  # without anybody, until all of the frame is shown
-_LOST_S = 1.0  # of the person who is followed, until another one is
+_LOST_S = 0.7  # of the person who is followed, until another one is
 _BETTER, _BETTER_S = 1.6, 1.0  # times as good, for so long: then another person is followed
 _FACE_ROOM = (1.1, 0.9, 1.1, 1.7)  # left, above, right, below, in sides of the face
 _BODY_ROOM = (0.12, 0.16, 0.12, 0.05)  # likewise
 _STILL, _STILL_ZOOM = 0.06, 0.12  # the dead zone: in sides of the part shown, and of the logarithm of its size
 _THERE = 0.15  # of the dead zone: so near to the goal it is reached
-_RATE, _RATE_BACK = 3.2, 1.3  # 1/s: of the spring, and where nobody is seen
-_MOST_SPEED, _MOST_ZOOM_SPEED = 0.45, 0.7  # widths of the frame a second; of the logarithm, 1/s
+_RATE, _RATE_BACK = 4.0, 1.3  # 1/s: of the spring, and where nobody is seen
+_MOST_SPEED, _MOST_ZOOM_SPEED = 0.7, 1.0  # widths of the frame a second; of the logarithm, 1/s
 _SUDDEN_S = 0.5  # since a beginning, in which the first subjects are shown at once
 _STEP_S, _LONGEST_S = 1 / 240, 1.0  # of the spring; of what passes between two frames
 
@@ -252,13 +252,15 @@ def _part_of(rooms: Sequence[Box], size: ImageSize, most_zoom: float) -> _Part:
 
 
 def part_within(region: FrameRegion, zoom: float, center: tuple[float, float]) -> FrameRegion:
-    """The part of a region that is `zoom` times smaller, of its aspect and within it.
+    """The part of a region without an angle that is `zoom` times smaller, of its aspect and within it.
 
     `center` is where its middle is, as fractions of the region, as far as the region's edges let it.
     """
-    share = 1 / max(zoom, 1.0)
-    x, y = (_within(middle, share, 1.0) for middle in center)
-    return region.box_to_frame((x - share / 2, y - share / 2, x + share / 2, y + share / 2))
+    if zoom <= 1:
+        return region
+    x, y = (_within(middle, 1 / zoom, 1.0) - 0.5 for middle in center)
+    width, height = region.width, region.height
+    return FrameRegion(region.center_x + x * width, region.center_y + y * height, width / zoom, height / zoom)
 
 
 def _within(middle: float, length: float, extent: float) -> float:

@@ -5,11 +5,12 @@ its bones turn on the way from the wrist to the tip; points have depth, so that 
 bent one:
 
     finger     straight below 70, bent above 110; between the two nobody knows, and nothing is shown
-    thumb      apart if it is straighter than 75 and its tip further from the index' knuckle than 0.5 of the palm's
-               length; else beside the palm
-    open palm  all fingers straight, the thumb apart
-    fist       all fingers bent, the thumb beside the palm
-    thumb up   all fingers bent, the thumb apart and within 40 degrees of upwards in the picture; thumb down likewise
+    thumb      straight below 75; apart if its tip is further from the index' knuckle than 0.5 of the palm's length; it
+               sticks out if it goes on in its direction for 0.25 of that beyond all else of the hand
+    open palm  all fingers straight, the thumb straight and apart
+    thumb up   all fingers bent, the thumb straight, apart and sticking out, within 40 degrees of upwards in the
+               picture; thumb down likewise
+    fist       all fingers bent, and the thumb shows nothing in any direction
     victory    index and middle straight, 10 degrees apart or more, ring and little finger bent
     hand raised  a wrist above the middle of a face: that of the hand's own person, by the body's points, or, of hands
                without bodies, of the nearest face, no further away than three faces
@@ -35,6 +36,7 @@ _GAP_S = 0.15  # that does not end it
 _QUIET_S = 1.0  # after one that counted, until any other may
 _STRAIGHT, _BENT, _THUMB_STRAIGHT = 70.0, 110.0, 75.0  # degrees of all bends of a finger
 _THUMB_APART, _LEAST_SPREAD, _UPRIGHT = 0.5, 10.0, 40.0  # of the palm's length; degrees
+_STICKS_OUT = 0.25  # of the palm's length
 _LEAST_SCORE = 0.6
 _NEAR_FACES = 3.0
 _WRISTS, _HEAD, _SHOULDERS = (15, 16), range(9), (11, 12)  # of a body's 33 points
@@ -68,15 +70,23 @@ def _shown_by(points: _Vector) -> Gesture | None:
     if all(straight):
         return "open-palm" if thumb_apart else None
     if all(bent):
-        return _thumb_shows(points[4] - points[2]) if thumb_apart else "fist"
+        return _thumb_shows(points) if thumb_apart and _sticks_out(points, palm) else "fist"
     if straight == [True, True, False, False] and all(bent[2:]):
         spread = _angle(points[8] - points[5], points[12] - points[9])
         return "victory" if spread >= _LEAST_SPREAD else None
     return None
 
 
-def _thumb_shows(thumb: _Vector) -> Gesture | None:
+def _sticks_out(points: _Vector, palm: float) -> bool:
+    """Whether the thumb's tip is beyond all else, but for its own joint, in the thumb's direction."""
+    thumb = points[4] - points[2]
+    along = points @ thumb / np.linalg.norm(thumb)
+    return bool(along[4] - np.delete(along, [3, 4]).max() > _STICKS_OUT * palm)
+
+
+def _thumb_shows(points: _Vector) -> Gesture | None:
     """By where it points in the picture."""
+    thumb = points[4] - points[2]
     tilt = math.degrees(math.atan2(abs(thumb[0]), -thumb[1]))  # from upwards
     return "thumb-up" if tilt <= _UPRIGHT else "thumb-down" if tilt >= 180 - _UPRIGHT else None
 

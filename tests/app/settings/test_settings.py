@@ -20,7 +20,7 @@ from texelflow.app.picture.preprocess import Fit, Preprocessing
 from texelflow.app.picture.size import parse_size
 from texelflow.app.settings.config import read_config
 from texelflow.app.settings.flags import flag_of, with_settings
-from texelflow.app.settings.settings import Settings, changed, specs, while_running, with_values
+from texelflow.app.settings.settings import Settings, changed, parse_point, specs, while_running, with_values
 from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.model.graph import Hybrid
 from texelflow.gpu_delegate.model.layout import Precision
@@ -300,3 +300,14 @@ class TestLive:
         assert told.code == 0
         Path("dumped.toml").write_text(told.out, encoding="utf-8")
         assert read_config(Path("dumped.toml")) == Settings(smooth=0.75, edges=False)
+
+
+@pytest.mark.parametrize("text", ["0.5,0.5", "0,1", "0.40700000000000003,1e-05"])
+def test_points_are_two_numbers_from_0_to_1(text: str) -> None:
+    assert parse_point(with_values(Settings(), {"pan": text}).pan) == tuple(map(float, text.split(",")))
+
+
+@pytest.mark.parametrize("text", ["", "0.5", "0.5,0.5,0.5", "0.5;0.5", "1.1,0", "-0.1,0", "nan,0", "inf,0", "a,b"])
+def test_others_are_no_points(text: str) -> None:
+    with pytest.raises(UsageError, match=r"pan .*: two numbers from 0 to 1 with a comma, such as 0\.5,0\.5, is needed"):
+        with_values(Settings(), {"pan": text})

@@ -96,7 +96,7 @@ def test_one_step_is_the_same_at_any_frame_rate(rate: float) -> None:
         return [framing.follow([face(500, 260, 90, 1)], (n + 1) / rate) for n in range(round(rate))][-1]
 
     seen_later_s = abs(1 / rate - 1 / 60) / 2
-    assert apart(arrived(rate), arrived(60)) < 0.5 + 1.5 * 0.45 * SIZE[0] * seen_later_s
+    assert apart(arrived(rate), arrived(60)) < 0.5 + 1.5 * 0.7 * SIZE[0] * seen_later_s
 
 
 @settings(max_examples=30, deadline=None)
@@ -113,10 +113,10 @@ def test_nothing_is_faster_than_the_limit() -> None:
     framing.follow([face(60, 200)], 0.0)
     regions = framed(framing, lambda _: [face(580, 300)], 5, 60)
     steps = [after.center_x - before.center_x for before, after in pairwise(regions)]
-    assert max(steps) * 60 <= 0.4501 * SIZE[0]
-    assert max(steps) * 60 > 0.2 * SIZE[0], "and far ways are gone fast"
+    assert max(steps) * 60 <= 0.7001 * SIZE[0]
+    assert max(steps) * 60 > 0.4 * SIZE[0], "and far ways are gone fast"
     sudden = [second - first for first, second in pairwise(steps)]
-    assert max(map(abs, sudden)) * 60**2 < 4 * SIZE[0], "nothing jerks"
+    assert max(map(abs, sudden)) * 60**2 < 6 * SIZE[0], "nothing jerks"
 
 
 def test_heads_have_room_above_and_shoulders_below() -> None:
@@ -159,8 +159,8 @@ def test_who_is_not_tracked_is_known_by_the_place() -> None:
 def test_somebody_lost_for_a_moment_is_waited_for() -> None:
     framing = AutoFraming(SIZE)
     before = framed(framing, lambda _: [face(200, 200, 80, 1), face(500, 240, 70, 2)], 2)[-1]
-    assert framed(framing, lambda _: [face(500, 240, 70, 2)], 0.9, start=2)[-1] == before
-    assert framed(framing, lambda _: [face(500, 240, 70, 2)], 6, start=2.9)[-1].center_x > 380
+    assert framed(framing, lambda _: [face(500, 240, 70, 2)], 0.6, start=2)[-1] == before
+    assert framed(framing, lambda _: [face(500, 240, 70, 2)], 6, start=2.6)[-1].center_x > 380
 
 
 def test_without_anybody_it_holds_and_then_goes_back_slowly() -> None:

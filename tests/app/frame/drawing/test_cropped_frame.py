@@ -22,22 +22,34 @@ LOOKS = [
 ]
 
 
-def cropped(values: Doubles, crop: FrameRegion) -> Doubles:
-    """The docstring of cropped_frame.py: (H, W, C) at the places of the picture's pixels, bilinear."""
+def cropped(values: Doubles, crop: FrameRegion, cubic: bool) -> Doubles:
+    """The docstring of cropped_frame.py: (H, W, C) at the places of the picture's pixels, bilinear or cubic."""
     height, width = values.shape[:2]
     (x_step, y_step), (x_begin, y_begin) = crop_places(crop, (width, height))
-    for axis, step, begin in ((0, y_step, y_begin), (1, x_step, x_begin)):
+    for axis, step, begin in ((1, x_step, x_begin), (0, y_step, y_begin)):
         count, parts = values.shape[axis], crop_parts((width, height))
         whole, rest = np.divmod(np.arange(count) * step + begin, parts)
-        near, far = (np.take(values, np.clip(whole + n, 0, count - 1), axis) for n in (0, 1))
-        part = (rest / parts).reshape((-1, 1, 1) if axis == 0 else (1, -1, 1))
-        values = near + part * (far - near)
+        part = rest / parts
+        weights = {0: 1 - part, 1: part}
+        if cubic:
+            apart = {n: np.abs(n - part) for n in (-1, 0, 1, 2)}
+            weights = {
+                n: np.where(d < 1, 1 - d**2 * (2.5 - 1.5 * d), 2 - d * (4 - d * (2.5 - 0.5 * d)))
+                for n, d in apart.items()
+            }
+        taps = [
+            np.take(values, np.clip(whole + n, 0, count - 1), axis)
+            * weight.reshape((-1, 1, 1) if axis == 0 else (1, -1, 1))
+            for n, weight in weights.items()
+        ]
+        values = np.clip(np.rint(sum(taps)), 0, 255) if cubic else np.asarray(sum(taps))
     return values
 
 
 def expected(look: Look, rgba: Image, mask: Floats, crop: FrameRegion) -> Doubles:
-    part = np.rint(cropped(rgba.astype(np.float64), crop)).astype(np.uint8)
-    return picture_of(look, part, cropped(mask.astype(np.float64)[..., None], crop)[..., 0].astype(np.float32))
+    part = cropped(rgba.astype(np.float64), crop, cubic=True).astype(np.uint8)
+    shown = cropped(mask.astype(np.float64)[..., None], crop, cubic=False)[..., 0]
+    return picture_of(look, part, shown.astype(np.float32))
 
 
 @pytest.mark.parametrize("look", LOOKS, ids=lambda look: look.effect)

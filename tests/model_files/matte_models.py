@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tests.model_files.metadata_writer import metadata_of
 from tests.model_files.model_builder import ModelBuilder
 
 MATTE_SIZE = (64, 48)  # (width, height)
@@ -70,10 +71,14 @@ def recurrent_matte(
     ratio: bool = False,
     names: bool = True,
     foreground: bool = True,
+    says: bool = False,
     order: Sequence[int] = (0, 1, 2, 3, 4, 5),
     inputs: Sequence[int] = (0, 1, 2, 3, 4),
 ) -> bytes:
-    """As Robust Video Matting is exported; `order` and `inputs`: where RVM_OUTPUTS and RVM_INPUTS are in the file."""
+    """As Robust Video Matting is exported; `order` and `inputs`: where RVM_OUTPUTS and RVM_INPUTS are in the file.
+
+    By its metadata, if it `says` so, pictures are from 0 to 1.
+    """
     m, (width, height) = _Layers(seed=5), size
     source = m.input((1, height, width, 3))
     states = [m.input((1, -(-height // (2 << k)), -(-width // (2 << k)), depth)) for k, depth in enumerate(_DEPTHS)]
@@ -95,6 +100,8 @@ def recurrent_matte(
     if not foreground:
         order = [place for place in order if place]
     m.output(*(found[place] for place in order))
+    if says:
+        m.metadata = metadata_of(inputs=5 + ratio, outputs=len(order))
     given = m.inputs[:5]
     m.inputs[:5] = [given[place] for place in inputs]
     if names:

@@ -61,9 +61,9 @@ class KeptSegmenter:
         options: NetworkOptions,
         kept: int,
     ) -> None:
-        """Take it back, as it was made; a network that remembers what it saw is freed instead."""
+        """Take it back, as it was made; a network that has variables is freed instead, which not all begin anew."""
         self.release()
-        if model.remembers:
+        if model.remembers and not model.graph.states:
             segmenter.release()
         else:
             self._kept = _Kind(compute, model, options, kept), frame, segmenter

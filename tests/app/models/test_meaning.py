@@ -7,6 +7,7 @@ import pytest
 
 from tests.model_files.finding_models import network_of
 from tests.model_files.frame_models import picture_network
+from tests.model_files.matte_models import recurrent_matte
 from tests.model_files.metadata_writer import metadata_of
 from texelflow.app.cli import main
 from texelflow.app.models.entries import CATALOGUE, SEGMENTATION, ModelEntry
@@ -34,6 +35,18 @@ def test_what_is_shown_and_why(tmp_path: Path) -> None:
     masked = said_of(network_of([masks], (16, 16), metadata=metadata_of(activation=1)), tmp_path)
     assert masked.line.startswith("shown: masks of 8x8 of 2 classes (0, 1), by its metadata")
     assert "give --input-range" in said_of(network_of([masks], (16, 16)), tmp_path).line
+
+
+def test_states_of_mattes_are_named(tmp_path: Path) -> None:
+    found = said_of(recurrent_matte(), tmp_path)
+    assert found.decoder is None
+    assert "give --input-range" in found.why
+    assert found.why.endswith("4 recurrent states (r1i from r1o, r2i from r2o, r3i from r3o, r4i from r4o)")
+    shown = said_of(recurrent_matte(says=True), tmp_path)
+    assert shown.line.startswith(
+        "shown: mattes of 64x48 with their own foreground, by its outputs' shapes; 4 recurrent"
+    )
+    assert shown.decoder == "matte"
 
 
 def test_inspect_says_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -44,7 +44,7 @@ def model_meaning(path: Path, entry: ModelEntry | None, graph: Graph) -> Meaning
         return Meaning(None, str(error).removeprefix(f"{name}: ") + _kept_words(graph))
     if isinstance(model, FindingModel):
         return Meaning(model.decoder, model.decoding.why)
-    of_masks = "matte" if model.graph.states or _has_own_colors(model) else "segmentation"
+    of_masks = "matting" if model.graph.states or _has_own_colors(model) else "segmentation"
     return Meaning("picture" if isinstance(model, PictureModel) else of_masks, _frame_words(model, entry))
 
 
@@ -77,7 +77,7 @@ def _frame_words(model: FrameModel, entry: ModelEntry | None) -> str:
         return f"a picture of {width}x{height}{', with transparency' if model.has_alpha else ''}, by {by}"
     kept = f"; {_states_words(model.graph.states, model.graph)}" if model.graph.states else ""
     if _has_own_colors(model):
-        return f"mattes of {width}x{height} with their own foreground, by its outputs' shapes{kept}"
+        return f"an alpha of {width}x{height} with its own foreground, by its outputs' shapes{kept}"
     names = model.class_names
     more = ", …" if len(names) > _MOST_NAMED else ""
     listed = ", ".join(names[:_MOST_NAMED]) + more

@@ -74,3 +74,14 @@ def test_a_matte_is_no_picture(tmp_path: Path) -> None:
         load_frame_model(str(path))
     with pytest.raises((UsageError, UnsupportedError), match="picture"):
         load_frame_model(str(path), SpecOptions((0.0, 1.0), task="picture", output_range=(0.0, 1.0)))
+
+
+def test_states_of_no_size_are_refused(load: Callable[[bytes], SegmentationModel]) -> None:
+    """As files have them that begin with zeros of any size."""
+    m = ModelBuilder()
+    picture, state = m.input((1, 8, 8, 3)), m.tensor((1, 1, 1, 1), signature=(-1, -1, -1, -1))
+    m.inputs.append(state)
+    added = m.op("ADD", [picture, state], (1, 8, 8, 3))
+    m.output(m.op("MEAN", [added, m.constant((3,), "int32")], (1, 8, 8, 1), keep_dims=True), added)
+    with pytest.raises(UnsupportedError, match=r"\(tensor1 \[1, 1, 1, 1\]\) an output of the same shape"):
+        load(m.build())

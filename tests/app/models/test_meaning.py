@@ -37,16 +37,16 @@ def test_what_is_shown_and_why(tmp_path: Path) -> None:
     assert "give --input-range" in said_of(network_of([masks], (16, 16)), tmp_path).line
 
 
-def test_states_of_mattes_are_named(tmp_path: Path) -> None:
+def test_recurrent_states_are_named(tmp_path: Path) -> None:
     found = said_of(recurrent_matte(), tmp_path)
     assert found.decoder is None
     assert "give --input-range" in found.why
     assert found.why.endswith("4 recurrent states (r1i from r1o, r2i from r2o, r3i from r3o, r4i from r4o)")
     shown = said_of(recurrent_matte(says=True), tmp_path)
     assert shown.line.startswith(
-        "shown: mattes of 64x48 with their own foreground, by its outputs' shapes; 4 recurrent"
+        "shown: an alpha of 64x48 with its own foreground, by its outputs' shapes; 4 recurrent"
     )
-    assert shown.decoder == "matte"
+    assert shown.decoder == "matting"
 
 
 def test_inspect_says_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

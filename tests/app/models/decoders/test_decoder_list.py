@@ -32,7 +32,7 @@ def facts_of(shapes: Sequence[tuple[int, ...]], size: tuple[int, int]) -> ModelF
 
 
 @given(st.lists(SHAPES, min_size=1, max_size=7), SIDES, SIDES)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_any_shapes_are_known_or_not(shapes: list[tuple[int, ...]], width: int, height: int) -> None:
     for decoder in DECODERS:
         try:

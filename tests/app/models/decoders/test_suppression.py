@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from texelflow.app.models.decoders.anchors import grid_anchors, strides_of
@@ -53,6 +53,7 @@ def test_detections_are_those_of_mediapipe(name: str) -> None:
     np.testing.assert_allclose(found[: len(expected)], expected, atol=2e-6, rtol=1e-5)
 
 
+@settings(max_examples=30, deadline=None)
 @given(st.permutations(range(12)), st.integers(0, 3))
 def test_the_order_of_rows_does_not_matter(order: list[int], seed: int) -> None:
     rows = some_rows(12, seed)
@@ -62,6 +63,7 @@ def test_the_order_of_rows_does_not_matter(order: list[int], seed: int) -> None:
     )
 
 
+@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 1 << 32), st.floats(0.05, 0.9), st.integers(1, 20))
 def test_what_is_left_is_apart_and_best_first(seed: int, least: float, most: int) -> None:
     rows = some_rows(40, seed)

@@ -15,7 +15,7 @@ from texelflow.gpu_delegate.base.isolated_python import OURS, python_command
 from texelflow.gpu_delegate.tuning.store import device_key, is_worth_tuning
 
 from ..frame.inference.backends import ComputeBackend
-from ..models.model_loading import FrameModel
+from ..models.finding_loading import ShownModel
 from ..settings.settings import Settings
 
 _PROGRAM = "import sys; from texelflow.app.cli import main; sys.exit(main(sys.argv[1:]))"
@@ -25,7 +25,7 @@ _LEAST_PRIORITY = 19
 
 
 @contextlib.contextmanager
-def background_tuning(compute: ComputeBackend, model: FrameModel, settings: Settings) -> Iterator[None]:
+def background_tuning(compute: ComputeBackend, model: ShownModel, settings: Settings) -> Iterator[None]:
     """Within it a process tunes the model, where settings want that and it makes sense; it ends at the end."""
     command = tuning_command(compute, model, settings)
     if not command:
@@ -39,7 +39,7 @@ def background_tuning(compute: ComputeBackend, model: FrameModel, settings: Sett
             _end(process)
 
 
-def tuning_command(compute: ComputeBackend, model: FrameModel, settings: Settings) -> list[str]:
+def tuning_command(compute: ComputeBackend, model: ShownModel, settings: Settings) -> list[str]:
     """The command of that process; nothing on the CPU, on software renderers, and where all is known."""
     context = compute.context
     if not settings.tune or compute.backend != "gl" or context is None:

@@ -7,11 +7,11 @@ from time import perf_counter_ns
 
 from ..console import Console
 from ..frame.looks.moving_background import check_background
-from ..models.model_loading import load_frame_model
 from ..outputs.output_worker import Sink
 from ..session.abilities import check_abilities
 from ..session.clock import NewestWins
-from ..session.derived import asked_memory, check_hybrid, chosen_look_of, spec_of
+from ..session.derived import asked_memory, check_hybrid, chosen_look_of
+from ..session.session_model import session_model
 from ..session.session_opening import open_host_without_window, open_session
 from ..settings.config_watch import ConfigWatch
 from .sourcing import OpenSource, Waker, open_source
@@ -30,7 +30,7 @@ def take_live(
     check_hybrid(settings.hybrid, settings.backend, settings.cpu)
     asked_memory(settings)
     with console.download() as progress:
-        model = load_frame_model(settings.model, spec_of(settings, settings.model), progress=progress)
+        model = session_model(settings, progress)
     check_abilities(model, settings, watch.flags)
     with contextlib.ExitStack() as stack:
         source = open_source(settings, wake)

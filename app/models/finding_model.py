@@ -21,4 +21,5 @@ class FindingModel:
     input_size: ImageSize
     decoding: Decoding
     decoder: str  # its name
+    remembers = True  # what it finds is followed from frame to frame
     repeats_edges: bool = False  # past the frame's edges: what MediaPipe has for regions around one thing; else black

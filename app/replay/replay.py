@@ -16,7 +16,7 @@ from ..media.media_inputs import open_input
 from ..media.piece_source import PieceSource
 from ..media.recording import Recording, VideoInfo
 from ..media.seeking import SeekableSource
-from ..models.model_loading import FrameModel
+from ..models.finding_loading import ShownModel
 from ..outputs.file_sinks import Timing
 from ..outputs.frame_log import FrameLog
 from ..outputs.json_lines import JsonLines
@@ -74,7 +74,7 @@ class _Opened:
 
     recording: Recording | SeekableSource
     source: SessionSource
-    model: FrameModel
+    model: ShownModel
     host: SessionHost
     engine: ReplayEngine
 

@@ -17,14 +17,16 @@ from texelflow.gpu_delegate.targets.gl.context import Context
 from ..console import Console
 from ..frame.inference.backends import ComputeChoice
 from ..frame.inference.cpu_path import CpuPath
-from ..frame.inference.kept_segmenter import KeptSegmenter
 from ..frame.inference.mask_sampler import MaskSampler, SampleSchedule, open_reference
 from ..frame.stages.run_stats import RunStats
 from ..models.catalogue import model_path
-from ..models.model_loading import FrameModel, load_frame_model
+from ..models.finding_loading import ShownModel
+from ..models.finding_model import FindingModel
 from ..models.spec import SpecOptions
 from ..picture.picture import PictureFormat
 from ..session.derived import compute_of, network_options_of, spec_of
+from ..session.kept_network import KeptNetwork
+from ..session.session_model import session_model
 from ..session.session_opening import SessionHost, open_host_without_window
 from ..settings.config_watch import ConfigWatch
 from ..settings.settings import Settings
@@ -57,11 +59,11 @@ class ReplayEngine:
         """Opens nothing."""
         self.console = console
         self.stopping = threading.Event()  # ends the replay at hand at its next frame, from any thread
-        self._model: tuple[_ModelKey, FrameModel] | None = None
+        self._model: tuple[_ModelKey, ShownModel] | None = None
         self._host: tuple[_HostKey, SessionHost] | None = None
         self._open = contextlib.ExitStack()  # closes the host
         self._schedule = SampleSchedule()
-        self._reference: tuple[FrameModel, CpuPath | None] | None = None  # what its masks are compared with
+        self._reference: tuple[ShownModel, CpuPath | None] | None = None  # what its masks are compared with
 
     def __enter__(self) -> "ReplayEngine":
         return self
@@ -76,12 +78,12 @@ class ReplayEngine:
         """Where pictures are drawn and networks run, since a replay has needed one."""
         return self._host[1].compute.context if self._host else None
 
-    def model(self, settings: Settings) -> FrameModel:
-        """The model that settings name, read once. Raises as load_frame_model."""
+    def model(self, settings: Settings) -> ShownModel:
+        """The model that settings name, read once. Raises as load_shown_model."""
         key = _model_key(settings)
         if self._model is None or self._model[0] != key:
             with self.console.download() as progress:
-                self._model = key, load_frame_model(settings.model, key.spec, progress)
+                self._model = key, session_model(settings, progress)
             key = _model_key(settings)  # there is a file now, if it has just been fetched
             self._model = key, self._model[1]
         return self._model[1]
@@ -123,7 +125,7 @@ class ReplayEngine:
         host.sampler = None
         model = self.model(settings)
         offset = self._schedule.offset(frames, every) if every else None
-        if offset is None:
+        if offset is None or isinstance(model, FindingModel):
             return
         if self._reference is None or self._reference[0] is not model:
             self._close_reference()
@@ -132,7 +134,7 @@ class ReplayEngine:
         if reference := self._reference[1]:
             host.sampler = MaskSampler(reference, frame, every, offset)
 
-    def _opened(self, key: _HostKey, model: FrameModel, watch: ConfigWatch) -> SessionHost:
+    def _opened(self, key: _HostKey, model: ShownModel, watch: ConfigWatch) -> SessionHost:
         opened = open_host_without_window
         try:
             host = self._open.enter_context(opened(key.draws, model, "replay", watch, self.console))
@@ -140,7 +142,7 @@ class ReplayEngine:
             if key.needs_picture or watch.settings.backend == "gl":
                 raise
             host = self._open.enter_context(opened(False, model, "replay", watch, self.console))
-        host.kept = KeptSegmenter()
+        host.kept = KeptNetwork()
         self._open.callback(host.forget)
         return host
 

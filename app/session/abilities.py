@@ -5,24 +5,43 @@ from collections.abc import Mapping
 from texelflow.gpu_delegate.base.errors import UsageError
 
 from ..frame.inference.network_output import MOST_CLASSES, shows_classes
-from ..frame.looks.effects import Effect, mask_effects, nearest_effect, picture_effects, shows_room
-from ..models.model_loading import FrameModel, PictureModel
+from ..frame.looks.effects import (
+    HIDING_FACES,
+    Effect,
+    found_effects,
+    mask_effects,
+    nearest_effect,
+    picture_effects,
+    shows_room,
+)
+from ..models.finding_loading import ShownModel
+from ..models.finding_model import FindingModel
+from ..models.model_loading import PictureModel
 from ..settings.settings import Settings, current_names, specs
 from .derived import keeps_alpha
 from .room_guard import opened_by
 
 _WITH_TRANSPARENCY = ("masks", "cutouts", "background")  # settings that a picture with alpha can follow
+_OF_WORK = ("every", "skip_still", "still_db", "auto")
+_OF_INPUT = ("fit", "preprocessing", "strength")  # what regions of frames do not follow
 _WITH_MASK = ("blur", "light_wrap", *(spec.name for spec in specs() if spec.section == "mask"))
 
 
-def effects_of_model(model: FrameModel) -> tuple[Effect, ...]:
+def effects_of_model(model: ShownModel) -> tuple[Effect, ...]:
     """What can be drawn with a model, its usual effect first."""
+    if isinstance(model, FindingModel):
+        return found_effects()
     if isinstance(model, PictureModel):
-        return picture_effects(model.has_alpha)
-    return mask_effects(shows_classes(model.output_size, model.classes))
+        return with_hidden_faces(picture_effects(model.has_alpha))
+    return with_hidden_faces(mask_effects(shows_classes(model.output_size, model.classes)))
 
 
-def check_abilities(model: FrameModel, settings: Settings, flags: Mapping[str, object]) -> None:
+def with_hidden_faces(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
+    """Of any model those that a finder of faces beside it is opened for, too."""
+    return (*effects, *(each for each in HIDING_FACES if each not in effects))
+
+
+def check_abilities(model: ShownModel, settings: Settings, flags: Mapping[str, object]) -> None:
     """Raise UsageError for outputs, and for options that were given, which a model is not able to follow.
 
     What a file of settings says may wait for another model.
@@ -42,7 +61,7 @@ def check_abilities(model: FrameModel, settings: Settings, flags: Mapping[str, o
         raise UsageError(f"--legend goes with --effect classes, not with {settings.effect}")
 
 
-def _check_private(model: FrameModel, settings: Settings, effects: tuple[Effect, ...]) -> None:
+def _check_private(model: ShownModel, settings: Settings, effects: tuple[Effect, ...]) -> None:
     """Raise UsageError for settings by which the room would be seen."""
     effect = nearest_effect(settings.effect, effects)
     if shows_room(effect):
@@ -60,6 +79,8 @@ def _check_private(model: FrameModel, settings: Settings, effects: tuple[Effect,
 
 def lacks_effect(effect: Effect, name: str, effects: tuple[Effect, ...]) -> str:
     """Why a model cannot have an effect, and what it can have."""
+    if "findings" in effects:
+        return f"{name} finds things and has no mask; with it there are {', '.join(effects)}"
     if "picture" in effects:
         without = "" if "cutout" in effects else " without transparency"
         return f"{name} puts out a picture{without}; with it there are {', '.join(effects)}"
@@ -67,8 +88,15 @@ def lacks_effect(effect: Effect, name: str, effects: tuple[Effect, ...]) -> str:
     return f"{name} {what}; with it there are {', '.join(effects)}"
 
 
-def _against(name: str, model: FrameModel) -> str:
+def _against(name: str, model: ShownModel) -> str:
     """Why a model has nothing to do with a setting; '' if it has."""
+    if isinstance(model, FindingModel):
+        if name in _OF_WORK:
+            return f"{model.name} follows what it finds from frame to frame, and sees each; leave it out"
+        without = name in (*_WITH_MASK, *_WITH_TRANSPARENCY, *_OF_INPUT)
+        return f"{model.name} finds things and has no mask; leave it out or choose another --model" if without else ""
+    if name == "most":
+        return f"{model.name} finds nothing that could be followed; leave it out"
     if not isinstance(model, PictureModel):
         return f"{model.name} puts out masks, not a picture; leave it out" if name == "strength" else ""
     if name in _WITH_MASK or (name in _WITH_TRANSPARENCY and not model.has_alpha):

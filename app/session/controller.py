@@ -14,7 +14,7 @@ from typing import Any
 from texelflow.gpu_delegate.base.errors import TexelflowError, UsageError
 
 from ..frame.looks.effects import BUILT_IN_BACKGROUNDS, Effect, effect_by_number, shows_room
-from ..models.model_loading import FrameModel
+from ..models.finding_loading import ShownModel
 from ..outputs.frame_outputs import OutputKind
 from ..settings.config_watch import ConfigWatch
 from ..settings.gesture_actions import GESTURE_ACTIONS
@@ -32,7 +32,7 @@ from ..settings.settings import (
 from ..tracking.auto_framing import FramingMode
 from ..tracking.gesture_names import Gesture
 from ..window.keys import TABLES, Action, Command, Key, action_of
-from .abilities import effects_of_model, lacks_effect
+from .abilities import effects_of_model, lacks_effect, with_hidden_faces
 from .derived import (
     chosen_look_of,
     figure_look_of,
@@ -44,6 +44,7 @@ from .derived import (
     writing_of,
 )
 from .hud import Hud
+from .model_stages import makes_masks
 from .parts import SessionParts
 from .playback import Playback
 from .room_guard import RoomGuard, Shown, hiding, opened_by, shown_to
@@ -216,7 +217,7 @@ class Controller:
         stages, settings = self._parts.stages, self.settings
         stages.set_look(chosen_look_of(settings), refinement_of(settings))
         if stages.name == settings.model or not settings.small_model:  # masks are no smaller form of a picture
-            has_masks = stages.current.segmenter.picture is None
+            has_masks = makes_masks(stages.current.segmenter)
             self._parts.workload.has_small_model = has_masks and bool(settings.small_model)
         self._set_clock()
 
@@ -232,8 +233,8 @@ class Controller:
         passed = self._guard.passed_over(perf_counter_ns()) if self._cycles else None
         effect = effect_by_number(action.value, passed or self.settings.effect, self.effects)
         self._cycles = not action.value
-        if effect not in stages.canvas.effects:
-            self._say(f"effect {effect}: {lacks_effect(effect, Path(stages.name).name, stages.canvas.effects)}")
+        if effect not in (able := with_hidden_faces(stages.canvas.effects)):
+            self._say(f"effect {effect}: {lacks_effect(effect, Path(stages.name).name, able)}")
             return
         self.change(effect=effect)
         if self.settings.effect == "cutout" and "recording" in outputs.active and not outputs.keeps_alpha:
@@ -242,10 +243,10 @@ class Controller:
     @property
     def effects(self) -> tuple[Effect, ...]:
         """Those that may be chosen here, of those that the network is able to have."""
-        able = self._parts.stages.canvas.effects
+        able = with_hidden_faces(self._parts.stages.canvas.effects)
         return tuple(effect for effect in able if not (self._guard.is_private and shows_room(effect)))
 
-    def check_model(self, model: FrameModel) -> None:
+    def check_model(self, model: ShownModel) -> None:
         """Raise UsageError for a model with which the room would be seen, unasked, by those who take pictures."""
         shown = self._shown_by(self.settings, effects_of_model(model))
         if not self._guard.may_show(shown):

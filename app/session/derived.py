@@ -13,6 +13,7 @@ from ..files import ENDINGS, FileKind, Read, Write
 from ..frame.inference.backends import ComputeChoice, CpuChoice
 from ..frame.inference.network_options import NetworkOptions
 from ..frame.looks.background import background_file
+from ..frame.looks.effects import HIDING_FACES
 from ..frame.looks.looks import ChosenLook, Framing, Look, parse_color
 from ..frame.refinement.refine import Refinement
 from ..frame.refinement.temporal import memory_frames
@@ -137,7 +138,7 @@ def network_options_of(settings: Settings) -> NetworkOptions:
     compiling = CompileOptions(
         precision=settings.precision, compile_budget_s=settings.compile_budget, memory=asked_memory(settings)
     )
-    return NetworkOptions(compiling, settings.fit, settings.preprocessing)
+    return NetworkOptions(compiling, settings.fit, settings.preprocessing, most=settings.most)
 
 
 def spec_of(settings: Settings, model: str) -> SpecOptions:
@@ -162,7 +163,7 @@ def companions_of(settings: Settings) -> tuple[FoundKind, ...]:
     """
     gestures = gestures_of(settings)
     kinds: dict[FoundKind, bool] = {
-        "face": settings.frame != "off" or "hand-raised" in gestures,
+        "face": settings.frame != "off" or settings.effect in HIDING_FACES or "hand-raised" in gestures,
         "hand": bool(gestures),
     }
     return tuple(kind for kind, wanted in kinds.items() if wanted)

@@ -14,10 +14,11 @@ from ..frame.drawing.grid_canvas import DrawnCamera, GridCanvas
 from ..frame.looks.looks import ChosenLook
 from ..frame.refinement.refine import Refinement
 from ..models.decoders.found import Finding, moved_finding
-from ..models.model_loading import FrameModel
+from ..models.finding_loading import ShownModel
 from ..picture.grid import CellPlace, PictureGrid
 from ..picture.grid_frame import CameraFrame, GridFrame
 from ..picture.video_frame import VideoFrame
+from ..tracking.finder import FoundKind
 from .model_stages import ModelStages, SharedParts, StageSteps, stages_in_steps
 
 
@@ -105,7 +106,7 @@ class GridStages(ModelStages):
 
     def found(self, age: int) -> tuple[Finding, ...]:
         """Of all cameras, in pixels of the grid; each has an age of its own."""
-        if self.grid is None or self.finder is None:
+        if self.grid is None or not self.finder:
             return ()
         pairs = zip(self.cameras, self.grid.places, strict=True)
         return tuple(finding for camera, place in pairs for finding in camera.found_at(place))
@@ -153,21 +154,24 @@ class GridStages(ModelStages):
 
 
 def all_stages_in_steps(
-    shared: SharedParts, model: FrameModel, choice: ChosenLook, refinement: Refinement
-) -> StageSteps:
+    shared: SharedParts, model: ShownModel, choice: ChosenLook, refinement: Refinement,
+    companions: tuple[FoundKind, ...] = (),
+) -> StageSteps:  # fmt: skip
     """stages_in_steps for one camera, or for each of several."""
-    if not shared.cameras:
-        return stages_in_steps(shared, model, choice, refinement)
-    return _grid_in_steps(shared, model, choice, refinement)
+    make = _grid_in_steps if shared.cameras else stages_in_steps
+    return make(shared, model, choice, refinement, companions)
 
 
-def _grid_in_steps(shared: SharedParts, model: FrameModel, choice: ChosenLook, refinement: Refinement) -> StageSteps:
+def _grid_in_steps(
+    shared: SharedParts, model: ShownModel, choice: ChosenLook, refinement: Refinement,
+    companions: tuple[FoundKind, ...],
+) -> StageSteps:  # fmt: skip
     """Weights and code are those of the first camera; each further one takes its own tensors alone."""
     cameras, cache = list[CameraStages](), ModelSharing()
     with contextlib.ExitStack() as made:
         for number, camera in enumerate(shared.cameras):
             sharing = replace(camera, options=replace(camera.options, weights_cache=cache))
-            steps = stages_in_steps(sharing, model, choice, refinement)
+            steps = stages_in_steps(sharing, model, choice, refinement, companions)
             stages = yield from _counted(steps, number, len(shared.cameras))
             made.callback(stages.release)
             cameras.append(CameraStages(stages))

@@ -14,11 +14,11 @@ from texelflow.gpu_delegate.base.errors import TexelflowError
 
 from ..frame.drawing.backdrop import Backdrop
 from ..frame.drawing.canvas import Canvas
+from ..frame.drawing.found_picture import FoundFrames
+from ..frame.finding.finder_opening import finding_stage_in_steps, sought
 from ..frame.finding.finding_stage import FIND, FindingStage
+from ..frame.finding.network_paths import FindingPath, NetworkPath, path_in_steps
 from ..frame.inference.backends import ComputeBackend
-from ..frame.inference.frame_segmenter import CpuSegmenter, segmenter_in_steps
-from ..frame.inference.gl_path import GlPath
-from ..frame.inference.kept_segmenter import KeptSegmenter
 from ..frame.inference.mask_sampler import MaskSampler
 from ..frame.inference.network_options import NetworkOptions
 from ..frame.looks.effects import Effect
@@ -27,11 +27,13 @@ from ..frame.refinement.refine import Refinement, Refiner
 from ..frame.stages.frame_pipeline import Stage
 from ..frame.textures.picture_device import Target
 from ..models.decoders.found import Finding
-from ..models.model_loading import FrameModel
+from ..models.finding_loading import ShownModel
 from ..picture.grid import PictureGrid
 from ..picture.picture import PictureFormat
 from ..picture.video_frame import VideoFrame
+from ..tracking.finder import FoundKind
 from .framer import Framer
+from .kept_network import KeptNetwork
 
 KEPT_FRAMES = 3  # on the device: looking ahead shows the one before, which may still be drawn while one goes up
 
@@ -56,7 +58,7 @@ class SharedParts:
     format: PictureFormat  # of the source's pictures
     options: NetworkOptions
     drawn: Drawn | None
-    kept: KeptSegmenter | None = None  # for segmenters that outlive their stages
+    kept: KeptNetwork | None = None  # for segmenters that outlive their stages
     sampler: MaskSampler | None = None  # of the network's masks
     cameras: "tuple[SharedParts, ...]" = ()  # of each, where there are several
     grid: PictureGrid | None = None  # where their pictures are
@@ -66,13 +68,13 @@ class SharedParts:
 class ModelStages:
     """One model and all that is drawn with it. Made by stages_in_steps."""
 
-    segmenter: GlPath | CpuSegmenter
+    segmenter: NetworkPath
     refiner: Refiner | None  # of masks; as the canvas None where nothing is drawn
     canvas: Canvas | None
     stages: tuple[Stage, ...]  # of the segmenter, and of the finder
     compute: ComputeBackend  # where its network runs
     free_segmenter: Callable[[], None]  # or leave it to those that come after
-    finder: FindingStage | None = None  # what finds faces, hands or people, where somebody wants them
+    finder: FindingStage | None = None  # what finds faces, hands, people: the model, or others beside it
 
     @property
     def uploaded_bytes(self) -> int:
@@ -155,30 +157,40 @@ StageSteps = Generator[tuple[int, int], None, ModelStages]
 
 def stages_in_steps(
     shared: SharedParts,
-    model: FrameModel,
+    model: ShownModel,
     choice: ChosenLook,
     refinement: Refinement,
+    companions: tuple[FoundKind, ...] = (),
 ) -> StageSteps:
     """All of one model, with a pause after each shader of the network and each part: (ready, in all).
 
-    Raises TexelflowError.
+    `companions` are to be found in each frame besides. Raises TexelflowError.
     """
     compute, fit, drawn = shared.compute, shared.options.fit, shared.drawn
     store, made_for = shared.kept, (compute, model, shared.format, shared.options, KEPT_FRAMES if drawn else 1)
     with contextlib.ExitStack() as made:
-        segmenter = yield from (store.in_steps if store else segmenter_in_steps)(*made_for)
+        segmenter = yield from (store.in_steps if store else path_in_steps)(*made_for)
         free = partial(store.keep, segmenter, *made_for) if store else segmenter.release
         made.callback(free)
         yield _READY
-        refiner = canvas = None
+        finder = refiner = canvas = None
+        own = segmenter if isinstance(segmenter, FindingPath) else None
+        if own or companions:
+            lent = (lambda: segmenter.frame) if compute.pictures else None
+            asked = companions, shared.format, shared.options, lent, made_for[-1]
+            finder = yield from finding_stage_in_steps(compute, *asked, own.finder if own else None)
+            finder.looks_for = sought(own.model) if own else ""
+            made.callback(finder.release)
+            yield _READY
         if compute.pictures and drawn:
-            if segmenter.picture is None:
+            if not isinstance(segmenter, FindingPath) and segmenter.picture is None:
                 refiner = Refiner(compute.pictures, segmenter, fit, refinement)
                 made.callback(refiner.release)
                 yield _READY
             canvas = Canvas(
-                compute.pictures, segmenter, drawn.target, fit, choice, backdrop=drawn.backdrop, refiner=refiner
-            )
+                compute.pictures, FoundFrames(segmenter.frame) if isinstance(segmenter, FindingPath) else segmenter,
+                drawn.target, fit, choice, backdrop=drawn.backdrop, refiner=refiner, things=finder,
+            )  # fmt: skip
             if compute.native:
                 yield _READY
                 if refiner:
@@ -186,8 +198,16 @@ def stages_in_steps(
                 canvas.prepare()
         made.pop_all()
     runs_on = replace(compute, backend=segmenter.backend)
-    stages = shared.sampler.watching(segmenter) if shared.sampler else segmenter.stages
-    return ModelStages(segmenter, refiner, canvas, stages, runs_on, free)
+    stages = segmenter.stages
+    if shared.sampler and not isinstance(segmenter, FindingPath):
+        stages = shared.sampler.watching(segmenter)
+    stages = (*stages, *((finder.stage,) if finder else ()))
+    return ModelStages(segmenter, refiner, canvas, stages, runs_on, free, finder)
+
+
+def makes_masks(segmenter: NetworkPath) -> bool:
+    """Whether a network puts out masks, which are neither pictures nor what is found."""
+    return segmenter.picture is None and not isinstance(segmenter, FindingPath)
 
 
 class SwitchableStages:
@@ -233,7 +253,7 @@ class SwitchableStages:
     def has_mask(self) -> bool:
         """Whether the network puts out masks, or a picture with transparency."""
         picture = self.current.segmenter.picture
-        return picture is None or "mask" in picture.layout.effects
+        return makes_masks(self.current.segmenter) or (picture is not None and "mask" in picture.layout.effects)
 
     @property
     def target(self) -> Target:

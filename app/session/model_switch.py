@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 from texelflow.gpu_delegate.base.errors import TexelflowError
 
-from ..models.model_loading import FrameModel
+from ..models.finding_loading import ShownModel
 from ..models.spec import SpecOptions
 from ..threads import ThreadCall
+from ..tracking.finder import FoundKind
 from .model_stages import ModelStages, StageSteps, SwitchableStages
 
 
@@ -17,13 +18,16 @@ class ModelSwitch:
         self,
         stages: SwitchableStages,
         spec: SpecOptions,
-        load: Callable[[str, SpecOptions], FrameModel],
-        steps_of: Callable[[FrameModel], StageSteps],
+        load: Callable[[str, SpecOptions], ShownModel],
+        steps_of: Callable[[ShownModel], StageSteps],
+        companions: tuple[FoundKind, ...] = (),
     ) -> None:
-        """`spec` is what was said of the model that runs; `steps_of` makes the stages of one that `load` has read."""
-        self._running = self._wanted = stages.name, spec
+        """`spec` is what was said of the model that runs, and `companions` what is found beside it; `steps_of` makes
+        the stages of one that `load` has read.
+        """
+        self._running = self._wanted = stages.name, spec, companions
         self._stages, self._load, self._steps_of = stages, load, steps_of
-        self._loading: ThreadCall[FrameModel] | None = None
+        self._loading: ThreadCall[ShownModel] | None = None
 
     @property
     def wanted(self) -> str:
@@ -35,11 +39,13 @@ class ModelSwitch:
         """Whether another model is on its way."""
         return self._loading is not None or self._stages.changing
 
-    def want(self, name: str, spec: SpecOptions) -> None:
-        """Have a model by its name or path; it comes later, and what was wanted before does not."""
-        if (name, spec) == self._wanted:
+    def want(self, name: str, spec: SpecOptions, companions: tuple[FoundKind, ...] = ()) -> None:
+        """Have a model by its name or path, with what is to be found beside it; it comes later, and what was wanted
+        before does not.
+        """
+        if (name, spec, companions) == self._wanted:
             return
-        self._wanted = name, spec
+        self._wanted = name, spec, companions
         self._stages.give_up()
         is_there = self._wanted == self._running
         self._loading = None if is_there else ThreadCall(lambda: self._load(name, spec))

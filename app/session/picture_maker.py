@@ -17,16 +17,17 @@ from texelflow.gpu_delegate.reading.reader import read_model
 
 from ..console import Console
 from ..frame.drawing.canvas import Canvas
+from ..frame.finding.finder_opening import fetch_companions
+from ..frame.finding.network_paths import FindingPath
 from ..frame.inference.backends import ComputeBackend
 from ..frame.inference.frame_segmenter import CpuSegmenter
-from ..frame.inference.kept_segmenter import KeptSegmenter
 from ..frame.looks.moving_background import check_background
 from ..frame.stages.frame_pipeline import FramePipeline, FrameRecord, Stage
 from ..frame.textures.offscreen_target import on_opengl
 from ..frame.textures.picture_device import PictureDevice, Target
 from ..frame.textures.texture_copies import TexturePicture, copy_out
 from ..models.decoders.found import Finding
-from ..models.model_loading import FrameModel, load_frame_model
+from ..models.finding_loading import ShownModel
 from ..outputs.picture_readers import FrameReader, FrameStamp
 from ..outputs.reader_choice import readers_of
 from ..picture.convert import Rgba
@@ -36,10 +37,20 @@ from ..picture.video_frame import VideoFrame
 from ..settings.settings import Settings, changed
 from .abilities import check_abilities
 from .clock import Due
-from .derived import chosen_look_of, framing_of, network_options_of, refinement_of, spec_of, work_of
+from .derived import (
+    chosen_look_of,
+    companions_of,
+    framing_of,
+    network_options_of,
+    refinement_of,
+    spec_of,
+    work_of,
+)
 from .frame_parts import FrameParts, compiled_at_once, drawn_on
 from .frame_runner import FrameRunner, Takers
+from .kept_network import KeptNetwork
 from .model_stages import KEPT_FRAMES, SharedParts, StageSteps, SwitchableStages, stages_in_steps
+from .session_model import session_model
 from .workload import Workload
 
 READ = "read"  # the last stage, behind those that a session has
@@ -55,7 +66,7 @@ class PictureMaker:
     """
 
     def __init__(
-        self, compute: ComputeBackend, model: FrameModel, settings: Settings, given: Mapping[str, object],
+        self, compute: ComputeBackend, model: ShownModel, settings: Settings, given: Mapping[str, object],
         console: Console, weights_cache: ModelSharing | None = None,
     ) -> None:  # fmt: skip
         """Compiles the network, whose model is that of the settings; what depends on frames comes with the first one.
@@ -67,7 +78,7 @@ class PictureMaker:
         self._compute, self._pictures, self._console = compute, compute.pictures, console
         self._given, self._cache = {**given}, weights_cache
         self._options = replace(network_options_of(settings), weights_cache=weights_cache)
-        self._kept = KeptSegmenter()
+        self._kept = KeptNetwork()
         self._open: _OpenParts | None = None
         self._frames = 0  # since it began, or was reset
         self._before: VideoFrame | None = None  # the one to be drawn when the next comes
@@ -167,6 +178,9 @@ class PictureMaker:
             self.settings.model, spec_of(self.settings, self.settings.model)
         ):  # fmt: skip
             loaded = settings_model(settings, self._console, self._cache)
+        elif companions_of(settings) != companions_of(self.settings):
+            fetch_companions(companions_of(settings))
+            loaded = self.model
         self._check(loaded or self.model, settings, given, self.settings)
         if loaded:
             self._switch(loaded, settings)
@@ -175,7 +189,7 @@ class PictureMaker:
             parts.follow(settings)
 
     def _check(
-        self, model: FrameModel, settings: Settings, given: Mapping[str, object], before: Settings | None = None
+        self, model: ShownModel, settings: Settings, given: Mapping[str, object], before: Settings | None = None
     ) -> None:
         """Raise UsageError for what the model cannot follow, MediaError for a background that cannot be shown."""
         check_abilities(model, settings, given)
@@ -184,7 +198,7 @@ class PictureMaker:
         if background and is_new and settings.effect == "replace":
             check_background(background)
 
-    def _switch(self, model: FrameModel, settings: Settings) -> None:
+    def _switch(self, model: ShownModel, settings: Settings) -> None:
         """To another model. Raises TexelflowError; then the one before stays."""
         before, self.model = self.model, model
         try:
@@ -224,7 +238,8 @@ class PictureMaker:
             self._console.note_once(note)
 
     def _steps(self, shared: SharedParts, settings: Settings) -> StageSteps:
-        return stages_in_steps(shared, self.model, chosen_look_of(settings), refinement_of(settings))
+        looks = chosen_look_of(settings), refinement_of(settings)
+        return stages_in_steps(shared, self.model, *looks, companions_of(settings))
 
     def _opened(self, format: PictureFormat) -> "_OpenParts":
         """All that frames of a format run through, in place of what is open. Raises TexelflowError."""
@@ -251,7 +266,8 @@ class PictureMaker:
 
     def _check_textures(self, parts: "_OpenParts") -> None:
         """Raise UsageError where frames have to be in RAM."""
-        if isinstance(parts.stages.current.segmenter, CpuSegmenter):
+        segmenter = parts.stages.current.segmenter
+        if isinstance(segmenter, CpuSegmenter) or (isinstance(segmenter, FindingPath) and segmenter.reads_ram):
             where = f"{self.model.name} runs on the CPU, wholly or in parts"
             raise UsageError(f"a texture stays on the GPU, and {where}; give arrays")
         if self.settings.skip_still:
@@ -362,11 +378,11 @@ def _leave(read: Callable[[], Rgba]) -> None:
     """Nobody takes the picture."""
 
 
-def settings_model(settings: Settings, console: Console, weights_cache: ModelSharing | None = None) -> FrameModel:
-    """The model of the settings, fetched if need be. Raises as load_frame_model."""
+def settings_model(settings: Settings, console: Console, weights_cache: ModelSharing | None = None) -> ShownModel:
+    """The model of the settings, fetched if need be. Raises as load_shown_model."""
     read = weights_cache.read_model if weights_cache else read_model
     with console.download() as progress:
-        return load_frame_model(settings.model, spec_of(settings, settings.model), progress, read)
+        return session_model(settings, progress, read)
 
 
 def _times(record: FrameRecord) -> dict[str, float]:

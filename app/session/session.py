@@ -13,7 +13,7 @@ from ..capture.supervise import CapturePhase, CaptureState
 from ..frame.looks.effects import nearest_effect
 from ..frame.stages.frame_pipeline import FrameRecord
 from ..frame.stages.run_stats import RunStats
-from ..models.model_loading import FrameModel, load_frame_model
+from ..models.finding_loading import ShownModel, load_shown_model
 from ..overlay.controls import controls
 from ..picture.video_frame import VideoFrame
 from ..settings.settings import with_background
@@ -21,7 +21,7 @@ from ..tracking.gestures import GestureTrigger
 from .abilities import lacks_effect
 from .clock import LIVE, Due, NewestWins
 from .controller import Controller
-from .derived import chosen_look_of, figure_look_of, gestures_of, refinement_of, spec_of
+from .derived import chosen_look_of, companions_of, figure_look_of, gestures_of, refinement_of, spec_of
 from .drop import DroppedFiles
 from .frame_runner import FrameRunner, Takers
 from .grid_clock import GridClock
@@ -294,9 +294,9 @@ class Session:
         self.say(str(lost))
 
     def _new_switch(self) -> ModelSwitch:
-        stages = self.parts.stages
-        spec = spec_of(self.controller.settings, stages.name)
-        return ModelSwitch(stages, spec, load_frame_model, self._steps_of)
+        stages, settings = self.parts.stages, self.controller.settings
+        spec = spec_of(settings, stages.name)
+        return ModelSwitch(stages, spec, load_shown_model, self._steps_of, companions_of(settings))
 
     # What goes on beside --------------------------------------------------------------------------------------------
 
@@ -311,7 +311,7 @@ class Session:
         wanted = settings.small_model if small else settings.model
         if wanted not in (self._switch.wanted, parts.stages.name):
             self.say(f"loading model {wanted}")
-        self._switch.want(wanted, spec_of(settings, wanted))
+        self._switch.want(wanted, spec_of(settings, wanted), companions_of(settings))
         try:
             if stages := self._switch.advance():
                 self._begin_model()
@@ -407,7 +407,8 @@ class Session:
             self._hud.toast.add(words)
             self.controller.stale = True
 
-    def _steps_of(self, model: FrameModel) -> StageSteps:
+    def _steps_of(self, model: ShownModel) -> StageSteps:
         settings = self.controller.settings
         self.controller.check_model(model)
-        return all_stages_in_steps(self.parts.shared, model, chosen_look_of(settings), refinement_of(settings))
+        looks = chosen_look_of(settings), refinement_of(settings)
+        return all_stages_in_steps(self.parts.shared, model, *looks, companions_of(settings))

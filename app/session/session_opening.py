@@ -18,14 +18,13 @@ from ..console import Console
 from ..frame.backend_choice.compute import compute_in, open_compute
 from ..frame.inference.backends import ComputeBackend
 from ..frame.inference.frame_segmenter import CpuSegmenter
-from ..frame.inference.kept_segmenter import KeptSegmenter
 from ..frame.inference.mask_sampler import MaskSampler
 from ..frame.looks.looks import Look
 from ..frame.stages.frame_figures import Figures
 from ..frame.stages.frame_pipeline import FramePipeline, FrameRecord, Stage
 from ..frame.stages.run_stats import RunStats
 from ..frame.textures.native_pictures import NativePictures
-from ..models.model_loading import FrameModel, load_frame_model
+from ..models.finding_loading import ShownModel, load_shown_model
 from ..outputs.file_sinks import SoundSource, Timing
 from ..outputs.frame_outputs import Outputs
 from ..outputs.picture_readers import RamMasks, look_at_mask
@@ -49,6 +48,7 @@ from .clock import FrameClock
 from .controller import Controller
 from .derived import (
     chosen_look_of,
+    companions_of,
     compute_of,
     figure_look_of,
     framing_of,
@@ -60,7 +60,8 @@ from .derived import (
 )
 from .frame_parts import compiled_at_once, drawn_on, target_on
 from .grid_stages import all_stages_in_steps
-from .model_stages import Drawn, ModelStages, SharedParts, SwitchableStages
+from .kept_network import KeptNetwork
+from .model_stages import Drawn, ModelStages, SharedParts, SwitchableStages, makes_masks
 from .parts import SessionParts, captions_of, facts_of
 from .recovery import RESET_WAITS_S
 from .session import Session
@@ -112,7 +113,7 @@ class SessionHost:
     gallery: Gallery | None = None
     no_view: NoView = field(default_factory=NoView)
     observers: list[Callable[[FrameRecord], None]] = field(default_factory=list)  # get the record of each frame
-    kept: KeptSegmenter | None = None  # for sessions one after the other
+    kept: KeptNetwork | None = None  # for sessions one after the other
     sampler: MaskSampler | None = None  # of the next session's masks
 
     def observe(self, record: FrameRecord) -> None:
@@ -154,7 +155,7 @@ def _note_of(verb: Verb, console: Console) -> Callable[[str], None]:
 
 @contextlib.contextmanager
 def open_host_with_window(
-    source: SessionSource, model: FrameModel, verb: Verb, watch: ConfigWatch, console: Console
+    source: SessionSource, model: ShownModel, verb: Verb, watch: ConfigWatch, console: Console
 ) -> Iterator[SessionHost]:
     """A window for the source's pictures; the model is the one that the settings name. Raises DeviceError."""
     size, aspect, choice = source.format.upright_size, source.timing.sample_aspect_ratio, compute_of(watch.settings)
@@ -177,7 +178,7 @@ def open_host_with_window(
 
 @contextlib.contextmanager
 def open_host_without_window(
-    needs_picture: bool, model: FrameModel, verb: Verb, watch: ConfigWatch, console: Console
+    needs_picture: bool, model: ShownModel, verb: Verb, watch: ConfigWatch, console: Console
 ) -> Iterator[SessionHost]:
     """What computes and, if that is needed, draws without a window. Raises UsageError, DeviceError."""
     settings = watch.settings
@@ -195,7 +196,7 @@ def open_host_without_window(
 def open_session(
     host: SessionHost,
     source: SessionSource,
-    model: FrameModel,
+    model: ShownModel,
     settings: Settings,
     check_files: Callable[[Settings], None],
 ) -> Iterator[Session]:
@@ -238,7 +239,7 @@ def _rebuild(
     _renew_patiently(host)
     parts.shared = _shared_parts(host, source, settings, device)
     name = parts.stages.name
-    model = load_frame_model(name, spec_of(settings, name))
+    model = load_shown_model(name, spec_of(settings, name))
     parts.stages.restore(_compiled_stages(host, source, parts.shared, model, settings))
     if readable := _readable(host, settings):
         parts.outputs.renew_device(readable, parts.stages)
@@ -276,10 +277,11 @@ def _shared_parts(
 
 
 def _compiled_stages(
-    host: SessionHost, source: SessionSource, shared: SharedParts, model: FrameModel, settings: Settings
+    host: SessionHost, source: SessionSource, shared: SharedParts, model: ShownModel, settings: Settings
 ) -> ModelStages:
     """Compiled while a window, or a terminal, shows how far that is."""
-    steps = all_stages_in_steps(shared, model, chosen_look_of(settings), refinement_of(settings))
+    looks = chosen_look_of(settings), refinement_of(settings)
+    steps = all_stages_in_steps(shared, model, *looks, companions_of(settings))
     if host.window and host.gui:
         with LoadingScreen(host.window, host.gui, source.peek, source.aspect) as screen:
             stages = screen.run(steps, f"compiling shaders for {model.name}")
@@ -299,7 +301,7 @@ def _parts(
     stack: contextlib.ExitStack,
 ) -> SessionParts:
     clock = source.clock
-    has_masks = stages.current.segmenter.picture is None
+    has_masks = makes_masks(stages.current.segmenter)
     workload = Workload(work_of(settings), has_masks and bool(settings.small_model))
     figures = Figures(camera=lambda: clock.camera(str(workload.counts)))
     pictures = stages if shared.drawn else _masks_in_ram(stages, source, settings)

@@ -254,8 +254,8 @@ class Settings:
         "", "What black and white are in the picture that such a model puts out: LO,HI.", "range"
     )
     most: int = _model(
-        0, "How many faces, hands or people are followed at most.", low=1, high=16, zero="4 faces, 2 of others",
-        label="found at most",
+        0, "How many faces, hands or people are followed at most.", low=1, high=64, zero="two, one with pose-landmark",
+        changes=_once, label="followed at most",
     )  # fmt: skip
     memory: "MemoryMode" = _model(
         "arena", "How tensors share memory: places in one buffer, buffers in turns, not at all.",

@@ -16,7 +16,7 @@ from ..frame.stages.frame_pipeline import FrameRecord
 from ..live.background_tuning import background_tuning
 from ..live.loopback_readers import readers
 from ..live.sourcing import OpenSource, Waker, on_demand, open_source, open_source_in_sight
-from ..models.model_loading import FrameModel, load_frame_model
+from ..models.finding_loading import ShownModel
 from ..names import free_name
 from ..outputs.json_lines import JsonLines
 from ..outputs.png_files import PIPE
@@ -28,11 +28,11 @@ from ..session.derived import (
     check_videos,
     chosen_look_of,
     reads_of,
-    spec_of,
     writes_any,
     writes_of,
 )
 from ..session.session import Session
+from ..session.session_model import session_model
 from ..session.session_opening import SessionHost, open_host_with_window, open_host_without_window, open_session
 from ..settings.config_watch import ConfigWatch
 from ..settings.settings import Settings
@@ -52,7 +52,7 @@ def live(watch: ConfigWatch, console: Console, window: bool = True) -> tuple[dic
     if not window:
         _check_without_window(watch.settings)
     with console.download() as progress:  # fetched before anything is opened; each session reads it
-        model = load_frame_model(watch.settings.model, spec_of(watch.settings, watch.settings.model), progress=progress)
+        model = session_model(watch.settings, progress)
     check_abilities(model, watch.settings, watch.flags)
     with contextlib.ExitStack() as stack:
         source = open_source(watch.settings, wake)
@@ -85,7 +85,7 @@ def _lines(name: str, console: Console) -> Iterator[Callable[[FrameRecord], None
 
 
 def _open_host(
-    source: OpenSource, model: FrameModel, watch: ConfigWatch, console: Console, window: bool
+    source: OpenSource, model: ShownModel, watch: ConfigWatch, console: Console, window: bool
 ) -> contextlib.AbstractContextManager[SessionHost]:
     if window:
         return open_host_with_window(source.for_session(), model, "live", watch, console)
@@ -138,7 +138,7 @@ def _session(host: SessionHost, source: OpenSource, settings: Settings, wake: Wa
     is_one = len(settings.cameras) == 1
     if host.window is None and settings.virtual_camera and is_one and not writes_any(settings):
         clock = on_demand(source, settings, wake, read_by)
-    opened = open_session(host, source.for_session(clock), _model(settings), settings, _checking(host))
+    opened = open_session(host, source.for_session(clock), session_model(settings), settings, _checking(host))
     with opened as session, contextlib.ExitStack() as stack:
         if clock:
             stack.callback(clock.close)
@@ -149,10 +149,6 @@ def _reopened(host: SessionHost, settings: Settings, wake: Waker, last: VideoFra
     if host.window and host.gui:
         return open_source_in_sight(settings, wake, host.window, host.gui, last)
     return open_source(settings, wake)
-
-
-def _model(settings: Settings) -> FrameModel:
-    return load_frame_model(settings.model, spec_of(settings, settings.model))
 
 
 def _checking(host: SessionHost) -> Callable[[Settings], None]:

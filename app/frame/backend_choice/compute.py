@@ -13,7 +13,8 @@ from texelflow.gpu_delegate.targets.gl.context import DRAWING, Context, open_con
 from texelflow.gpu_delegate.targets.llvm.compiler import available
 
 from ...console import Console
-from ...models.model_loading import FrameModel
+from ...models.finding_loading import ShownModel
+from ...models.finding_model import FindingModel
 from ..inference.backends import ComputeBackend, ComputeChoice, check_bf16
 from ..textures.native_pictures import NativePictures
 from .auto_choice import auto_backend, chosen_by_hand
@@ -25,7 +26,7 @@ ContextOpener = Callable[[], contextlib.AbstractContextManager[Context]]
 @contextlib.contextmanager
 def open_compute(
     choice: ComputeChoice,
-    model: FrameModel,
+    model: ShownModel,
     needs_picture: bool,
     console: Console,
     opener: ContextOpener = open_context,
@@ -53,7 +54,7 @@ def open_compute(
             yield _told(compute, choice)
 
 
-def compute_in(context: Context, choice: ComputeChoice, model: FrameModel, console: Console) -> ComputeBackend:
+def compute_in(context: Context, choice: ComputeChoice, model: ShownModel, console: Console) -> ComputeBackend:
     """The same decision for a context that is open, a window's. Raises UsageError, DeviceError."""
     _check_choice(choice)
     if choice.backend == "gl" and not context.can_compute:
@@ -94,7 +95,7 @@ def work_on_cpu(draws: bool) -> str:
 
 
 def _is_one_worth_it(
-    choice: ComputeChoice, model: FrameModel, draws: bool, console: Console, opener: ContextOpener
+    choice: ComputeChoice, model: ShownModel, draws: bool, console: Console, opener: ContextOpener
 ) -> bool:
     """Whether this machine has OpenGL worth running networks on; if not, one line says why."""
     by_hand = chosen_by_hand()
@@ -108,13 +109,14 @@ def _is_one_worth_it(
         return False
 
 
-def _is_worth_it(context: Context, choice: ComputeChoice, model: FrameModel, draws: bool, console: Console) -> bool:
+def _is_worth_it(context: Context, choice: ComputeChoice, model: ShownModel, draws: bool, console: Console) -> bool:
     """Whether a context computes, and sooner than the CPU; if not, one line says why."""
     if not context.can_compute:
         console.note_once(f"{too_old(context.gl, context.renderer)}: {work_on_cpu(draws)}")
         return False
     by_hand = chosen_by_hand()
-    times = None if by_hand else backend_times(context, model, choice, draws)
+    # Of networks on regions nothing is measured: how often each runs depends on what is seen.
+    times = None if by_hand or isinstance(model, FindingModel) else backend_times(context, model, choice, draws)
     taken = auto_backend(context.is_software, times, by_hand)
     if taken == "cpu":
         measured = f", {times.line(draws)}" if times and times.cpu_ms is not None else ""

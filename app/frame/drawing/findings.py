@@ -32,6 +32,7 @@ class FindingsCompositor:
         self._pictures = pictures
         self._size = MarkSize(frame_size, letters_for(frame_size))
         self._found: Sequence[Finding] = ()
+        self._note = ""
         self._prepared: tuple[bool, MarkTiles | None] | None = None
         self._drawing: ShaderDrawing | None = None
         self._letters: ShaderImage | None = None
@@ -41,14 +42,14 @@ class FindingsCompositor:
         self._tile = (_TILE[0] * max(1, scale // 2), _TILE[1] * max(1, scale // 2))
         self.uploaded_bytes = 0
 
-    def set(self, findings: Sequence[Finding]) -> None:
-        """What the next pictures show."""
-        if findings is not self._found:
-            self._found, self._prepared = findings, None
+    def set(self, findings: Sequence[Finding], note: str = "") -> None:
+        """What the next pictures show; a note is small in a corner."""
+        if findings is not self._found or note != self._note:
+            self._found, self._note, self._prepared = findings, note, None
 
     def draw(self, target: Target, mirror: bool = False, size: ImageSize | None = None) -> None:
         """Over a picture of (width, height) at the target's lower left. Raises DeviceError."""
-        if not self._found:
+        if not (self._found or self._note):
             return
         if self._prepared is None or self._prepared[0] != mirror:
             self._prepared = mirror, self._uploaded(mirror)
@@ -76,7 +77,7 @@ class FindingsCompositor:
 
     def _uploaded(self, mirror: bool) -> MarkTiles | None:
         """The marks of what was found, which have gone up."""
-        marks = marks_of(self._found, self._size, mirror)
+        marks = marks_of(self._found, self._size, mirror, self._note)
         tiles = mark_tiles(marks, self._size.picture, self._tile, _MOST_TEXELS) if len(marks) else None
         if tiles:
             self._write(tiles.texels)

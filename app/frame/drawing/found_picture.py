@@ -21,6 +21,10 @@ class FoundThings(Protocol):
     def age(self) -> int:
         """Of the frame that is drawn where no masks are refined: 0 for the newest."""
 
+    @property
+    def note(self) -> str:
+        """What is said in a corner in place of what is missed; empty where nothing is."""
+
     def found(self, age: int = 0) -> tuple[Finding, ...]:
         """In the newest frame, or one that came so many before it."""
 
@@ -48,7 +52,7 @@ class FoundCompositor:
         self._size = frame.format.upright_size
         self._marks, self._hidden = FindingsCompositor(pictures, self._size), HiddenFaces(pictures, frame)
         self._shown: tuple[Finding, ...] | None = None
-        self._shown_crop = crop
+        self._shown_crop, self._note = crop, ""
         self._ready: set[Effect] = set()
         self._drawing: ShaderDrawing | None = None
 
@@ -63,9 +67,9 @@ class FoundCompositor:
             self._hidden.draw(covers, effect == "blur-faces", target, size[1], mirror, age)
         elif effect == "findings":
             found = self._things.found(age)
-            if self._shown is not found or self._shown_crop != self.crop:
-                self._shown, self._shown_crop = found, self.crop
-                self._marks.set([self._placed(finding) for finding in found])
+            if self._shown is not found or self._shown_crop != self.crop or self._note != self._things.note:
+                self._shown, self._shown_crop, self._note = found, self.crop, self._things.note
+                self._marks.set([self._placed(finding) for finding in found], self._note)
             self._marks.draw(target, mirror, size)
 
     def _prepare(self, target: Target, effect: Effect, age: int) -> None:

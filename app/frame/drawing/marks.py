@@ -57,14 +57,16 @@ class MarkSize:
         return max(0.75, min(self.picture) / _USUAL_HEIGHT)
 
 
-def marks_of(findings: Sequence[Finding], size: MarkSize, mirror: bool = False) -> Marks:
-    """All marks of what was found in a frame, whose picture is mirrored or not."""
+def marks_of(findings: Sequence[Finding], size: MarkSize, mirror: bool = False, note: str = "") -> Marks:
+    """All marks of what was found in a frame, whose picture is mirrored or not, and a note in its lower left corner."""
     placed = [each for each in findings if each.region or len(each.points)]
     classes = [each for each in findings if each.kind == "class"]
     parts = [part for finding in placed for part in _shape(finding, size, mirror)]
     taken: list[_Box] = []
     if classes:
         parts += _class_list(classes[:_MOST_CLASSES], size, taken)
+    if note:
+        parts += _corner_note(note, size, taken)
     for finding in placed:
         parts += _label(finding, size, mirror, taken)
     return np.concatenate(parts).astype(np.float32) if parts else np.zeros((0, 12), np.float32)
@@ -216,6 +218,18 @@ def _label(finding: Finding, size: MarkSize, mirror: bool, taken: list[_Box]) ->
         _lines(bar, 0.12 * letters.height, 0, color_of(finding)),
         _text(name, begin, line, _PLAIN, letters),
         _text(further, begin + letters.width * len(name), line, _DIM, letters),
+    ]
+
+
+def _corner_note(note: str, size: MarkSize, taken: list[_Box]) -> list[Marks]:
+    """A line in the lower left corner."""
+    letters, pad = size.letters, size.letters.height // 2
+    text = _short(note)
+    top = size.picture[1] - pad - letters.height - pad
+    taken.append((pad, top, pad + letters.width * len(text) + 2 * pad, top + letters.height + pad))
+    return [
+        _plate(taken[-1], 0.25 * letters.height, _BACK, _BACK_ALPHA),
+        _text(text, 2 * pad, top + pad // 2, _DIM, letters),
     ]
 
 

@@ -16,6 +16,7 @@ class NetworkOptions:
     fit: Fit = "stretch"
     preprocessing: Preprocessing = "plain"
     weights_cache: ModelSharing | None = None  # what has the same one shares weights and code
+    most: int = 0  # things that a network which finds some follows; 0: as many as is usual
 
 
 NETWORK_DEFAULTS = NetworkOptions()

@@ -149,17 +149,33 @@ def pictures(frame: Picture, context: moderngl.Context) -> int:
         camera.reset()
         print(picture.shape, last, mask.shape, figures, camera.settings["effect"])
         print(camera.model, camera.backend, camera.renderer)
+        for found in camera.findings:
+            thing: texelflow.Finding = found
+            region: texelflow.FrameRegion | None = thing.region
+            box: tuple[float, float, float, float] = thing.box
+            print(thing.kind, thing.score, thing.label, thing.skeleton, thing.track, box)
+            print(thing.points.shape, thing.certainty, thing.auxiliary.dtype, thing.world.ndim)
+            print(where(region) if region else "in all of the picture")
     camera.close()
     with texelflow.video("talk.mp4", effect="cutout", start=0, end="4s") as video:
         size: tuple[int, int] = video.size
         with texelflow.VirtualCamera(size, rate=video.rate) as shown:
             for each in video:
                 shown.send(each)
-                print(video.index, video.time, video.frames, shown.size, shown.device)
+                print(video.index, video.time, video.frames, video.findings, shown.size, shown.device)
         shown.close()
     video.close()
     written: texelflow.Video = texelflow.video("talk.mp4")
     return texelflow.write("out.mp4", written, quality=60, force=True)
+
+
+def where(region: texelflow.FrameRegion) -> list[float]:
+    """A region's middle, and what else is made of it."""
+    half: texelflow.FrameRegion = region.moved(0.25, 0).box_to_frame((0, 0, 0.5, 1))
+    points = region.points_to_frame(np.zeros((1, 3), np.float32))
+    directions = region.directions_to_frame(np.zeros((1, 3), np.float32))
+    print(region.to_frame().shape, points.shape, directions.shape, half.angle)
+    return [region.center_x, region.center_y, region.width, region.height]
 
 
 def caught(error: Exception) -> str:

@@ -416,7 +416,7 @@ class TestColdStart:
             while monotonic() < end:
                 yield 1, 2
 
-        monkeypatch.setattr("texelflow.app.session.model_stages.segmenter_in_steps", endless)
+        monkeypatch.setattr("texelflow.app.session.model_stages.path_in_steps", endless)
         with pytest.raises(WindowClosedError), opened(clip, model):
             pass
 

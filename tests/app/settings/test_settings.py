@@ -155,6 +155,7 @@ class TestValues:
             "hybrid",
             "json_lines",
             "memory",
+            "most",
             "planner",
             "precision",
             "preprocessing",

@@ -98,6 +98,8 @@ def test_nothing_finer_than_cells_is_left(native: NativePictures, blurred: bool,
 class Things:
     """What was found, as a finder's stage has it."""
 
+    note = ""
+
     age: int = 0
     findings: tuple[Finding, ...] = ()
     hides: tuple[FaceCover, ...] = ()

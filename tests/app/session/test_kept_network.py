@@ -1,13 +1,13 @@
-"""A segmenter is kept for the next recording, unless its network remembers what it saw."""
+"""A network is kept for the next recording, unless it remembers what it saw."""
 
 from typing import Any, cast
 
 import pytest
 
 from tests.app.frame.inference.test_native_path import remembering, segmenting
-from texelflow.app.frame.inference.kept_segmenter import KeptSegmenter
 from texelflow.app.models.model_loading import SegmentationModel
 from texelflow.app.picture.picture import rgba_format
+from texelflow.app.session.kept_network import KeptNetwork
 
 
 class Released:
@@ -19,7 +19,7 @@ class Released:
 
 @pytest.mark.parametrize(("model", "remembers"), [(remembering(), True), (segmenting("none", 1), False)])
 def test_what_remembers_is_freed(model: SegmentationModel, remembers: bool) -> None:
-    kept, segmenter = KeptSegmenter(), Released()
+    kept, segmenter = KeptNetwork(), Released()
     options = cast("Any", None)
     kept.keep(cast("Any", segmenter), cast("Any", None), model, rgba_format((64, 48)), options, 1)
     assert segmenter.is_released == remembers

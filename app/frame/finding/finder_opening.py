@@ -1,0 +1,208 @@
+"""Opens what finds things in frames: a pipeline of networks, each of which runs where settings want it."""
+
+import contextlib
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from ...models.catalogue import Progress, resolve
+from ...models.decoders.found import Finding
+from ...models.finding_loading import load_finding_model
+from ...models.finding_model import FindingModel
+from ...picture.picture import PictureFormat
+from ...picture.video_frame import VideoFrame
+from ...tracking.finder import FoundKind, FrameFinder
+from ...tracking.solutions import SOLUTIONS, Solution, solution_of
+from ...tracking.tracking_finder import make_finder
+from ..inference.backends import ComputeBackend
+from ..inference.frame_segmenter import made_on_thread
+from ..inference.network_options import NetworkOptions
+from ..textures.picture_device import FramePlanes
+from ..textures.upload import FrameTextures
+from .finding_stage import FindingStage
+from .gl_regions import GlRegions
+from .region_networks import FrameRegions, regions_in_steps
+from .seen_frames import SeenFrames
+
+__all__ = [
+    "OpenFinder",
+    "fetch_companions",
+    "fetch_partners",
+    "finder_in_steps",
+    "finding_stage_in_steps",
+    "pipeline_of",
+    "sought",
+]  # fmt: skip
+
+_BESIDE: Mapping[FoundKind, tuple[str, int]] = MappingProxyType(  # the solution, and how many things it follows
+    {"face": ("face-detection-full", 16), "hand": ("hand-landmark-lite", 4), "person": ("pose-detection", 8)}
+)
+_MOST_OF_OWN = 16  # boxes of a network that no pipeline is known for
+
+FinderSteps = Generator[tuple[int, int], None, "OpenFinder"]
+
+
+@dataclass(frozen=True)
+class OpenFinder:
+    """A finder with its networks. Belongs to the context's thread, where there is one."""
+
+    finder: FrameFinder
+    networks: tuple[FrameRegions, ...]
+
+    @property
+    def dispatches(self) -> int:
+        """Of all networks, each for one region; 0 on the CPU."""
+        return sum(each.dispatches for each in self.networks if isinstance(each, GlRegions))
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether all of them run there."""
+        return all(isinstance(each, GlRegions) for each in self.networks)
+
+    @property
+    def note(self) -> str:
+        """Why something is not what was asked for, in one line, or empty."""
+        return "; ".join(each.note for each in self.networks if each.note)
+
+    @property
+    def on_cpu(self) -> str:
+        """What runs networks on the CPU, for tables."""
+        return next((each.renderer for each in self.networks if not isinstance(each, GlRegions)), "")
+
+    def take(self, frame: PictureFormat) -> None:
+        """See pictures of another format from now on. Raises DeviceError."""
+        for each in self.networks:
+            each.take(frame)
+
+    def release(self) -> None:
+        """Free the networks."""
+        for each in self.networks:
+            each.release()
+
+
+def pipeline_of(model: FindingModel) -> Solution:
+    """The pipeline that ends with a model: that of its name or, of a file, of a network that is read alike."""
+    known = solution_of(model.name) or next((each for each in SOLUTIONS if _reads_as(each, model)), None)
+    if known is None:
+        return Solution(model.name, model.decoder, (model.name,), most=_MOST_OF_OWN)
+    return replace(known, models=(*known.models[:-1], model.name))
+
+
+def _reads_as(solution: Solution, model: FindingModel) -> bool:
+    """Whether the pipeline's last network needs one before it, and has the model's decoder."""
+    return _DECODERS.get(solution.name) == model.decoder
+
+
+_DECODERS: Mapping[str, str] = MappingProxyType(  # of files that the catalogue does not know: the pipeline of each
+    {
+        "face-landmark": "face-points",
+        "face-landmark-attention": "face-points-attention",
+        "iris-landmark": "eye-points",
+        "hand-landmark-full": "hand-points",
+        "hand-recrop": "hand-recrop",
+        "pose-landmark": "body-points",
+    }
+)
+
+
+def sought(model: FindingModel) -> str:
+    """What somebody who shows a model looks for, in one word; empty where that is anything."""
+    name = pipeline_of(model).name
+    words = {"face": "face", "iris": "eye", "palm": "hand", "hand": "hand", "pose": "person"}
+    return words.get(name.partition("-")[0], "") if solution_of(name) else ""
+
+
+def fetch_partners(model: FindingModel, progress: Progress | None = None) -> None:
+    """Have the models there that one needs before it, as its detector. Raises CatalogueError."""
+    for name in pipeline_of(model).models[:-1]:
+        resolve(name, progress)
+
+
+def fetch_companions(kinds: tuple[FoundKind, ...], progress: Progress | None = None) -> None:
+    """Have the models there that find things beside one that is shown. Raises CatalogueError."""
+    for kind in kinds:
+        for name in _companion(kind)[0].models:
+            resolve(name, progress)
+
+
+def _companion(kind: FoundKind) -> tuple[Solution, int]:
+    name, most = _BESIDE[kind]
+    solution = solution_of(name)
+    assert solution, "it is one of the pipelines"
+    return solution, most
+
+
+def finder_in_steps(
+    compute: ComputeBackend,
+    solution: Solution,
+    frame: PictureFormat,
+    options: NetworkOptions,
+    lent: Callable[[], FramePlanes] | None = None,
+    own: FindingModel | None = None,
+    most: int = 0,
+) -> FinderSteps:
+    """A pipeline for pictures of a format, with a pause after each shader: (ready, in all).
+
+    `lent` gives the planes on the device into which each picture goes before it is seen; `own` is the pipeline's last
+    model, others are of the catalogue; `most` things are followed, 0: as many as is usual. Raises TexelflowError.
+    """
+    models = yield from made_on_thread(_loaded, solution, own)
+    networks = yield from regions_in_steps(compute, models, frame, options, _seen(compute, lent))
+    return OpenFinder(make_finder(solution, networks, most or None), networks)
+
+
+def finding_stage_in_steps(
+    compute: ComputeBackend,
+    kinds: tuple[FoundKind, ...],
+    frame: PictureFormat,
+    options: NetworkOptions,
+    lent: Callable[[], FramePlanes] | None,
+    kept: int,
+    shown: FrameFinder | None = None,
+) -> Generator[tuple[int, int], None, FindingStage]:
+    """What finds things of several kinds beside a model that is shown, together with that one's own finder, if it has
+    one, whose networks stay others'. Raises TexelflowError.
+    """
+    finders = [shown] if shown else []
+    with contextlib.ExitStack() as made:
+        for kind in kinds:
+            solution, most = _companion(kind)
+            opened = yield from finder_in_steps(compute, solution, frame, options, lent, most=most)
+            made.callback(opened.release)
+            finders.append(opened.finder)
+        free = made.pop_all().close
+    finder = finders[0] if len(finders) == 1 else _Together(tuple(finders))
+    return FindingStage(finder, kept, free)
+
+
+class _Together:
+    """Several finders as one."""
+
+    def __init__(self, finders: tuple[FrameFinder, ...]) -> None:
+        self._finders = finders
+
+    def find(self, frame: VideoFrame) -> tuple[Finding, ...]:
+        """What all of them find."""
+        return tuple(found for finder in self._finders for found in finder.find(frame))
+
+    def begin_anew(self) -> None:
+        """For all."""
+        for finder in self._finders:
+            finder.begin_anew()
+
+
+def _loaded(solution: Solution, own: FindingModel | None) -> tuple[FindingModel, ...]:
+    return tuple(own if own and name == own.name else load_finding_model(name) for name in solution.models)
+
+
+def _seen(compute: ComputeBackend, lent: Callable[[], FramePlanes] | None) -> SeenFrames | None:
+    """Textures that are lent, where networks look at textures."""
+    if compute.backend != "gl" or compute.context is None or lent is None:
+        return None
+
+    def textures() -> FrameTextures:
+        planes = lent()
+        assert isinstance(planes, FrameTextures), "OpenGL draws where it computes"
+        return planes
+
+    return SeenFrames(compute.context, textures)

@@ -63,13 +63,8 @@ class KeptNetwork:
     ) -> None:
         """Take it back, as it was made; a network that has variables is freed instead, which not all begin anew."""
         self.release()
-<<<<<<< HEAD:app/frame/inference/kept_segmenter.py
-        if model.remembers and not model.graph.states:
-            segmenter.release()
-=======
-        if model.remembers and not isinstance(model, FindingModel):
+        if not isinstance(model, FindingModel) and model.remembers and not model.graph.states:
             path.release()
->>>>>>> 524e78e8 (Show the catalogue's models that find things in live, replay and pipelines):app/session/kept_network.py
         else:
             self._kept = _Kind(compute, model, options, kept), frame, path
 

@@ -66,7 +66,10 @@ class Solution:
     followed: Followed | None = None
     parts: tuple[PartLook, ...] = ()
     least_score: float = 0.5  # below which a track ends: landmarks' presence
-    most: int = 2  # of it that are followed, if nobody says
+    most: int = 4  # of it that are followed, if nobody says
+    looks_again_s: float = (
+        0.1  # how long the detector sleeps where one is followed and more are asked for; MediaPipe's: 0
+    )
     least_overlap: float = 0.5  # from which two regions are of one thing
 
 
@@ -166,11 +169,11 @@ SOLUTIONS = (
     Solution("hand-landmark-full", "21 points of each hand", ("palm-detection-full", "hand-landmark-full"), _HAND),
     Solution("hand-landmark-lite", "21 points of each hand", ("palm-detection-lite", "hand-landmark-lite"), _HAND),
     Solution("hand-recrop", "where each hand is", ("palm-detection-full", "hand-recrop"), parts=(_PALM,)),
-    Solution("pose-landmark", "33 points of each person", ("pose-detection", "pose-landmark"), _BODY, most=1),
+    Solution("pose-landmark", "33 points of each person", ("pose-detection", "pose-landmark"), _BODY),
     Solution(
         "body-hands", "21 points of each hand, found by its person as MediaPipe's holistic does",
         ("pose-detection", "pose-landmark", "hand-recrop", "hand-landmark-full"), _BODY,
-        (PartLook(_body_hand_regions), PartLook(_recropped_hand)), most=1,
+        (PartLook(_body_hand_regions), PartLook(_recropped_hand)),
     ),
 )  # fmt: skip
 

@@ -22,6 +22,7 @@ __all__ = ["make_finder"]
 
 _MOST_THINGS = 64
 _REMEMBERED_S = 0.5
+_TIME_ROUNDS_S = 1e-4  # three frames of 30 a second are a tenth of one, or a little less
 
 
 def make_finder(
@@ -91,6 +92,7 @@ class _TrackingFinder:
         self._is_still = is_still
         self._size: ImageSize | None = None
         self._tracks: list[_Track] = []
+        self._looked_at: float | None = None  # seconds: when the detector ran and found nothing new
         self._boxes: dict[int, FrameRegion] = {}  # by their numbers, of the frame before; where nothing is followed
         self._numbers = _Numbers(solution.least_overlap)
 
@@ -99,7 +101,7 @@ class _TrackingFinder:
         self._tracks.clear()
         self._boxes.clear()
         self._numbers.forget()
-        self._size = None
+        self._size = self._looked_at = None
 
     def find(self, frame: VideoFrame) -> tuple[Finding, ...]:
         """As a FrameFinder does. Findings are those of the pipeline's last network."""
@@ -119,12 +121,13 @@ class _TrackingFinder:
         return tuple(finding for finding in found if _is_sound(finding))[: self._most]
 
     def _follow(self, frame: VideoFrame, followed: Followed) -> tuple[Finding, ...]:
-        tracks = self._tracks
-        if len(tracks) < self._most:
+        tracks, seconds = self._tracks, frame.time_ms / 1000
+        if len(tracks) < self._most and not (tracks and self._sleeps(seconds)):
             starts = (followed.starts_at(finding) for finding in self._detect(frame))
             new = [_Track(0, region) for region in starts if region and is_usable(region, frame.size)]
             tracks = self._apart([*tracks, *new], followed.compared)[: self._most]
-        seconds, seen = frame.time_ms / 1000, list[tuple[_Track, Finding]]()
+            self._looked_at = seconds if len(tracks) == len(self._tracks) else None
+        seen = list[tuple[_Track, Finding]]()
         for track in tracks:
             before = track.region
             finding = self._look(frame, track, followed)
@@ -139,6 +142,11 @@ class _TrackingFinder:
                 track.number = track.number or self._numbers.number_of(track.region, seconds)
                 found.append(replace(finding, track=track.number))
         return tuple(found)
+
+    def _sleeps(self, seconds: float) -> bool:
+        """Whether the detector ran a moment ago and found nothing new."""
+        before = self._looked_at
+        return before is not None and 0 <= seconds - before < self._solution.looks_again_s - _TIME_ROUNDS_S
 
     def _look(self, frame: VideoFrame, track: _Track, followed: Followed) -> Finding | None:
         """What the network sees at a track, filtered; the track has its next region afterwards."""

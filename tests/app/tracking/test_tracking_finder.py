@@ -98,14 +98,26 @@ def test_the_detector_sleeps_while_all_are_followed_and_numbers_stay() -> None:
     assert world.detections == 1
 
 
-def test_with_one_too_few_the_detector_looks_each_time_and_adds_no_track_of_what_is_followed() -> None:
+def test_with_one_too_few_the_detector_looks_ten_times_a_second_and_adds_no_track_of_what_is_followed() -> None:
     world = _World([(100, 100)])
     finder = _finder(world)
+    for k in range(12):
+        assert _numbers(finder.find(still_frame(_SIZE, k))) == [1]
+    assert world.detections == 5  # frame 0, where it found one; then 1, 4, 7 and 10
+    world.places = [(100, 100), (400, 300)]
+    assert _numbers(finder.find(still_frame(_SIZE, 13))) == [1, 2]
+    world.places = []
+    for k in range(14, 18):
+        finder.find(still_frame(_SIZE, k))
+    assert world.detections == 9  # all asleep are lost in frame 14; from then on each time
+
+
+def test_as_mediapipe_the_detector_looks_each_time() -> None:
+    world = _World([(100, 100)])
+    finder = make_finder(replace(_PLAIN, looks_again_s=0), (_Detector(world), _PointNetwork(world)), most=2)
     for k in range(4):
         assert _numbers(finder.find(still_frame(_SIZE, k))) == [1]
     assert world.detections == 4
-    world.places = [(100, 100), (400, 300)]
-    assert _numbers(finder.find(still_frame(_SIZE, 4))) == [1, 2]
 
 
 @pytest.mark.parametrize("is_followed", [True, False])

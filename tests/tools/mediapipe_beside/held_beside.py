@@ -158,14 +158,14 @@ def theirs_apart(figures: Apart, theirs: Sequence[Theirs], others: Sequence[Thei
 
 
 def _as_theirs(name: str) -> Solution:
-    """A solution with the filters that MediaPipe's has: only bodies' are filtered there."""
+    """A solution with the filters that MediaPipe's has, only bodies', whose detector looks at each frame as there."""
     solution = solution_of(name)
     if not solution:
         raise UsageError(f"no solution is called {name}")
     followed = solution.followed
     if followed and not name.startswith(("pose", "body")):
         followed = replace(followed, filter=None)
-    return replace(solution, followed=followed)
+    return replace(solution, followed=followed, looks_again_s=0.0)
 
 
 def apart(figures: Apart, theirs: Sequence[Theirs], ours: Sequence[Finding]) -> None:

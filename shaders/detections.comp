@@ -1,6 +1,7 @@
 #version 430
 // The raw numbers of a network with anchors go in, a few detections come out: the definition is in
-// app/models/decoders/suppression.py. One work-group does it all.
+// app/models/decoders/suppression.py. One work-group does it all, in loops that are short: Mesa's software renderer ends
+// those of an invocation after 65535 passes, all together.
 #define GROUP 128
 #define ANCHORS 896
 #define COLUMNS 16
@@ -25,7 +26,7 @@ layout(local_size_x = GROUP) in;
 // How many there are, then score, box and points of each.
 layout(std430, binding = 0) writeonly buffer Found { float found[]; };
 // Candidates, in the order of anchors: boxes, scores, whose sign is turned while one joins the best and which are 0 when it
-// is gone, and numbers of anchors; then those that join, best first.
+// is gone, and numbers of anchors; then those that join.
 layout(std430, binding = 1) coherent buffer Kept {
     vec4 anchors[ANCHORS];
     vec4 boxes[ANCHORS];
@@ -92,11 +93,12 @@ int candidates(int thread, int first) {
     return count;
 }
 
-// The best candidate that is left, of equal ones the first; its score is 0 where none is.
-void find_best(int thread, int all) {
+// The best candidate that is left, of equal ones the first; its score is 0 where none is. Each invocation looks at some
+// that follow one another.
+void find_best(int thread, int begin, int end) {
     float best_score = 0.0;
     int best = 0;
-    for (int i = thread; i < all; i += GROUP)
+    for (int i = begin; i < end; i++)
         if (scores[i] > best_score) {
             best_score = scores[i];
             best = i;
@@ -129,40 +131,39 @@ void main() {
     }
     candidates(thread, first);
     wait_for_all();
+    int each = (all + GROUP - 1) / GROUP, begin = min(thread * each, all), end = min(begin + each, all);
     for (int turn = 0; turn < MOST; turn++) {
-        find_best(thread, all);
+        find_best(thread, begin, end);
         float best_score = best_scores[0];
         vec4 best_box = boxes[bests[0]];
-        int count = 0;
-        for (int i = thread; i < all; i += GROUP)
+        int count = 0, place = 0, joined = 0;
+        for (int i = begin; i < end; i++)
             if (scores[i] > 0.0 && (i == bests[0] || overlap(best_box, boxes[i]) > LEAST_IOU)) {
                 scores[i] = -scores[i];
                 count++;
             }
         counts[thread] = count;
         wait_for_all();
-        for (int i = thread; i < all; i += GROUP)
-            if (scores[i] < 0.0) {
-                int place = 0;
-                for (int k = 0; k < all; k++) place += int(scores[k] < scores[i] || (scores[k] == scores[i] && k < i));
-                joining[place] = i;
-            }
-        count = 0;
-        for (int i = 0; i < GROUP; i++) count += counts[i];
+        for (int i = 0; i < GROUP; i++) {
+            place += i < thread ? counts[i] : 0;
+            joined += counts[i];
+        }
+        for (int i = begin; i < end; i++)
+            if (scores[i] < 0.0) joining[place++] = i;
         wait_for_all();
-        for (int column = thread; column < COLUMNS && count > 0; column += GROUP) {
+        for (int column = thread; column < COLUMNS && joined > 0; column += GROUP) {
             float sum = 0.0, weights = 0.0;
-            for (int k = 0; k < count; k++) {
+            for (int k = 0; k < joined; k++) {
                 float weight = -scores[joining[k]];
                 sum += value_of(numbers[joining[k]], column) * weight;
                 weights += weight;
             }
             found[1 + turn * (1 + COLUMNS) + 1 + column] = sum / weights;
         }
-        if (thread == 0 && count > 0) found[1 + turn * (1 + COLUMNS)] = best_score;
-        number += int(count > 0);
+        if (thread == 0 && joined > 0) found[1 + turn * (1 + COLUMNS)] = best_score;
+        number += int(joined > 0);
         wait_for_all();
-        for (int i = thread; i < all; i += GROUP) scores[i] = max(scores[i], 0.0);
+        for (int i = begin; i < end; i++) scores[i] = max(scores[i], 0.0);
         wait_for_all();
     }
     if (thread == 0) found[0] = float(number);

@@ -15,6 +15,7 @@ from ...models.decoders.suppression import MOST_FRACTION
 from ...picture.color_planes import Floats
 from .output_pass import OutputPass, buffer_of, place_defines
 
+MOST_ANCHORS = 1 << 14  # with more of them, all alike, one work-group would take so long that GPUs are reset
 _GROUP = 128  # OpenGL ES 3.1 promises so many invocations
 _KEPT_FLOATS = 11  # of each anchor: itself, a candidate's box, score and number, and a number that joins
 

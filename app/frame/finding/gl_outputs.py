@@ -16,7 +16,7 @@ from ...models.decoders.decoding import ReadsRows, ReadsWindows
 from ...models.decoders.suppression import detections_by_anchors
 from ...models.finding_model import FindingModel
 from ...picture.color_planes import Floats
-from .detection_pass import DetectionPass
+from .detection_pass import MOST_ANCHORS, DetectionPass
 from .row_pass import RowPass
 from .window_pass import WindowPass
 
@@ -32,7 +32,8 @@ class GlOutputs:
         self._detections: DetectionPass | None = None
         self._windows: dict[int, WindowPass] = {}  # in place of heat maps, by their places among what is read
         form, decoding = model.decoding.anchors, model.decoding
-        if form and len(form.scores) == len(form.boxes) == 1 and self._are_floats(form.scores[0], form.boxes[0]):
+        is_one = form and len(form.scores) == len(form.boxes) == 1 and len(form.anchors) <= MOST_ANCHORS
+        if form and is_one and self._are_floats(form.scores[0], form.boxes[0]):
             places = (program.range_of(self._tensors[place]) for place in (form.scores[0], form.boxes[0]))
             self._detections = DetectionPass(context, form, *places)
         windows = decoding.windows if isinstance(decoding, ReadsWindows) else None

@@ -1,7 +1,7 @@
 """Detections that the GPU makes of a network's raw numbers, against suppression.py, and what is read back of them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -124,6 +124,20 @@ def test_what_is_no_number_is_no_detection(device: Device, wrong: float) -> None
     expected = detections_by_anchors(device.form, [boxes, scores])
     np.testing.assert_allclose(device.detections(scores, boxes), expected, rtol=1e-5, atol=1e-5)
     assert not len(device.detections(np.full_like(scores, np.nan), boxes))
+
+
+def test_thousands_that_are_alike_are_one(context: Context) -> None:
+    """Each pair of them overlaps; software renderers end loops that are long."""
+    numbers = replace(CASES["faces"], size=256, scores=MapShape(1, 1, 3584, 1), boxes=MapShape(1, 1, 3584, 16))
+    device, rng = Device(context, numbers), np.random.default_rng(0)
+    scores = rng.normal(3, 0.5, 3584).astype(np.float32)
+    boxes = rng.normal(0, 1, (3584, 16)).astype(np.float32)
+    boxes[:, :2] = (0.5 - device.form.anchors[:, :2]) * 256 + boxes[:, :2]
+    boxes[:, 2:4] = 60
+    expected = detections_by_anchors(device.form, [boxes, scores])
+    assert len(expected) == 1
+    np.testing.assert_allclose(device.detections(scores, boxes), expected, rtol=1e-3, atol=1e-3)
+    device.release()
 
 
 def test_some_hundred_bytes_are_read_back(context: Context) -> None:

@@ -14,7 +14,7 @@ from ..picture.picture import ImageSize
 
 __all__ = [
     "EYE_CORNERS", "around_box", "around_hand", "around_points", "by_alignment", "by_body_hand", "core_of", "grown",
-    "is_usable", "mirrored", "overlap",
+    "is_usable", "mirrored", "overlap", "share_inside",
 ]  # fmt: skip
 
 # Corners of the eyes among the points of a face: on the left of the picture, then on its right.
@@ -100,6 +100,19 @@ def mirrored(region: FrameRegion) -> FrameRegion:
 
 def overlap(first: FrameRegion, second: FrameRegion) -> float:
     """Intersection over union, 0 to 1, as if neither were turned: so MediaPipe compares regions."""
+    common = _common(first, second)
+    union = abs(first.width * first.height) + abs(second.width * second.height) - common
+    return min(common / union, 1.0) if union > 0 else 0.0
+
+
+def share_inside(first: FrameRegion, second: FrameRegion) -> float:
+    """Intersection over the smaller one, 0 to 1, likewise."""
+    smaller = min(abs(first.width * first.height), abs(second.width * second.height))
+    return min(_common(first, second) / smaller, 1.0) if smaller > 0 else 0.0
+
+
+def _common(first: FrameRegion, second: FrameRegion) -> float:
+    """The area that is part of both."""
     sides = []
     for middle, other, size, other_size in (
         (first.center_x, second.center_x, abs(first.width), abs(second.width)),
@@ -107,9 +120,7 @@ def overlap(first: FrameRegion, second: FrameRegion) -> float:
     ):
         low, high = max(middle - size / 2, other - other_size / 2), min(middle + size / 2, other + other_size / 2)
         sides.append(max(high - low, 0.0))
-    common = sides[0] * sides[1]
-    union = abs(first.width * first.height) + abs(second.width * second.height) - common
-    return min(common / union, 1.0) if union > 0 else 0.0
+    return sides[0] * sides[1]
 
 
 def is_usable(region: FrameRegion, frame: ImageSize) -> bool:

@@ -37,6 +37,7 @@ class Followed:
     auxiliary_filter: OneEuro | None = None  # of its auxiliary; without one they are used as they came
     certainty_share: float | None = None  # of the new value, where points' certainty is filtered
     size: RegionOf = lambda finding: None  # what speeds are measured by; None: the box around the points
+    least_inside: float = 0.8  # from which a region, without its margin, is of one thing with another that it lies in
     compared: float = 1.0  # by how much regions shrink before they are compared: those of people side by side overlap
 
 
@@ -145,7 +146,7 @@ _FACE = Followed(_face_start, _face_next, _STEADY)
 _HAND = Followed(_hand_start, _hand_next, _STEADY)
 _BODY = Followed(
     _body_start, _body_next, _STEADY,
-    auxiliary_filter=OneEuro(0.01, 10.0), certainty_share=0.1, size=_body_square, compared=0.25,
+    auxiliary_filter=OneEuro(0.01, 10.0), certainty_share=0.1, size=_body_square, least_inside=1.0, compared=0.25,
 )  # fmt: skip
 _PALM = PartLook(_palm_region)
 

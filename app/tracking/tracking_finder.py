@@ -15,13 +15,14 @@ from ..picture.picture import ImageSize
 from ..picture.video_frame import VideoFrame
 from .finder import FrameFinder, RegionNetwork
 from .one_euro import OneEuroFilter, VisibilityFilter
-from .region_rules import core_of, is_usable, overlap
+from .region_rules import core_of, is_usable, overlap, share_inside
 from .solutions import Followed, PartLook, Solution
 
 __all__ = ["make_finder"]
 
 _MOST_THINGS = 64
 _REMEMBERED_S = 0.5
+_WITHOUT_MARGIN = 2 / 3  # of a region's sides: those of what it was grown around
 _TIME_ROUNDS_S = 1e-4  # three frames of 30 a second are a tenth of one, or a little less
 
 
@@ -125,7 +126,7 @@ class _TrackingFinder:
         if len(tracks) < self._most and not (tracks and self._sleeps(seconds)):
             starts = (followed.starts_at(finding) for finding in self._detect(frame))
             new = [_Track(0, region) for region in starts if region and is_usable(region, frame.size)]
-            tracks = self._apart([*tracks, *new], followed.compared)[: self._most]
+            tracks = self._apart([*tracks, *new], followed)[: self._most]
             self._looked_at = seconds if len(tracks) == len(self._tracks) else None
         seen = list[tuple[_Track, Finding]]()
         for track in tracks:
@@ -135,7 +136,7 @@ class _TrackingFinder:
                 seen.append((track, finding))
             elif track.number:
                 self._numbers.lose(track.number, before, seconds)
-        self._tracks = self._apart([track for track, _ in seen], followed.compared)
+        self._tracks = self._apart([track for track, _ in seen], followed)
         found = []
         for track, finding in seen:
             if track in self._tracks:
@@ -162,14 +163,19 @@ class _TrackingFinder:
         track.region = region
         return steady
 
-    def _apart(self, tracks: Sequence[_Track], scale: float) -> list[_Track]:
+    def _apart(self, tracks: Sequence[_Track], followed: Followed) -> list[_Track]:
         """Without those that follow what one before them follows: the older track stays."""
         kept: list[_Track] = []
         for track in tracks:
-            region = core_of(track.region, scale)
-            if all(overlap(region, core_of(k.region, scale)) <= self._solution.least_overlap for k in kept):
+            if not any(self._are_one(track.region, other.region, followed) for other in kept):
                 kept.append(track)
         return kept
+
+    def _are_one(self, first: FrameRegion, second: FrameRegion, followed: Followed) -> bool:
+        first, second = core_of(first, followed.compared), core_of(second, followed.compared)
+        if overlap(first, second) > self._solution.least_overlap:
+            return True
+        return share_inside(core_of(first, _WITHOUT_MARGIN), core_of(second, _WITHOUT_MARGIN)) > followed.least_inside
 
     def _numbered(self, findings: Sequence[Finding], seconds: float) -> tuple[Finding, ...]:
         """Each with the number of the nearest of the frame before, which only one gets."""

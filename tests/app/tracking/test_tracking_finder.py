@@ -79,6 +79,19 @@ class _PointNetwork:
         return (self.world.seen(min(inside)[1], self.world.score),) if inside else ()
 
 
+@dataclass
+class _Fixed:
+    """A detector that finds the same in each frame, or a network that finds what it looks at, without the margin."""
+
+    regions: tuple[FrameRegion, ...] = ()
+    input_size: tuple[int, int] = (64, 64)
+
+    def find(self, frame: VideoFrame, region: FrameRegion) -> tuple[Finding, ...]:
+        places = self.regions or (replace(region, width=region.width / 1.5, height=region.height / 1.5),)
+        corners = np.array([[0, 0], [1, 0], [1, 1], [0, 1]], np.float32)
+        return tuple(Finding("thing", 0.9, place, points=place.points_to_frame(corners)) for place in places)
+
+
 def _finder(world: _World, most: int = 2, is_still: bool = False) -> FrameFinder:
     return make_finder(_PLAIN, (_Detector(world), _PointNetwork(world)), most, is_still)
 
@@ -166,6 +179,16 @@ def test_two_that_become_one_are_merged_into_the_older() -> None:
         world.places = [(100 + 10 * k, 100), (300, 100)]
         found = finder.find(still_frame(_SIZE, k))
         assert _numbers(found) == ([1, 2] if k < 18 else [1])
+
+
+def test_what_lies_in_another_is_a_part_of_it() -> None:
+    large, small = FrameRegion(100, 100, 300, 300), FrameRegion(110, 90, 150, 150)
+    finder = make_finder(_PLAIN, (_Fixed((large, small)), _Fixed()), most=4)
+    (finding,) = finder.find(still_frame(_SIZE))
+    assert finding.region == large
+    apart = FrameRegion(300, 100, 150, 150)  # their margins overlap, they do not
+    finder = make_finder(_PLAIN, (_Fixed((large, apart)), _Fixed()), most=4)
+    assert len(finder.find(still_frame(_SIZE))) == 2
 
 
 def test_pictures_one_by_one_have_no_past() -> None:

@@ -73,7 +73,9 @@ def shown_outputs(graph: Graph) -> tuple[int, ...]:
 def own_colors_of(graph: Graph) -> OwnColors | None:
     """Those of a network whose outputs are a foreground and an alpha of its picture's size; None for others."""
     shown = shown_outputs(graph)
-    if len(shown) != 2 or len(graph.inputs) != 1 + len(graph.states):
+    if len(shown) != 2 or len(graph.inputs) != 1 + len(graph.states) or graph.original:
+        return None
+    if graph.tensors[graph.inputs[0]].dtype != "float32":
         return None
     _, height, width, *_ = (*graph.tensors[graph.inputs[0]].shape, 0, 0, 0)
     by_depth = {graph.tensors[index].shape[-1:]: index for index in shown if _is_map(graph, index, (height, width))}
@@ -131,12 +133,12 @@ def _pixels(shape: Shape) -> int:
 
 
 def _is_scalar(tensor: Tensor) -> bool:
-    return len(tensor.shape) <= 1 and int(np.prod(tensor.shape)) == 1
+    return tensor.shape in ((), (1,)) and tensor.dtype == "float32" and not tensor.unusable
 
 
 def _is_map(graph: Graph, index: int, size: Shape) -> bool:
-    shape = graph.tensors[index].shape
-    return len(shape) == 4 and shape[0] == 1 and shape[1:3] == size and graph.tensors[index].quantization is None
+    tensor = graph.tensors[index]
+    return len(tensor.shape) == 4 and (tensor.shape[0], *tensor.shape[1:3], tensor.dtype) == (1, *size, "float32")
 
 
 def _pairs(graph: Graph, states: Sequence[int]) -> dict[int, int]:
@@ -170,7 +172,7 @@ def _kind(tensor: Tensor) -> tuple[object, ...]:
 def _with_ratio(graph: Graph, ratio: int, picture: int) -> Graph:
     """The graph with its downsample ratio as a constant: as much as leaves WIDE pixels, 1 for smaller pictures."""
     own, (_, height, width, _) = graph.tensors[ratio], graph.tensors[picture].shape
-    value = np.full(own.shape, min(1.0, WIDE / max(height, width)), own.dtype)
+    value = np.full(own.shape, min(1.0, WIDE / max(height, width, 1)), own.dtype)
     tensors = {**graph.tensors, ratio: replace(own, data=value)}
     return replace(graph, tensors=tensors, inputs=tuple(index for index in graph.inputs if index != ratio))
 

@@ -72,12 +72,13 @@ def recurrent_matte(
     names: bool = True,
     foreground: bool = True,
     says: bool = False,
+    on_cpu: bool = False,
     order: Sequence[int] = (0, 1, 2, 3, 4, 5),
     inputs: Sequence[int] = (0, 1, 2, 3, 4),
 ) -> bytes:
     """As Robust Video Matting is exported; `order` and `inputs`: where RVM_OUTPUTS and RVM_INPUTS are in the file.
 
-    By its metadata, if it `says` so, pictures are from 0 to 1.
+    By its metadata, if it `says` so, pictures are from 0 to 1. `on_cpu`: it has an op that TensorFlow Lite alone runs.
     """
     m, (width, height) = _Layers(seed=5), size
     source = m.input((1, height, width, 3))
@@ -94,7 +95,8 @@ def recurrent_matte(
         if level:
             x = m.joined(m.resized(after[0], m.shape(seen[level - 1])[1:3]), seen[level - 1])
     x = m.conv(m.joined(m.resized(after[0], (height, width)), source), 6, activation="RELU")
-    pha = m.bounded(m.binary("ADD", m.conv(x, 1, gain=2), m.constant([0.4])))
+    alpha = m.binary("ADD", m.conv(x, 1, gain=2), m.constant([0.4]))
+    pha = m.bounded(m.cpu_op(alpha) if on_cpu else alpha)
     fgr = m.bounded(m.binary("ADD", m.conv(x, 3, gain=0.5), source))
     found = [fgr, pha, *after]
     if not foreground:

@@ -2,15 +2,19 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.model_files.matte_models import MATTE_SIZE, RVM_INPUTS, RVM_OUTPUTS, recurrent_matte, single_matte
 from tests.model_files.model_builder import ModelBuilder
-from texelflow.app.models.mattes import ALPHA
+from texelflow.app.models.mattes import ALPHA, own_colors_of, shown_outputs, with_memory
 from texelflow.app.models.model_loading import SegmentationModel, load_frame_model, load_segmentation
 from texelflow.app.models.spec import SpecOptions
 from texelflow.gpu_delegate.base.errors import UnsupportedError, UsageError
+from texelflow.gpu_delegate.model.graph import Graph, Shape, Tensor
 
 RANGE = SpecOptions(input_range=(0.0, 1.0))
 
@@ -85,3 +89,41 @@ def test_states_of_no_size_are_refused(load: Callable[[bytes], SegmentationModel
     m.output(m.op("MEAN", [added, m.constant((3,), "int32")], (1, 8, 8, 1), keep_dims=True), added)
     with pytest.raises(UnsupportedError, match=r"\(tensor1 \[1, 1, 1, 1\]\) an output of the same shape"):
         load(m.build())
+
+
+SHAPES = [
+    (),
+    (0,),
+    (1,),
+    (1, 8, 8, 3),
+    (1, 4, 4, 3),
+    (1, 8, 8, 1),
+    (1, 4, 4, 2),
+    (1, 0, 0, 3),
+    (2, 8, 8, 3),
+    (1, 2, 2, 2, 3),
+]
+DTYPES = ["float32", "float16", "int32", "string"]
+kinds = st.lists(st.tuples(st.sampled_from(SHAPES), st.sampled_from(DTYPES)), max_size=5)
+
+
+@given(kinds, kinds)
+def test_any_inputs_and_outputs_are_fed_back_soundly_or_refused(
+    inputs: list[tuple[Shape, str]], outputs: list[tuple[Shape, str]]
+) -> None:
+    tensors = {
+        number: Tensor(number, f"tensor{number}", shape, dtype)
+        for number, (shape, dtype) in enumerate([*inputs, *outputs])
+    }
+    ins, outs = tuple(range(len(inputs))), tuple(range(len(inputs), len(tensors)))
+    graph = Graph("any", MappingProxyType(tensors), (), ins, outs)
+    try:
+        found = with_memory(graph)
+    except UnsupportedError:
+        return
+    own_colors_of(found)
+    assert len(inputs) < 2 or len(found.inputs) == 1 + len(found.states)
+    assert {state.written for state in found.states}.isdisjoint(shown_outputs(found))
+    for state in found.states:
+        read, written = found.tensors[state.read], found.tensors[state.written]
+        assert (read.shape, read.dtype) == (written.shape, written.dtype)

@@ -5,9 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.helpers.markers import one_in
+from tests.helpers.markers import exhaustive, one_in
 from tests.helpers.pictures import Image, noise
 from tests.model_files.matte_models import recurrent_matte
+from texelflow.app.frame.inference.backends import CpuChoice
+from texelflow.app.frame.inference.cpu_engine import AnyCpuPath, open_cpu_path
 from texelflow.app.frame.inference.cpu_path import CpuPath
 from texelflow.app.frame.inference.gl_path import GlPath
 from texelflow.app.frame.inference.mask_sampler import network_mask
@@ -21,7 +23,7 @@ from texelflow.gpu_delegate.model.layout import Precision
 from texelflow.gpu_delegate.plan.compile_options import CompileOptions
 from texelflow.gpu_delegate.targets.gl.context import Context
 
-SIZE, FRAMES, CUT = (80, 60), 100, 60
+SIZE, FRAMES, CUT = (80, 60), 100, 50
 
 
 @pytest.fixture
@@ -49,18 +51,18 @@ class OnGpu:
         return network_mask(self._path)
 
 
-def apart(path: "OnGpu | NativePath", model: SegmentationModel) -> tuple[float, float]:
+def apart(path: "OnGpu | AnyCpuPath", model: SegmentationModel, cut: int = CUT) -> tuple[float, float]:
     """The largest differences to TensorFlow Lite, of all frames with a cut among them; and what the cut did."""
     reference, worst = CpuPath(model, rgba_format(SIZE), as_read=True), 0.0
-    for number, picture in enumerate(film()):
-        if number == CUT:
+    for number, picture in enumerate(film()[: 2 * cut]):
+        if number == cut:
             unaware = reference.network(reference.image_to_tensor(picture)).copy()
             reference.begin_anew()
             path.begin_anew()
         expected = reference.network(reference.image_to_tensor(picture))
         found = path.mask(picture) if isinstance(path, OnGpu) else path.network(path.image_to_tensor(picture))
         worst = max(worst, float(np.abs(found - expected).max()))
-        if number == CUT:
+        if number == cut:
             forgot = float(np.abs(expected - unaware).max())
     return worst, forgot
 
@@ -71,6 +73,20 @@ def test_native_code_remembers_as_tensorflow_lite(matte: SegmentationModel) -> N
     assert worst < 1e-4
     assert forgot > 0.1
     path.close()
+
+
+@exhaustive
+def test_parts_in_native_code_remember_as_tensorflow_lite(tmp_path: Path) -> None:
+    """States go through RAM there: parts of a network are run by TensorFlow Lite."""
+    path = tmp_path / "matte.tflite"
+    path.write_bytes(recurrent_matte((160, 144), on_cpu=True))
+    model = load_segmentation(str(path), SpecOptions(input_range=(0.0, 1.0)))
+    parts = open_cpu_path(model, rgba_format(SIZE), CpuChoice("auto", 1))
+    assert "TensorFlow Lite" in parts.renderer
+    worst, forgot = apart(parts, model, cut=2)
+    assert worst < 1e-4
+    assert forgot > 0.01
+    parts.close()
 
 
 @pytest.mark.gl

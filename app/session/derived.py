@@ -163,7 +163,8 @@ def companions_of(settings: Settings) -> tuple[FoundKind, ...]:
     """
     gestures = gestures_of(settings)
     kinds: dict[FoundKind, bool] = {
-        "face": settings.frame != "off" or settings.effect in HIDING_FACES or "hand-raised" in gestures,
+        "face": settings.frame != "off" or "hand-raised" in gestures,
+        "hidden face": settings.effect in HIDING_FACES,
         "hand": bool(gestures),
     }
     return tuple(kind for kind, wanted in kinds.items() if wanted)

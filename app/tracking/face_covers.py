@@ -8,17 +8,19 @@ that come in covered ahead of the frame in which they were first found: as they 
 import math
 from collections import deque
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..models.decoders.found import Finding
 from ..picture.picture import ImageSize
 
-__all__ = ["FaceCover", "FaceCovers", "covers_in_frame"]
+__all__ = ["FaceCover", "FaceCovers", "covers_in_frame", "sure_covers"]
 
 HELD_MS = 500.0  # how long a face that was lost stays covered
-_WIDER, _HIGHER, _UP = 1.5, 1.75, 0.1  # a cover's size in sizes of a detector's box, which ends at the brows; its shift
+_WIDER, _HIGHER, _UP = 1.6, 2.1, 0.0  # a cover's size in sizes of a detector's box, brows to chin; its shift up
 _OF_MESH = (1.25, 1.35, 0.08)  # the same of the box around the points of a mesh
+_AT_EDGE, _NEAR_EDGE = 1.3, 0.1  # how much larger a cover is at the frame's edge; how near that is, in sizes of the box
 _LEAST_PX = 6.0  # of a cover, from its middle to its edge
+_SURE = 0.65  # the score from which on nobody asks what else may be there
 _GROWTH = 0.6  # of a cover that nothing confirms, in its own sizes per second
 _MOST_APART = 0.8  # of a cover's size: how far from where a face is expected it is taken for the same
 _NEW_SPEED = 0.5  # the share of the last step in a face's speed
@@ -32,7 +34,7 @@ class FaceCover:
     center_y: float
     half_width: float
     half_height: float
-    track: int = 0  # of the face, as the finder numbers it
+    track: int = 0  # of the face, as the finder numbers it, or else as it is numbered here
 
     def moved(self, x: float, y: float, growth: float) -> "FaceCover":
         """By so many pixels, and larger by so many on each side."""
@@ -98,21 +100,31 @@ class FaceCovers:
         self._kept, self._lead_ms = kept, lead_ms
         self._times: deque[float] = deque(maxlen=kept)
         self._faces: list[_Face] = []
+        self._last = 0  # number that a face got
 
-    def see(self, findings: Sequence[Finding], time_ms: float) -> None:
-        """What was found in the next frame, which is of that time; everything but faces is left out."""
+    def see(self, findings: Sequence[Finding], time_ms: float, frame: ImageSize | None = None) -> None:
+        """What was found in the next frame, which is of that time; everything but faces is left out.
+
+        Where the frame's size is given, a face that touches its edge is taken for larger than its box: who sees a part
+        of a face does not know how large it is.
+        """
         if self._times and time_ms <= self._times[0]:
             time_ms = self._times[0] + 1e-3  # a clock that stands still
         self._times.appendleft(time_ms)
-        covers = [_cover_of(each) for each in findings if each.kind == "face" and (each.region or len(each.points))]
+        covers = [
+            _cover_of(each, frame) for each in findings if each.kind == "face" and (each.region or len(each.points))
+        ]
         free = [face for face in self._faces if time_ms - face.seen_ms <= HELD_MS]
         for cover in covers:
             near = [(_apart(face.expected(time_ms), cover), nth) for nth, face in enumerate(free)]
             near += [(_apart(face.cover, cover), nth) for nth, face in enumerate(free)]
             least, nth = min(near, default=(math.inf, 0))
             if least <= _MOST_APART:
-                free.pop(nth).see(cover, time_ms, self._kept + 1)
+                face = free.pop(nth)
+                face.see(replace(cover, track=cover.track or face.cover.track), time_ms, self._kept + 1)
             else:
+                self._last += 1
+                cover = replace(cover, track=cover.track or self._last)
                 face = _Face(cover, time_ms, time_ms)
                 face.places.append((time_ms, cover))
                 self._faces.append(face)
@@ -128,12 +140,17 @@ class FaceCovers:
             return ()
         time_ms = self._times[age]
         found = [cover for face in self._faces for cover in face.covers_at(time_ms, self._lead_ms)]
-        return tuple(cover for cover in found if cover.track not in open_tracks or not cover.track)
+        return tuple(cover for cover in found if cover.track not in open_tracks)
 
     def begin_anew(self) -> None:
         """The next frame has nothing to do with those before."""
         self._times.clear()
         self._faces.clear()
+
+
+def sure_covers(findings: Sequence[Finding], frame: ImageSize) -> tuple[FaceCover, ...]:
+    """Of faces of which the finder is sure."""
+    return tuple(_cover_of(each, frame) for each in findings if each.kind == "face" and each.score >= _SURE)
 
 
 def covers_in_frame(covers: Sequence[FaceCover], frame: ImageSize, most: int) -> tuple[FaceCover, ...]:
@@ -148,11 +165,13 @@ def covers_in_frame(covers: Sequence[FaceCover], frame: ImageSize, most: int) ->
     return seen if len(seen) <= most else (FaceCover(width / 2, height / 2, width, height),)
 
 
-def _cover_of(finding: Finding) -> FaceCover:
+def _cover_of(finding: Finding, frame: ImageSize | None) -> FaceCover:
     left, top, right, bottom = finding.box
     wider, higher, up = _OF_MESH if len(finding.points) > 60 else (_WIDER, _HIGHER, _UP)
     width, height = right - left, bottom - top
     middle = (left + right) / 2, (top + bottom) / 2 - up * height
+    if frame and min(left, top, frame[0] - right, frame[1] - bottom) < _NEAR_EDGE * min(width, height):
+        wider, higher = _AT_EDGE * wider, _AT_EDGE * higher
     sizes = max(_LEAST_PX, wider * width / 2), max(_LEAST_PX, higher * height / 2)
     return FaceCover(*middle, *sizes, finding.track)
 

@@ -9,7 +9,7 @@ from ..picture.video_frame import VideoFrame
 
 __all__ = ["FoundKind", "FrameFinder", "RegionNetwork"]
 
-FoundKind = Literal["face", "hand", "person"]  # what can be asked for beside a model that is shown
+FoundKind = Literal["face", "hidden face", "hand", "person"]  # what can be asked for beside a model that is shown
 
 
 class RegionNetwork(Protocol):

@@ -11,6 +11,7 @@ from ...models.finding_loading import load_finding_model
 from ...models.finding_model import FindingModel
 from ...picture.picture import PictureFormat
 from ...picture.video_frame import VideoFrame
+from ...tracking.face_guard import GUARD_MODEL, FaceGuard, guarding
 from ...tracking.finder import FoundKind, FrameFinder
 from ...tracking.solutions import SOLUTIONS, Solution, solution_of
 from ...tracking.tracking_finder import make_finder
@@ -35,7 +36,12 @@ __all__ = [
 ]  # fmt: skip
 
 _BESIDE: Mapping[FoundKind, tuple[str, int]] = MappingProxyType(  # the solution, and how many things it follows
-    {"face": ("face-detection-full", 16), "hand": ("hand-landmark-lite", 4), "person": ("pose-detection", 8)}
+    {
+        "face": ("face-detection-full", 16),
+        "hidden face": (GUARD_MODEL, 16),
+        "hand": ("hand-landmark-lite", 4),
+        "person": ("pose-detection", 8),
+    }
 )
 _MOST_OF_OWN = 16  # boxes of a network that no pipeline is known for
 
@@ -167,12 +173,13 @@ def finding_stage_in_steps(
     with contextlib.ExitStack() as made:
         for kind in kinds:
             solution, most = _companion(kind)
-            opened = yield from finder_in_steps(compute, solution, frame, options, lent, most=most)
+            own = (yield from made_on_thread(_guard)) if kind == "hidden face" else None
+            opened = yield from finder_in_steps(compute, solution, frame, options, lent, own, most)
             made.callback(opened.release)
-            finders.append(opened.finder)
+            finders.append(FaceGuard(opened.networks[0]) if own else opened.finder)
         free = made.pop_all().close
     finder = finders[0] if len(finders) == 1 else _Together(tuple(finders))
-    return FindingStage(finder, kept, free)
+    return FindingStage(finder, kept, free, guards="hidden face" in kinds)
 
 
 class _Together:
@@ -189,6 +196,10 @@ class _Together:
         """For all."""
         for finder in self._finders:
             finder.begin_anew()
+
+
+def _guard() -> FindingModel:
+    return guarding(load_finding_model(GUARD_MODEL))
 
 
 def _loaded(solution: Solution, own: FindingModel | None) -> tuple[FindingModel, ...]:

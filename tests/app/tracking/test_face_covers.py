@@ -85,10 +85,12 @@ def test_two_that_cross_are_covered_though_one_is_hidden_behind_the_other() -> N
         assert covers_whole(covers.covers(), right, 84), number
 
 
-def test_chosen_faces_are_left_open_and_those_without_a_number_never() -> None:
+def test_chosen_faces_are_left_open_and_each_has_a_number() -> None:
     covers = FaceCovers()
-    covers.see([face(100, 80), face(300, 80, track=2), face(500, 80, track=0)], 0)
-    assert {cover.track for cover in covers.covers(0, {0, 1})} == {0, 2}
+    for time_ms in (0, FRAME_MS):
+        covers.see([face(100, 80, track=0), face(300, 80, track=0), face(500, 80, track=7)], time_ms)
+        assert {cover.track for cover in covers.covers()} == {1, 2, 7}
+        assert {cover.track for cover in covers.covers(0, {1, 7})} == {2}
 
 
 def test_a_cut_forgets_all_and_a_clock_that_stands_still_does_not() -> None:

@@ -4,9 +4,9 @@ A gesture is told by angles, which neither size nor place of the hand changes. `
 its bones turn on the way from the wrist to the tip; points have depth, so that a finger that points at the camera is no
 bent one:
 
-    finger     straight below 70, bent above 110; between the two nobody knows, and nothing is shown
+    finger     straight below 70, bent above 95; between the two nobody knows, and nothing is shown
     thumb      straight below 75; apart if its tip is further from the index' knuckle than 0.5 of the palm's length; it
-               sticks out if it goes on in its direction for 0.25 of that beyond all else of the hand
+               sticks out if in the picture its tip is beyond all else of the hand, in its direction, by 0.12 of that
     open palm  all fingers straight, the thumb straight and apart
     thumb up   all fingers bent, the thumb straight, apart and sticking out, within 40 degrees of upwards in the
                picture; thumb down likewise
@@ -34,9 +34,9 @@ __all__ = ["GestureTrigger", "gestures_in"]
 _HELD_S = 0.4  # for so long it is shown before it counts
 _GAP_S = 0.15  # that does not end it
 _QUIET_S = 1.0  # after one that counted, until any other may
-_STRAIGHT, _BENT, _THUMB_STRAIGHT = 70.0, 110.0, 75.0  # degrees of all bends of a finger
+_STRAIGHT, _BENT, _THUMB_STRAIGHT = 70.0, 95.0, 75.0  # degrees of all bends of a finger
 _THUMB_APART, _LEAST_SPREAD, _UPRIGHT = 0.5, 10.0, 40.0  # of the palm's length; degrees
-_STICKS_OUT = 0.25  # of the palm's length
+_STICKS_OUT = 0.12  # of the palm's length
 _LEAST_SCORE = 0.6
 _NEAR_FACES = 3.0
 _WRISTS, _HEAD, _SHOULDERS = (15, 16), range(9), (11, 12)  # of a body's 33 points
@@ -79,8 +79,9 @@ def _shown_by(points: _Vector) -> Gesture | None:
 
 def _sticks_out(points: _Vector, palm: float) -> bool:
     """Whether the thumb's tip is beyond all else, but for its own joint, in the thumb's direction."""
-    thumb = points[4] - points[2]
-    along = points @ thumb / np.linalg.norm(thumb)
+    seen = points[:, :2]
+    thumb = seen[4] - seen[2]
+    along = seen @ thumb / max(float(np.linalg.norm(thumb)), 1e-9)
     return bool(along[4] - np.delete(along, [3, 4]).max() > _STICKS_OUT * palm)
 
 

@@ -23,7 +23,7 @@ def finder() -> Iterator[FrameFinder]:
     """Of hands, by TensorFlow Lite: no code is made for it."""
     solution = solution_of("hand-landmark-full")
     assert solution
-    choice, format = CpuChoice("tflite", 2), rgba_format((640, 480))
+    choice, format = CpuChoice("tflite", 1), rgba_format((640, 480))
     networks = [open_cpu_regions(load_finding_model(name), format, choice) for name in solution.models]
     yield make_finder(solution, networks)
     for network in networks:
@@ -31,7 +31,7 @@ def finder() -> Iterator[FrameFinder]:
 
 
 @one_in(
-    4,
+    9,
     ("shows", "turn", "mirrored"),
     [
         (shows, turn, mirrored)

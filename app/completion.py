@@ -148,7 +148,7 @@ def _values(parameter: Any) -> Candidates:
     if _CHOICES.fullmatch(shown):
         return Candidates(tuple((choice, "") for choice in shown.split("|")))
     if shown in ("MODEL", "NAMES", "CLIP|MODEL", "NAME|FILE") or (shown == "NAME" and is_argument):
-        names = SEGMENTERS if shown == "NAME|FILE" else tuple(CATALOGUE)
+        names = SEGMENTERS if "--small-model" in parameter.opts else tuple(CATALOGUE)
         files: ShellFiles = "files" if shown == "CLIP|MODEL" else "none" if shown == "NAME" else "tflite"
         return Candidates(tuple((name, "") for name in names), files)
     if "--camera" in parameter.opts:

@@ -185,7 +185,9 @@ def frame_model_of(file: OpenModel) -> FrameModel:
 def check_segments(entry: ModelEntry | None) -> None:
     """UsageError for a model of the catalogue that is for something else; others may segment."""
     if entry is not None and entry.task != SEGMENTATION:
-        raise UsageError(f"{entry.name} is a model for {entry.task}; those that segment are: {', '.join(SEGMENTERS)}")
+        segmenters = f"those that segment are: {', '.join(SEGMENTERS)}"
+        shown = "live, replay and texelflow.Pipeline show what others find"
+        raise UsageError(f"{entry.name} is a model for {entry.task}; {segmenters}; {shown}")
 
 
 def load_graph(name_or_path: str, progress: Progress | None = None, signature: str | None = None) -> Graph:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..frame.stages.frame_pipeline import FrameRecord
 from ..models.decoders.found import Finding
+from ..models.decoders.skeletons import SKELETONS
 from .append_safe_file import AppendSafeFile
 from .png_files import PIPE
 
@@ -75,6 +76,8 @@ def _told(found: Finding) -> Mapping[str, Any]:
     if len(found.points):
         told["skeleton"] = found.skeleton
         told["points"] = [[_rounded(part, 2) for part in point] for point in found.points.tolist()]
+        if len(names := SKELETONS[found.skeleton].names) == len(found.points):
+            told["names"] = list(names)
     if len(found.world):
         told["world"] = [[_rounded(part, 4) for part in point] for point in found.world.tolist()]
     if found.certainty is not None:

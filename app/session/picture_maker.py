@@ -28,6 +28,7 @@ from ..frame.textures.picture_device import PictureDevice, Target
 from ..frame.textures.texture_copies import TexturePicture, copy_out
 from ..models.decoders.found import Finding
 from ..models.finding_loading import ShownModel
+from ..models.finding_model import FindingModel
 from ..outputs.picture_readers import FrameReader, FrameStamp
 from ..outputs.reader_choice import readers_of
 from ..picture.convert import Rgba
@@ -147,7 +148,8 @@ class PictureMaker:
         """
         parts = self._now_open()
         if not parts.stages.has_mask:
-            raise UsageError(f"{self.model.name} puts out a picture and has no mask")
+            what = "finds things" if isinstance(self.model, FindingModel) else "puts out a picture"
+            raise UsageError(f"{self.model.name} {what} and has no mask")
         if not self._takes_mask and parts.lacks_mask:
             self._takes_mask = True
             assert parts.drawn, "a frame was drawn"

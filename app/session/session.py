@@ -340,7 +340,7 @@ class Session:
         name = Path(self.parts.stages.name).name
         for kind in [kind for kind in outputs.active if without and kind in ("masks", "cutouts")]:
             outputs.end(kind)
-            self.controller.complain(f"{name} puts out a picture and has no mask: {kind} end here")
+            self.controller.complain(f"{name} has no mask: {kind} end here")
         self.controller.forget_ended()
 
     def _news_of_background(self) -> str:

@@ -350,9 +350,10 @@ def _open_device_parts(
 def _masks_in_ram(stages: SwitchableStages, source: SessionSource, settings: Settings) -> RamMasks:
     """Of a network on the CPU, where nothing is drawn; of a picture its transparency, without curve and edge."""
     segmenter, look = stages.current.segmenter, chosen_look_of(settings).look
-    assert isinstance(segmenter, CpuSegmenter)
 
     def mask() -> Floats:
+        if not isinstance(segmenter, CpuSegmenter):
+            raise DeviceError(f"{Path(stages.name).name} has no mask in RAM")
         if segmenter.picture:
             return look_at_mask(segmenter.frame_mask()[..., 3], Look(mirror=look.mirror))
         return look_at_mask(segmenter.frame_mask(), look)

@@ -44,7 +44,7 @@ def offered(texelflow: Command, monkeypatch: pytest.MonkeyPatch, *words: str) ->
         ("replay --effect ", [*EFFECTS], "none"),
         ("replay --effect=t", [f"--effect={name}" for name in EFFECTS if name.startswith("t")], "none"),
         ("replay --effect = t", [name for name in EFFECTS if name.startswith("t")], "none"),
-        ("replay --effect tint --model ", [*SEGMENTERS], "tflite"),
+        ("replay --effect tint --model ", [*CATALOGUE], "tflite"),
         ("replay --mirror ", [], "files"),
         ("replay a.mp4 --out ", [], "files"),
         ("live --camera ", ["pattern"], "files"),

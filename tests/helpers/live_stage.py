@@ -30,7 +30,8 @@ from texelflow.app.frame.textures.offscreen_target import on_opengl
 from texelflow.app.live.sourcing import Waker, open_source
 from texelflow.app.media.sources import FileSource
 from texelflow.app.models.catalogue import CATALOGUE
-from texelflow.app.models.model_loading import SegmentationModel, load_segmentation
+from texelflow.app.models.finding_loading import ShownModel, load_shown_model
+from texelflow.app.models.model_loading import load_segmentation
 from texelflow.app.session.clock import NewestWins
 from texelflow.app.session.hud import Hud
 from texelflow.app.session.parts import SessionParts
@@ -195,12 +196,12 @@ class Theatre:
         return stage.records
 
 
-def first_model(name: str) -> SegmentationModel:
+def first_model(name: str) -> ShownModel:
     """That with which a session begins; one of the catalogue, which is always the same, is read once."""
     return _catalogued(name) if name in CATALOGUE else load_segmentation(name)
 
 
-_catalogued = cache(load_segmentation)
+_catalogued = cache(load_shown_model)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from tests.helpers.choices import any_settings
 from tests.helpers.commands import Command
 from texelflow.app.frame.inference.backends import Backend
 from texelflow.app.frame.looks.effects import EFFECTS
-from texelflow.app.models.entries import SEGMENTERS
+from texelflow.app.models.entries import CATALOGUE, SEGMENTERS
 from texelflow.app.picture.preprocess import Fit, Preprocessing
 from texelflow.app.picture.size import parse_size
 from texelflow.app.settings.config import read_config
@@ -59,7 +59,8 @@ class TestSpecs:
         assert SPECS["hybrid"].choices == get_args(Hybrid)
         assert SPECS["memory"].choices == get_args(MemoryMode)
         assert SPECS["backend"].choices == ("auto", *get_args(Backend))
-        assert SPECS["model"].choices == SPECS["small_model"].choices == SEGMENTERS == ("selfie", "selfie-landscape")
+        assert SPECS["model"].choices == (*CATALOGUE,)
+        assert SPECS["small_model"].choices == SEGMENTERS == ("selfie", "selfie-landscape")
 
 
 class TestValues:

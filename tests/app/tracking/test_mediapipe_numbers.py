@@ -4,7 +4,7 @@ import functools
 
 import pytest
 
-from tests.helpers.markers import exhaustive_if
+from tests.helpers.markers import exhaustive, exhaustive_if
 from tests.helpers.oracle_networks import oracle_finder
 from tests.tools.mediapipe_beside.held_beside import Apart, Job, Theirs, apart, found_by_us
 from tests.tools.mediapipe_beside.kept_numbers import kept_jobs, read_kept
@@ -43,6 +43,7 @@ def test_of_the_same_bytes_it_is_the_same(place: int) -> None:
     assert max(figures.means) < _MOST_APART.get(_NAMES[place], 0.001)
 
 
+@exhaustive
 @_each
 def test_of_pixels_that_are_not_rounded_it_is_near(place: int) -> None:
     figures = _held(place, in_bytes=False)

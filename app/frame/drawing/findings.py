@@ -21,7 +21,8 @@ from .marks import MarkSize, marks_of
 _TEXELS_UNIT, _LETTERS_UNIT = 3, 4
 _MOST_TEXELS = 1 << 16  # what every device shows to shaders
 _LEAST_TEXELS = 4  # an empty list
-_TILE, _USUAL_HEIGHT = (32, 8), 720  # pixels, in pictures up to that height
+_TILES = {False: (32, 8), True: (8, 8)}  # pixels: native code draws rows by 16; OpenGL in software minds each pixel
+_USUAL_HEIGHT = 720  # of pictures; in larger ones tiles grow with them
 
 
 class FindingsCompositor:
@@ -39,7 +40,8 @@ class FindingsCompositor:
         self._room: BufferRange | None = None
         self._texels = pictures.texels(_MOST_TEXELS, stride=4)
         scale = 1 << max(0, min(frame_size) // _USUAL_HEIGHT).bit_length()
-        self._tile = (_TILE[0] * max(1, scale // 2), _TILE[1] * max(1, scale // 2))
+        wide, high = _TILES[pictures.gathers]
+        self._tile = (wide * max(1, scale // 2), high * max(1, scale // 2))
         self.uploaded_bytes = 0
 
     def set(self, findings: Sequence[Finding], note: str = "") -> None:
@@ -59,8 +61,9 @@ class FindingsCompositor:
         self._bind()
         drawing.set_ints("corner", tiles.left, tiles.top)
         drawing.set_ints("across", tiles.across)
+        drawing.set_ints("bits", *(side.bit_length() - 1 for side in tiles.tile))
         drawing.set_ints("height", height)
-        (wide, high), (most_x, most_y) = self._tile, self._size.picture
+        (wide, high), (most_x, most_y) = tiles.tile, self._size.picture
         left, top = tiles.left * wide, tiles.top * high
         right, bottom = (min((tiles.left + tiles.across) * wide, most_x), min((tiles.top + tiles.down) * high, most_y))
         drawing.draw(target, (right - left, bottom - top), height - bottom, left)
@@ -70,7 +73,7 @@ class FindingsCompositor:
         drawing = self._ready()
         self._write(np.zeros((_LEAST_TEXELS, 4), np.float32))
         self._bind()
-        for name, values in {"corner": (0, 0), "across": (1,), "height": (self._tile[1],)}.items():
+        for name, values in {"corner": (0, 0), "across": (1,), "bits": (6, 6), "height": (self._tile[1],)}.items():
             drawing.set_ints(name, *values)
         drawing.draw(target, (min(self._tile[0], target.size[0]), min(self._tile[1], target.size[1])))
         self._prepared = None
@@ -97,9 +100,10 @@ class FindingsCompositor:
     def _ready(self) -> ShaderDrawing:
         if self._drawing is None:
             self._letters = self._pictures.image(self._size.letters.picture(), "letters")
-            defines = {"TILE_W": self._tile[0], "TILE_H": self._tile[1], **self._texels.defines()}
             samplers = {"texels": _TEXELS_UNIT, "letters": _LETTERS_UNIT}
-            self._drawing = self._pictures.drawing("marks.frag", defines, samplers, "what was found", over=True)
+            self._drawing = self._pictures.drawing(
+                "marks.frag", self._texels.defines(), samplers, "what was found", over=True
+            )
         self._drawing.use()
         return self._drawing
 

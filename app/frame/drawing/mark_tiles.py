@@ -25,10 +25,22 @@ class MarkTiles:
     top: int
     across: int
     down: int
+    tile: ImageSize
 
 
 def mark_tiles(marks: Marks, picture: ImageSize, tile: ImageSize, most_texels: int) -> MarkTiles | None:
-    """None where no mark is in the picture. Of more marks than have room the last in lower tiles are left out."""
+    """None where no mark is in the picture. Tiles are larger where the lists have no room else.
+
+    If they have none in tiles as large as the picture, the last marks of lower tiles are left out.
+    """
+    made = _listed(marks, picture, tile, most_texels)
+    while made and len(made.texels) > most_texels - _TEXELS and max(tile) < max(picture):
+        tile = (2 * tile[0], 2 * tile[1])
+        made = _listed(marks, picture, tile, most_texels)
+    return made
+
+
+def _listed(marks: Marks, picture: ImageSize, tile: ImageSize, most_texels: int) -> MarkTiles | None:
     reach = _reach(marks)
     boxes = _boxes(marks, reach)
     (width, height), (wide, high) = picture, tile
@@ -58,7 +70,7 @@ def mark_tiles(marks: Marks, picture: ImageSize, tile: ImageSize, most_texels: i
     texels[: across * down, 0] = start + behind - counts
     texels[: across * down, 1] = start + behind
     texels[_TEXELS * start :] = marks[mark[order]].reshape(-1, 4)
-    return MarkTiles(texels, left, top, across, down)
+    return MarkTiles(texels, left, top, across, down, tile)
 
 
 def _each(first: _Whole, last: _Whole) -> tuple[_Whole, _Whole]:

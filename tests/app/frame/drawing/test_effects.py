@@ -227,6 +227,7 @@ def test_all_shaders_are_valid_glsl(tmp_path: Path) -> None:
     names = (
         "blur_smooth", "cover", "classes", "edge_mask", "edge_grow", "edge_shrink",
         "foreground_cells", "foreground_apart", "foreground_between",
+        "plain", "marks", "hidden_cells", "hidden_smooth", "hidden",
     )  # fmt: skip
     sources |= {name: load(f"{name}.frag") for name in names}
     sources |= {f"picture{number}": load("picture.frag", {"EFFECT": number}) for number in range(len(EFFECTS))}

@@ -57,6 +57,7 @@ _OUTPUTS: Mapping[str, OutputKind] = {  # by setting
 }
 _OF_FIGURES = {"overlay", "overlay_style", "overlay_corner", "overlay_scale"}
 _SEEN = {*_OF_FIGURES, "panel", "fullscreen", "model", "small_model", *_OUTPUTS}  # what needs no words when it changes
+_OF_PICTURES = {spec.name for spec in specs() if spec.section in ("picture", "framing")} - {"gestures"}
 _REOPENING = {spec.name for spec in specs() if spec.changes == "reopens camera"}
 _LABELS = {spec.name: spec.label for spec in specs()}
 _COMPLAINT_S = 6.0
@@ -156,7 +157,7 @@ class Controller:
     def _become_private(self) -> None:
         """Go on as a session that began as a private one; what shows the room with any effect is not recorded on."""
         self._guard.is_private = True
-        self.settings = replace(self.settings, private=True)
+        self.settings = replace(self.settings, private=True, freeze=False)
         self.adopt(hiding(self.settings, self._shown_by(self.settings), PRIVATE_EFFECT))
         self.set_look()
         self.end_what_shows_room()
@@ -185,6 +186,8 @@ class Controller:
         if line := self._guard.objection(self._shown_by(settings), perf_counter_ns()):
             self._say(line)
             return
+        if names & _OF_PICTURES - {"freeze"}:  # a held picture cannot follow, and may show what is to be seen no more
+            settings = replace(settings, freeze=False)
         self.settings = settings
         if names & _REOPENING:
             self.reopens = True

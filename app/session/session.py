@@ -290,6 +290,7 @@ class Session:
         self._recovery.recover(lost)
         self._asked_models = ()
         self._switch = self._new_switch()
+        self.controller.change(freeze=False)  # the picture is gone
         self._begin_model()
         self.say(str(lost))
 

@@ -51,6 +51,8 @@ LOOKS: list[dict[str, Any]] = [
     {"effect": "color", "background": "teal"},
     {"effect": "none"},
     {"effect": "checker", "refine": False},
+    {"effect": "color", "zoom": 1.6, "pan": "0.3,0.4"},
+    {"effect": "blur", "frame": "person"},
 ]
 
 

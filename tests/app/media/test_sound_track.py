@@ -60,6 +60,19 @@ def test_sound_and_picture_are_in_step(tmp_path: Path, suffix: str) -> None:
     assert max(np.maximum.accumulate(times) - times) < 0.2, "interleaved"
 
 
+def test_what_is_muted_is_silence(tmp_path: Path) -> None:
+    path, history, now = tmp_path / "take.mp4", SoundHistory(expected=True), [0.0]
+    sink, waiting = sound_sink(path, SoundTrack(history, EPOCH_NS, lambda: 0.75 < now[0] < 1.75)), blocks(3)
+    for index in range(round(2.5 * FPS)):
+        now[0] = index / FPS
+        while waiting and waiting[0].at_ns <= EPOCH_NS + now[0] * 1e9:
+            history.put([waiting.pop(0)])
+        sink.write(FrameStamp(index, round(now[0] * 1e6)), picture(now[0]))
+    sink.close(True)
+    assert [round(click, 1) for click in clicks_s(heard(path))] == [0.0, 0.5, 2.0]
+    assert heard(path).shape[1] / RATE_HZ == pytest.approx(2.5, abs=0.05)
+
+
 def test_a_killed_recording_has_its_sound_up_to_the_last_frame(tmp_path: Path) -> None:
     for suffix in ("mp4", "mkv"):
         path, left = tmp_path / f"take.{suffix}", tmp_path / f"left.{suffix}"

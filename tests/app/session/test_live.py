@@ -85,6 +85,9 @@ class TestKeys:
             assert stage.code() == held
             yield from stage.pressed("x", lambda: not stage.settings.freeze)
             yield from stage.until(lambda: stage.code() != held, "a newer picture")
+            yield from stage.pressed("x", lambda: stage.settings.freeze)
+            yield from stage.pressed("6", lambda: stage.settings.effect == "mask")
+            assert not stage.settings.freeze, "a held picture would show what the effect hides"
 
         theatre.run(script, effect="none")
 

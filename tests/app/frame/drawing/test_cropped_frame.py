@@ -6,8 +6,10 @@ import pytest
 from tests.helpers.markers import on_both_apis
 from tests.helpers.pictures import Doubles, Floats, Image, Segmented, disc, noise, picture_of
 from texelflow.app.frame.drawing.cropped_frame import crop_parts, crop_places
+from texelflow.app.frame.drawing.grid_canvas import DrawnCamera, GridCanvas
 from texelflow.app.frame.looks.looks import Look
 from texelflow.app.models.decoders.region import FrameRegion
+from texelflow.app.picture.grid import CellPlace, PictureGrid
 from texelflow.gpu_delegate.targets.gl.context import Context
 
 SIZE = (160, 120)
@@ -59,10 +61,42 @@ def test_part_of_the_frame_is_drawn_as_a_frame(context: Context, look: Look) -> 
     bench = Segmented(context, rgba, mask, look)
     bench.canvas.show_parts([CROP])
     bench.show()
-    found, whole = bench.read(bench.target), bench.canvas.drawn("none")
+    found = bench.read(bench.target)
     assert np.abs(found - expected(look, rgba, mask, CROP)).max() <= 2.5
     bench.canvas.show_parts([None])
     bench.show()
     assert np.abs(bench.read(bench.target) - picture_of(look, rgba, mask)).max() <= 2.5
-    assert whole
     bench.release()
+
+
+@on_both_apis
+def test_side_by_side_the_frame_is_whole(context: Context) -> None:
+    rgba, mask = noise(SIZE, seed=3), disc(SIZE, 40)
+    bench = Segmented(context, rgba, mask, Look("tint", side_by_side=True))
+    bench.canvas.show_parts([CROP])
+    bench.show()
+    left, right = np.hsplit(bench.read(bench.canvas.shown()), 2)
+    assert np.abs(left[..., :3].astype(int) - rgba[..., :3]).max() <= 1
+    assert np.abs(right - expected(Look("tint"), rgba, mask, CROP)).max() <= 2.5
+    bench.release()
+
+
+def test_each_camera_of_a_grid_shows_its_own_part(context: Context) -> None:
+    benches = [Segmented(context, noise(SIZE, seed), disc(SIZE, 40), Look("none")) for seed in (3, 4)]
+    cameras = [DrawnCamera(each.canvas.drawing, benches[0].target, each._backdrop, lambda: 1) for each in benches]
+    grid = PictureGrid((2 * SIZE[0], SIZE[1]), (CellPlace(0, 0, *SIZE), CellPlace(SIZE[0], 0, *SIZE)))
+    target = benches[0].pictures.target(grid.size)
+    canvas = GridCanvas(benches[0].pictures, cameras, target, grid)
+    assert canvas.frame_sizes == (SIZE, SIZE)
+    for crops in ([None, CROP], [CROP, None], [CROP, CROP]):
+        canvas.show_parts(crops)
+        canvas.stage.run(benches[0].frame_in_ram)
+        shown = np.hsplit(benches[0].read(target), 2)
+        for part, crop, seed in zip(shown, crops, (3, 4), strict=True):
+            whole = FrameRegion(SIZE[0] / 2, SIZE[1] / 2, *SIZE)
+            wanted = expected(Look("none"), noise(SIZE, seed), disc(SIZE, 40), crop or whole)
+            assert np.abs(part - wanted).max() <= 2
+    canvas.release()
+    target.release()
+    for each in benches:
+        each.release()

@@ -3,12 +3,17 @@
 // alpha: the definition is in app/frame/refinement/temporal.py. Row 0 is the top row; beyond its edges the tensor is repeated.
 // Whether the mask of the previous frame comes out, corrected by this frame's tensor (--delay-video).
 #define HINDSIGHT 0
+// Whether the masks of several looks come in place of a tensor (app/frame/refinement/detail.py).
+#define MERGED 0
 #include "mask.glsl"
 
 const float NO_CHANGE = 0.004, SMALL_CHANGE = 0.1, CLEAR_CHANGE = 0.3;
 const int NEAR = 3;  // columns and rows, to four corners
 
 uniform sampler2D before;
+#if MERGED
+uniform sampler2D merged;
+#endif
 uniform float least;  // the least weight of a new value, one that agrees or is uncertain; 1 ignores the previous mask
 uniform float passed;  // share of the time between the two masks, for hindsight
 out vec4 steady;
@@ -18,7 +23,12 @@ float sureness(float value) {
 }
 
 float value_at(ivec2 at) {
+#if MERGED
+    vec4 sums = texelFetch(merged, at, 0);
+    return 1.0 / (1.0 + exp(-sums.r / sums.g));
+#else
     return clamp(mask_at(at.x, at.y), 0.0, 1.0);
+#endif
 }
 
 float past_at(ivec2 at, float now) {

@@ -9,6 +9,8 @@
 #define HIGH 1.0
 // Whether the frame's edge goes on past it, which is black otherwise.
 #define REPEATS 0
+// Whether the frame's light is multiplied by its gain.
+#define LIGHTENS 0
 // Whether the tensor is of whole numbers, from LEAST to MOST: steps of a quantized network.
 #define WHOLE 0
 #define LEAST 0.0
@@ -18,6 +20,9 @@
 
 layout(local_size_x = GROUP_X, local_size_y = GROUP_Y) in;
 layout(std430, binding = 0) writeonly buffer Tensor { vec4 tensor[]; };
+#if LIGHTENS
+layout(std430, binding = 1) readonly buffer Exposure { float gain; };
+#endif
 // From (x, y, 1) of the tensor to the column and the row of the stored picture, then of the planes of chroma.
 layout(location = 0) uniform vec3 column;
 layout(location = 1) uniform vec3 row;
@@ -62,6 +67,9 @@ void main() {
 #if !REPEATS
     vec2 cover = clamp(min(stored_at + 1.0, vec2(STORED) - stored_at), 0.0, 1.0);
     color *= cover.x * cover.y;
+#endif
+#if LIGHTENS
+    color = min(gain * color, 1.0);
 #endif
     color = LOW + (HIGH - LOW) * color;
 #if WHOLE

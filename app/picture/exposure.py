@@ -45,6 +45,11 @@ class Exposure:
         self._before = before + np.float32(STEADY) * (now - before) if follows else now
         return float(self._before)
 
+    @property
+    def last(self) -> float:
+        """The gain of the last picture; 1 before there was one."""
+        return float(self._before) or 1.0
+
     def begin_anew(self) -> None:
         """Forget the last one."""
         self._before = np.float32(0)

@@ -70,6 +70,7 @@ from .color_planes import PixelsToRgb, PlanesToRgb, resample_rows
 from .exposure import Exposure
 from .picture import ImageSize as ImageSize
 from .picture import Picture, PictureFormat
+from .region_cut import Matrix23, cut_region
 from .sampling import Fit as Fit
 from .sampling import SampledAxis as SampledAxis
 from .sampling import Sampling as Sampling
@@ -98,7 +99,7 @@ class Preprocessor:
 
         `steps` are the whole numbers that the input takes, if it takes no others. Raises UsageError as sampling does.
         """
-        self.frame_size, self.fit = frame.upright_size, fit
+        self.frame_size, self.fit, self._tensor_size = frame.upright_size, fit, tensor_size
         there = sampling(self.frame_size, tensor_size, fit, area=preprocessing == "auto")
         back = sampling(self.frame_size, mask_size or tensor_size, fit).inverse()
         stored = there.stored(frame)
@@ -130,6 +131,16 @@ class Preprocessor:
         if self._steps:
             np.clip(nearest_whole(tensor), self._steps.low, self._steps.high, out=tensor)
         return tensor[None]
+
+    def region_to_tensor(self, picture: Picture, to_frame: Matrix23, gain: float | None = None) -> Floats:
+        """The same for a region of the last picture, as region_cut.py has it, its edges repeated."""
+        tensor = cut_region(picture, self._tensor_size, to_frame, repeats_edges=True)
+        if gain is None:
+            gain = self._exposure.last if self._exposure else 1.0
+        if gain != 1:
+            np.minimum(tensor * np.float32(gain), 1, out=tensor)
+        tensor = tensor * np.float32(self._span) + np.float32(self._low)
+        return np.clip(nearest_whole(tensor), self._steps.low, self._steps.high) if self._steps else tensor
 
     def follow(self, picture: Picture) -> None:
         """A picture whose input nobody needs: the next ones come after it."""

@@ -138,7 +138,8 @@ def network_options_of(settings: Settings) -> NetworkOptions:
     compiling = CompileOptions(
         precision=settings.precision, compile_budget_s=settings.compile_budget, memory=asked_memory(settings)
     )
-    return NetworkOptions(compiling, settings.fit, settings.preprocessing, most=settings.most)
+    detail = settings.refine and settings.detail == "on"
+    return NetworkOptions(compiling, settings.fit, settings.preprocessing, most=settings.most, detail=detail)
 
 
 def spec_of(settings: Settings, model: str) -> SpecOptions:

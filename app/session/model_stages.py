@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
 
-from texelflow.gpu_delegate.base.errors import TexelflowError
+from texelflow.gpu_delegate.base.errors import TexelflowError, UsageError
 
 from ..frame.drawing.backdrop import Backdrop
 from ..frame.drawing.canvas import Canvas
@@ -23,9 +23,10 @@ from ..frame.inference.mask_sampler import MaskSampler
 from ..frame.inference.network_options import NetworkOptions
 from ..frame.looks.effects import Effect
 from ..frame.looks.looks import WHOLE, ChosenLook, Framing
+from ..frame.refinement.detail import DETAIL, Detail
 from ..frame.refinement.refine import Refinement, Refiner
 from ..frame.stages.frame_pipeline import Stage
-from ..frame.textures.picture_device import Target
+from ..frame.textures.picture_device import PictureDevice, Target
 from ..models.decoders.found import Finding
 from ..models.finding_loading import ShownModel
 from ..picture.grid import PictureGrid
@@ -39,7 +40,7 @@ KEPT_FRAMES = 3  # on the device: looking ahead shows the one before, which may 
 
 _READY = (1, 1)  # all shaders of the network
 _TURN_S = 0.004  # of compiling between two looks at the source
-_OF_NETWORK = ("image_to_tensor", "network")
+_OF_NETWORK = ("image_to_tensor", "network", DETAIL)
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ class ModelStages:
     compute: ComputeBackend  # where its network runs
     free_segmenter: Callable[[], None]  # or leave it to those that come after
     finder: FindingStage | None = None  # what finds faces, hands, people: the model, or others beside it
+    detail: Detail | None = None  # what has the network look at people once more
 
     @property
     def uploaded_bytes(self) -> int:
@@ -100,6 +102,8 @@ class ModelStages:
         stage = self.stages[place]
         if stage.name == FIND and self.finder and not finds:
             self.finder.hold(frame)
+        elif stage.name == DETAIL and not self.uses_hindsight:
+            return  # nobody needs finer masks, and the scores of classes are where they would be made
         elif fresh or stage.name not in _OF_NETWORK:
             stage.run(frame)
 
@@ -136,6 +140,8 @@ class ModelStages:
         self.segmenter.begin_anew()
         if self.refiner:
             self.refiner.reset()
+        if self.detail:
+            self.detail.begin_anew()
         if self.finder:
             self.finder.begin_anew()
 
@@ -146,7 +152,7 @@ class ModelStages:
 
     def release(self) -> None:
         """Free everything but the shared parts."""
-        for part in (self.canvas, self.refiner, self.finder):
+        for part in (self.canvas, self.refiner, self.detail, self.finder):
             if part:
                 part.release()
         self.free_segmenter()
@@ -173,7 +179,7 @@ def stages_in_steps(
         free = partial(store.keep, segmenter, *made_for) if store else segmenter.release
         made.callback(free)
         yield _READY
-        finder = refiner = canvas = None
+        finder = refiner = canvas = detail = None
         own = segmenter if isinstance(segmenter, FindingPath) else None
         if own or companions:
             lent = (lambda: segmenter.frame) if compute.pictures else None
@@ -184,7 +190,10 @@ def stages_in_steps(
             yield _READY
         if compute.pictures and drawn:
             if not isinstance(segmenter, FindingPath) and segmenter.picture is None:
-                refiner = Refiner(compute.pictures, segmenter, fit, refinement)
+                detail = _detail(compute.pictures, segmenter, shared.options)
+                if detail:
+                    made.callback(detail.release)
+                refiner = Refiner(compute.pictures, segmenter, fit, refinement, detail)
                 made.callback(refiner.release)
                 yield _READY
             canvas = Canvas(
@@ -193,6 +202,8 @@ def stages_in_steps(
             )  # fmt: skip
             if compute.native:
                 yield _READY
+                if detail:
+                    detail.prepare()
                 if refiner:
                     refiner.prepare()
                 canvas.prepare()
@@ -201,13 +212,23 @@ def stages_in_steps(
     stages = segmenter.stages
     if shared.sampler and not isinstance(segmenter, FindingPath):
         stages = shared.sampler.watching(segmenter)
-    stages = (*stages, *((finder.stage,) if finder else ()))
-    return ModelStages(segmenter, refiner, canvas, stages, runs_on, free, finder)
+    stages = (*stages, *((detail.stage,) if detail else ()), *((finder.stage,) if finder else ()))
+    return ModelStages(segmenter, refiner, canvas, stages, runs_on, free, finder, detail)
 
 
 def makes_masks(segmenter: NetworkPath) -> bool:
     """Whether a network puts out masks, which are neither pictures nor what is found."""
     return segmenter.picture is None and not isinstance(segmenter, FindingPath)
+
+
+def _detail(pictures: PictureDevice, segmenter: GlPath | CpuSegmenter, options: NetworkOptions) -> Detail | None:
+    """What looks at people once more, if that is wanted. Raises UsageError for a network that cannot."""
+    if not options.detail:
+        return None
+    model = segmenter.model
+    if model.remembers or segmenter.layout.has_own_colors:
+        raise UsageError(f"--detail on: {model.name} remembers frames, and cannot look at one twice; leave it out")
+    return Detail(pictures, segmenter, options.fit)
 
 
 class SwitchableStages:

@@ -297,6 +297,10 @@ class Settings:
     side_by_side: bool = _picture(False, "The picture as it came beside the result, in the window only.", verbs=_single)
 
     refine: bool = _mask(True, "Refine the network's mask: edges, smooth and delay-video count; off: as it is.")
+    detail: str = _mask(
+        "off", "Have the network look at people once more, larger: finer masks, for two or three times its work.",
+        choices=("off", "on"), changes=_once,
+    )  # fmt: skip
     edges: bool = _mask(True, "Let the mask follow the edges of the picture.")
     smooth: float = _mask(0.5, "How much of a still mask is kept from frame to frame.", label="smoothing", **_share)
     threshold: float = _mask(0.5, "The mask's value that becomes one half.", **_share)

@@ -19,7 +19,7 @@ import numpy as np
 import typer
 
 from tests.tools.command import run_tool
-from texelflow.app.bench.quality.mask_ways import MaskWay
+from texelflow.app.bench.quality.mask_ways import MaskStep, MaskWay
 from texelflow.app.bench.quality.scene_data import SceneRow, SceneTable, choose_rows, read_scenes, scenes_folder
 from texelflow.app.bench.quality.scene_frames import SceneFrame, scene_frames
 from texelflow.app.bench.quality.scene_layers import read_portrait
@@ -113,7 +113,7 @@ def _measure_all(
             network = NetworkOptions(CompileOptions(precision=options.precision), preprocessing=options.preprocessing)
             segmenter = make_segmenter(compute, model, rgba_format(size), network, console, MOST_DELAY + 1)
             stack.callback(segmenter.release)
-            runs = [MaskWay(compute.pictures, segmenter, refinement) for _ in range(2)]
+            runs = [MaskWay(compute.pictures, segmenter, MaskStep(refinement)) for _ in range(2)]
             for run in runs:
                 stack.callback(run.release)
             report = stack.enter_context(console.frames(f"comparing {size[0]}x{size[1]}"))
@@ -141,7 +141,7 @@ def _apart(
         since = (number - _BEFORE) % frames
         if since == 0 or number == 0:
             late.restart()
-        ages, shown = (whole.refine(), late.refine()), since - MOST_DELAY
+        ages, shown = (whole.refine(frame), late.refine(frame)), since - MOST_DELAY
         if number > _BEFORE and shown >= 0 and ages == (MOST_DELAY, MOST_DELAY):
             apart = np.abs(whole.mask(frame) - late.mask(frame)).max()
             found[shown] = max(found[shown], round(255 * float(apart)))

@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 from time import perf_counter
 from types import MappingProxyType
@@ -19,6 +20,7 @@ from ...frame.inference.backends import ComputeBackend
 from ...frame.inference.frame_segmenter import FrameSegmenter, make_segmenter
 from ...frame.inference.network_options import NetworkOptions
 from ...frame.looks.looks import ChosenLook, Look
+from ...frame.refinement.detail import Detail
 from ...frame.refinement.refine import MOST_DELAY, Refinement, Refiner
 from ...frame.textures.picture_device import PictureDevice, Target
 from ...frame.textures.readback import ReadBytes
@@ -36,6 +38,7 @@ class MaskStep:
 
     refinement: Refinement | None = None
     plain: bool = False
+    detail: bool = False
 
 
 STEPS: Mapping[str, MaskStep] = MappingProxyType(
@@ -46,6 +49,7 @@ STEPS: Mapping[str, MaskStep] = MappingProxyType(
         "edges": MaskStep(Refinement(smooth=0)),
         "both": MaskStep(Refinement()),
         "delayed": MaskStep(Refinement(delay=MOST_DELAY)),
+        "detail": MaskStep(Refinement(), detail=True),
     }
 )
 
@@ -67,17 +71,18 @@ class MaskWays:
         pictures = compute.pictures
         assert pictures is not None, "a picture is needed"
         compiling = CompileOptions(precision=precision)
-        self._segmenters = dict[Preprocessing, FrameSegmenter]()
+        self._segmenters = dict[tuple[Preprocessing, bool], FrameSegmenter]()
         self.by_name = dict[str, MaskWay]()
         with contextlib.ExitStack() as stack:
             for name in steps:
                 way_in: Preprocessing = "plain" if STEPS[name].plain else preprocessing
-                if way_in not in self._segmenters:
-                    self._segmenters[way_in] = make_segmenter(
+                own = way_in, STEPS[name].detail  # whose network runs once more
+                if own not in self._segmenters:
+                    self._segmenters[own] = make_segmenter(
                         compute, model, frame, NetworkOptions(compiling, preprocessing=way_in), console, MOST_DELAY + 1
                     )
-                    stack.callback(self._segmenters[way_in].release)
-                self.by_name[name] = MaskWay(pictures, self._segmenters[way_in], STEPS[name].refinement)
+                    stack.callback(self._segmenters[own].release)
+                self.by_name[name] = MaskWay(pictures, self._segmenters[own], STEPS[name])
                 stack.callback(self.by_name[name].release)
             self.release = stack.pop_all().close
 
@@ -109,10 +114,13 @@ def mixed_over(rgba: ReadBytes, mask: Floats, color: Sequence[int]) -> ReadBytes
 class MaskWay:
     """One way from the network's output to what the compositor draws. `release` frees it."""
 
-    def __init__(self, pictures: PictureDevice, segmenter: FrameSegmenter, refinement: Refinement | None) -> None:
+    def __init__(self, pictures: PictureDevice, segmenter: FrameSegmenter, step: MaskStep) -> None:
         self._pictures = pictures
         self._target = pictures.target(segmenter.frame.format.upright_size)
-        self._refiner = None if refinement is None else Refiner(pictures, segmenter, "stretch", refinement)
+        self._detail = Detail(pictures, segmenter, "stretch") if step.detail else None
+        self._refiner = None
+        if step.refinement:
+            self._refiner = Refiner(pictures, segmenter, "stretch", step.refinement, self._detail)
         self._backdrop = Backdrop(pictures, self._target.size)
         self._canvas = Canvas(
             pictures, segmenter, self._target, "stretch", ChosenLook(Look("mask")),
@@ -121,20 +129,25 @@ class MaskWay:
         self._refine_ms, self._composite_ms = list[float](), list[float]()
         self._frames, self._judged = 0, -1
 
-    def refine(self) -> int | None:
-        """Refine the mask of the next frame, which the segmenter has seen.
+    def refine(self, frame: VideoFrame) -> int | None:
+        """Refine the mask of the next frame, which the segmenter has seen; what looks once more is timed with it.
 
         Returns the age of the frame whose mask that is, 0 for this one; None if that one was there before.
         """
         age = 0
         if self._refiner:
-            self._refine_ms.append(self._time_ms(self._refiner.run))
+            self._refine_ms.append(self._time_ms(partial(self._run, self._refiner, frame)))
             age = self._refiner.age
         number, self._frames = self._frames - age, self._frames + 1
         if number <= self._judged:
             return None
         self._judged = number
         return age
+
+    def _run(self, refiner: Refiner, frame: VideoFrame) -> None:
+        if self._detail:
+            self._detail.run(frame)
+        refiner.run()
 
     def mask(self, frame: VideoFrame) -> Floats:
         """What is drawn for the effect `mask`: (h, w), from 0 to 1."""
@@ -165,10 +178,12 @@ class MaskWay:
         self._composite_ms.clear()
         if self._refiner:
             self._refiner.reset()
+        if self._detail:
+            self._detail.begin_anew()
 
     def release(self) -> None:
         """Free all that is on the device."""
-        for part in (self._canvas, self._refiner, self._backdrop, self._target):
+        for part in (self._canvas, self._refiner, self._detail, self._backdrop, self._target):
             if part:
                 part.release()
 

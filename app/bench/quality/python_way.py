@@ -33,7 +33,7 @@ class PythonWay:
         )
         self._times_ms = list[float]()
 
-    def refine(self) -> int:
+    def refine(self, frame: VideoFrame) -> int:
         """The age of the frame whose mask is the next: 0, for there is no delay."""
         return 0
 

@@ -97,7 +97,7 @@ def _run(
             scorers[PERFECT].add(_on_grid(truths[0].matte, grid), truths[0])
             ways.run(frame)
             for name, way in ways.by_name.items():
-                age = way.refine()
+                age = way.refine(frame)
                 if age is not None:
                     scorers[name].add(way.mask(frame), truths[age])
             report(number + 1, source.info.frame_count or 0)

@@ -191,7 +191,7 @@ def _judge(
         frame = VideoFrame(number, number, number * FRAME_MS, rgba_picture(scene.rgba))
         ways.run(frame)
         for name, way in by_name.items():
-            age = way.refine()
+            age = way.refine(frame)
             mask = way.mask(frame)
             over: Callable[[tuple[int, int, int]], ScenePixels] = partial(mixed_over, scene.rgba, mask)
             if isinstance(way, MaskWay) and not STEPS[name].plain:

@@ -63,7 +63,7 @@ class Compositor:
         self.look, self.crop = look, crop
         self.frame_size = frame.format.upright_size
         self._pictures, self._frame, self._backdrop, self._refiner = pictures, frame, backdrop, refiner
-        self._covering = back = sampling(self.frame_size, layout.size, fit).inverse()
+        self._covering = back = sampling(self.frame_size, refiner.size if refiner else layout.size, fit).inverse()
         sizes = dict(zip(("FRAME_W", "FRAME_H"), self.frame_size, strict=True))
         seen = {"UNSEEN": int(not all_inside(back))}
         self._mask = pictures.texels(layout.texels, layout.stride)

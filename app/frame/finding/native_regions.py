@@ -21,8 +21,9 @@ from ...picture.color_planes import Floats
 from ...picture.picture import ImageSize, Picture, PictureFormat, whole_rows
 from ...picture.region_cut import cut_places
 from ...picture.video_frame import VideoFrame
+from ..inference.native_ends import region_picture
 from .finding_outputs import found_in
-from .region_input import finding_values, region_picture, region_tensor
+from .region_input import finding_values, region_tensor
 
 
 class NativeRegions:

@@ -24,6 +24,7 @@ from texelflow.gpu_delegate.model.quantization import dequantized
 from texelflow.gpu_delegate.model.state_values import initial_state
 from texelflow.gpu_delegate.programs.model_sharing import ModelSharing
 
+from ...models.decoders.region import FrameRegion
 from ...models.model_loading import FrameModel, input_values, preprocessing_for
 from ...models.spec import ModelSpec, PictureSpec
 from ...picture.picture import Picture, PictureFormat
@@ -122,6 +123,11 @@ class CpuPath:
             raise ModelError(f"{self.model.name}: its output is {told}, which is damaged; get it again")
         self.scores = dequantized(output, result)
         return meaning_of(self.scores, self.model.spec)
+
+    def mask_of_region(self, picture: Picture, region: FrameRegion) -> Floats:
+        """The mask (H, W) of a region of the last picture, on the network's own grid."""
+        mask: Floats = self.network(self._preprocessor.region_to_tensor(picture, region.to_frame()))
+        return mask
 
     def mask_to_frame(self, mask: Floats) -> Floats:
         """The mask (h, w), or the picture (h, w, 4), of the frame's size."""

@@ -17,6 +17,7 @@ from texelflow.gpu_delegate.targets.gl.opengl import BufferRange, BufferSpan
 
 from ...console import Console
 from ...media.sources import VideoFrame
+from ...models.decoders.region import FrameRegion
 from ...models.mattes import ALPHA, MATTE_CHANNELS
 from ...models.model_loading import FrameModel, PictureModel
 from ...picture.picture import PictureFormat
@@ -75,6 +76,7 @@ class FrameSegmenter(DrawableOutput, Protocol):
     def stages(self) -> tuple[Stage, ...]: ...
     def begin_anew(self) -> None: ...
     def expose_anew(self) -> None: ...
+    def mask_of_region(self, frame: VideoFrame, region: FrameRegion) -> BufferSpan: ...
     def release(self) -> None: ...
 
 
@@ -106,6 +108,7 @@ class CpuSegmenter:
         if self._is_matte:
             self.layout = MaskLayout(model.output_size, MATTE_CHANNELS, ALPHA, has_own_colors=True)
         self.picture = _picture_of(model, self._buffer)
+        self._region_buffer: BufferRange | None = None  # made where regions are looked at
         self._scores = ScoresUpload(pictures, model.output_size) if pictures else None
         self._tensor: Floats = np.zeros(0, np.float32)
         self._mask_bytes = 0
@@ -172,6 +175,15 @@ class CpuSegmenter:
         """The last mask in the frame's size (h, w)."""
         return self._path.mask_to_frame(self.mask_in_ram)
 
+    def mask_of_region(self, frame: VideoFrame, region: FrameRegion) -> BufferSpan:
+        """The mask of a region of the last frame, on the device; the frame's edges go on. Raises ValueError without."""
+        if self._pictures is None:
+            raise ValueError("there is nothing to draw with")
+        if self._region_buffer is None:
+            self._region_buffer = self._pictures.memory(self.layout.size, self.mask_in_ram.nbytes)
+        self._pictures.write(self._region_buffer, self._path.mask_of_region(frame.picture, region))
+        return self._region_buffer
+
     def _prepare(self, frame: VideoFrame) -> None:
         self._tensor = self._path.image_to_tensor(frame.picture)
 
@@ -191,6 +203,8 @@ class CpuSegmenter:
         if self._pictures:
             self.frame.release()
             self._pictures.free(self._buffer)
+            if self._region_buffer:
+                self._pictures.free(self._region_buffer)
         if self._scores:
             self._scores.release()
 

@@ -9,9 +9,12 @@ from texelflow.gpu_delegate.targets.gl.context import Context
 from texelflow.gpu_delegate.targets.gl.runtime import CompileProgress, Program, TensorRange
 from texelflow.gpu_delegate.tuning.store import tuned_device
 
+from ...models.decoders.region import FrameRegion
 from ...models.model_loading import FrameModel, PictureModel, input_values, output_scale, preprocessing_for
 from ...picture.picture import Picture, PictureFormat
+from ...picture.video_frame import VideoFrame
 from ..stages.frame_pipeline import Stage, gathers_always
+from ..textures.region_pass import RegionToTensor
 from ..textures.resample import ImageToTensor, MaskLayout
 from ..textures.upload import FrameTextures
 from ..textures.upload_path import choose_path
@@ -72,6 +75,7 @@ class GlPath:
             self.program = yield from Program.in_steps(context, compiled, self._to_tensor.run, cache)
             stack.pop_all()
         self._input = self.program.input
+        self._cut: RegionToTensor | None = None  # made where regions are looked at
 
     def _way_in(
         self, context: Context, frame_format: PictureFormat, kept: int, stack: contextlib.ExitStack
@@ -94,9 +98,15 @@ class GlPath:
         with contextlib.ExitStack() as stack:
             made = self._way_in(self.program.context, frame_format, self.frame.kept, stack)
             stack.pop_all()
+        self._forget_cut()
         self._to_tensor.release()
         self.frame.release()
         self.frame, self._to_tensor = made
+
+    def _forget_cut(self) -> None:
+        if self._cut:
+            self._cut.release()
+            self._cut = None
 
     @property
     def mask(self) -> TensorRange:
@@ -171,8 +181,21 @@ class GlPath:
         """The input tensor into the mask; who reads that puts the barrier."""
         self.program.run()
 
+    def mask_of_region(self, frame: VideoFrame, region: FrameRegion) -> TensorRange:
+        """The mask of a region of the frame in the textures, in place of the whole one's; the frame's edges go on."""
+        if self._cut is None:
+            values, frame_textures = input_values(self.model), self.frame
+            self._cut = RegionToTensor(
+                self.program.context, frame_textures, self.model.input_size, values.range, True, values.steps,
+                self._to_tensor.gain,
+            )  # fmt: skip
+        self._cut.run(region.to_frame(), self._input)
+        self.program.run()
+        return self.mask
+
     def release(self) -> None:
         """Free all GL objects."""
+        self._forget_cut()
         self._to_tensor.release()
         self.frame.release()
         self.program.release()

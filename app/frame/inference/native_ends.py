@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from texelflow.gpu_delegate.targets.llvm.mask_resize import ResizedMask
+from texelflow.gpu_delegate.targets.llvm.region_sampler import RegionPicture, Site
 from texelflow.gpu_delegate.targets.llvm.sampler import SampledChannel, SampledPicture, SampledPlane
 
 from ...picture.picture import ImageSize, PictureFormat
@@ -60,3 +61,27 @@ def resized_mask(frame_size: ImageSize, mask_size: ImageSize, fit: Fit) -> Resiz
     """How a frame, upright, samples the network's mask."""
     back = sampling(frame_size, mask_size, fit).inverse()
     return ResizedMask(back.y.neighbors(), back.x.neighbors(), (back.y.inside(), back.x.inside()))
+
+
+def region_picture(format: PictureFormat) -> RegionPicture:
+    """How pictures of a format lie in memory for the CPU's own code."""
+    grids = (format.size,) if format.layout in ("rgba", "gray") else (format.size, format.chroma_size)
+    if format.layout == "rgba":
+        return RegionPicture(grids, (Site(0, 0, 4, ((0, 1), (1, 1), (2, 1))),), 255.0, None)
+    colors, offset = format.to_rgb()
+    scaled = colors / ((1 << format.bits) - 1)
+    matrix = np.hstack([scaled, offset[:, None]]).astype(np.float32)
+    return RegionPicture(grids, _sites(format), 1.0, matrix)
+
+
+def _sites(format: PictureFormat) -> tuple[Site, ...]:
+    size = format.sample_bytes
+    if format.packed:
+        luma, first = (0, 1) if format.layout == "yuyv" else (1, 0)
+        return Site(0, 0, 2, ((luma, 1),)), Site(0, 1, 4, ((first, 1), (first + 2, 1)))
+    luma_site = Site(0, 0, size, ((0, size),))
+    if format.layout == "gray":
+        return (luma_site,)
+    if format.layout == "nv12":
+        return luma_site, Site(1, 1, 2 * size, ((0, size), (size, size)))
+    return luma_site, *(Site(plane, 1, size, ((0, size),)) for plane in (1, 2))

@@ -18,6 +18,7 @@ from texelflow.gpu_delegate.model.packing import in_file_type
 from texelflow.gpu_delegate.model.quantization import dequantized, is_quantized
 from texelflow.gpu_delegate.programs.model_sharing import ModelSharing
 from texelflow.gpu_delegate.targets.llvm.compiler import native_target
+from texelflow.gpu_delegate.targets.llvm.cutting import cut_step
 from texelflow.gpu_delegate.targets.llvm.frame_steps import (
     FrameKernels,
     FrameMaskStep,
@@ -28,15 +29,19 @@ from texelflow.gpu_delegate.targets.llvm.frame_steps import (
 from texelflow.gpu_delegate.targets.llvm.native_runtime import NativeNetwork
 from texelflow.gpu_delegate.targets.llvm.planes import planes_of
 from texelflow.gpu_delegate.targets.llvm.pool import WorkerPool
+from texelflow.gpu_delegate.targets.llvm.region_sampler import RegionStep
+from texelflow.gpu_delegate.targets.llvm.work import WorkTable
 
 from ...models.added_nodes import AddedNodes
+from ...models.decoders.region import FrameRegion
 from ...models.model_loading import FrameModel, PictureModel, input_values, preprocessing_for
 from ...models.spec import ModelSpec, PictureSpec
 from ...picture.exposure import Exposure
 from ...picture.picture import Picture, PictureFormat, whole_rows
 from ...picture.preprocess import Fit, Floats, Preprocessing, Preprocessor, sampling
+from ...picture.region_cut import cut_places
 from .cpu_path import picture_of_output, preprocessor_of
-from .native_ends import resized_mask, sampled_picture
+from .native_ends import region_picture, resized_mask, sampled_picture
 
 _OPS: Mapping[str, tuple[str, Attributes]] = MappingProxyType(
     {"sigmoid": ("LOGISTIC", Attributes()), "softmax": ("SOFTMAX", Softmax())}
@@ -108,6 +113,7 @@ class NativePath:
         self._numpy: Preprocessor | None = None
         self._exposure = Exposure(frame, there.stored(frame)) if self._preprocessing == "auto" else None
         self._sampler = self._mask = self._table = None
+        self._cut: RegionStep | None = None
         if sampled.fits:
             values = input_values(model)
             self._sampler = SamplerStep(sampled, values.range, self._input, self._kernels, values.steps)
@@ -147,6 +153,29 @@ class NativePath:
             if isinstance(self.model, PictureModel):
                 return picture_of_output(self.scores, self.model.spec)
             return self._mask_plane().copy()
+
+    def mask_of_region(self, picture: Picture, region: FrameRegion) -> Floats:
+        """The mask (H, W) of a region of the last picture, on the network's own grid; the frame's edges go on."""
+        threads, gain = self._network.pool.threads, self._exposure.last if self._exposure else 1.0
+        if self._cut is None:
+            self._cut = self._region_step()
+        if self._cut is None or gain != 1:  # which its kernel does not have
+            given = gain if self._sampler else None
+            return self.network(self._preprocessor.region_to_tensor(picture, region.to_frame(), given))
+        self._cut.take(
+            whole_rows(picture, self._format), cut_places(self._format, self.model.input_size, region.to_frame())
+        )
+        with self._network.turn():
+            self._network.pool.run(WorkTable([cut_step(0, self._cut.size, threads)], [self._cut.addresses]))
+            self._network.compute()
+            return self._mask_plane().copy()
+
+    def _region_step(self) -> RegionStep | None:
+        """What cuts regions out of pictures of the format; None where no kernel can."""
+        picture, values = region_picture(self._format), input_values(self.model)
+        if not picture.fits:
+            return None
+        return RegionStep(picture, values.range, True, self._input[:3], self._kernels, values.steps)
 
     @property
     def scores(self) -> Floats:

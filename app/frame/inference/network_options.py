@@ -17,6 +17,7 @@ class NetworkOptions:
     preprocessing: Preprocessing = "plain"
     weights_cache: ModelSharing | None = None  # what has the same one shares weights and code
     most: int = 0  # things that a network which finds some follows; 0: as many as is usual
+    detail: bool = False  # whether it looks at people once more, larger (app/frame/refinement/detail.py)
 
 
 NETWORK_DEFAULTS = NetworkOptions()

@@ -19,6 +19,7 @@ from texelflow.gpu_delegate.targets.glsl.shader import ParameterValue
 from ...picture.preprocess import Fit
 from ..inference.frame_segmenter import DrawableMask
 from ..textures.picture_device import PictureDevice, Target
+from .detail import Detail
 from .guided import GuidedFilter
 from .own_colors import KeptColors
 from .temporal import CELL, TemporalBlend
@@ -47,14 +48,23 @@ class Refiner:
     """
 
     def __init__(
-        self, pictures: PictureDevice, segmenter: DrawableMask, fit: Fit, refinement: Refinement = Refinement()
+        self,
+        pictures: PictureDevice,
+        segmenter: DrawableMask,
+        fit: Fit,
+        refinement: Refinement = Refinement(),
+        detail: Detail | None = None,
     ) -> None:
-        """Raises DeviceError if the shaders do not compile."""
+        """With `detail`, which runs before this does, masks are what that has merged.
+
+        Raises DeviceError if the shaders do not compile.
+        """
         self.refinement = refinement
         self.age = 0
         self._pictures, self._segmenter = pictures, segmenter
-        self._blend = TemporalBlend(pictures, segmenter.layout)
-        self._guided = GuidedFilter(pictures, segmenter.frame, segmenter.layout.size, fit)
+        self.size = detail.size if detail else segmenter.layout.size  # of the grid of masks
+        self._blend = TemporalBlend(pictures, segmenter.layout, detail)
+        self._guided = GuidedFilter(pictures, segmenter.frame, self.size, fit)
         layout = segmenter.layout
         self._colors = KeptColors(pictures, layout) if layout.has_own_colors else None
         self.colors: int | None = None  # the texture of the person's own colors, where the network has them
@@ -126,7 +136,8 @@ class Refiner:
 
     def defines(self) -> dict[str, ParameterValue]:
         """The parameters of mask_over.glsl."""
-        return {"REFINED": 1, "CELL": CELL, "FILTERED": int(self._pictures.filters_floats)}
+        grid = dict(zip(("MASK_W", "MASK_H"), self.size, strict=True))
+        return {**grid, "REFINED": 1, "CELL": CELL, "FILTERED": int(self._pictures.filters_floats)}
 
     @property
     def texture(self) -> int:

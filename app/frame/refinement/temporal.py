@@ -25,18 +25,21 @@ the next one counts by how much more certain it is:
 passed is how much of the time between the two masks had passed when the picture was taken: 0 if s is of its own frame.
 """
 
+from dataclasses import replace
 from math import ceil, log, log1p
 
 from texelflow.gpu_delegate.targets.gl.opengl import BufferSpan
 
 from ..textures.picture_device import PictureDevice, ShaderDrawing, Target
 from ..textures.resample import MaskLayout
+from .detail import Detail
 
 _FORGOTTEN = 2.0**-16  # of a difference
 CELL = 2  # pixels of the network's grid along a side of what guided.py fits at once
 
 _MASK_UNIT, _BEFORE_UNIT = 3, 4  # of texture units that others use in turn
-_SAMPLERS = {"texels": _MASK_UNIT, "before": _BEFORE_UNIT}
+_MERGED_UNIT = 5
+_SAMPLERS = {"texels": _MASK_UNIT, "before": _BEFORE_UNIT, "merged": _MERGED_UNIT}
 
 
 def memory_frames(least: float) -> int | None:
@@ -52,14 +55,20 @@ class TemporalBlend:
     Masks have as many rows and columns more as a multiple of CELL takes; those repeat the last ones.
     """
 
-    def __init__(self, pictures: PictureDevice, layout: MaskLayout) -> None:
-        """Raises DeviceError if the shaders do not compile, or for a grid that the device does not draw."""
+    def __init__(self, pictures: PictureDevice, layout: MaskLayout, detail: Detail | None = None) -> None:
+        """With `detail` masks are what that has merged, not a tensor's.
+
+        Raises DeviceError if the shaders do not compile, or for a grid that the device does not draw.
+        """
+        if detail:
+            layout = replace(layout, size=detail.size)
+        self._detail = detail
         self._pictures = pictures
         self._calls = pictures.calls()
         self._tensor = pictures.texels(layout.texels, layout.stride)
         width, height = (-(-side // CELL) * CELL for side in layout.size)
         self.steady, self._before, self._hindsight = (pictures.target((width, height), "floats") for _ in range(3))
-        defines = {**layout.defines(), **self._tensor.defines()}
+        defines = {**layout.defines(), **self._tensor.defines(), "MERGED": int(detail is not None)}
         self._drawings = tuple(
             pictures.drawing("refine_blend.frag", {**defines, "HINDSIGHT": hindsight}, _SAMPLERS, label)
             for hindsight, label in enumerate(("refine blend", "refine hindsight"))
@@ -87,7 +96,8 @@ class TemporalBlend:
     ) -> None:
         drawing = self._drawings[number]
         self._tensor.show(tensor)
-        depends_on = number, before.texture, tensor.buffer, tensor.offset_bytes, least, passed
+        merged = self._detail.merged.texture if self._detail else 0
+        depends_on = number, before.texture, tensor.buffer, tensor.offset_bytes, merged, least, passed
         self._calls.run(depends_on, lambda: self._draw(drawing, tensor, before, target, least, passed))
 
     def _draw(
@@ -99,7 +109,10 @@ class TemporalBlend:
         least: float,
         passed: float,
     ) -> None:
-        self._tensor.bind(_MASK_UNIT, tensor)
+        if self._detail:
+            self._pictures.bind(_MERGED_UNIT, self._detail.merged.texture)
+        else:
+            self._tensor.bind(_MASK_UNIT, tensor)
         self._pictures.bind(_BEFORE_UNIT, before.texture)
         drawing.use()
         drawing.set_floats("least", least)

@@ -32,8 +32,11 @@ class RegionToTensor:
         value_range: tuple[float, float] = (0, 1),
         repeats_edges: bool = False,
         steps: Steps | None = None,
+        gain: int | None = None,
     ) -> None:
         """value_range is what bytes 0 and 255 become, `steps` the whole numbers that the input takes, if no others.
+
+        `gain` is a buffer with the factor for the frame's light (frame_exposure.py).
 
         Raises DeviceError if the shader does not compile.
         """
@@ -44,10 +47,12 @@ class RegionToTensor:
             "LOW": float(value_range[0]),
             "HIGH": float(value_range[1]),
             "REPEATS": int(repeats_edges),
+            "LIGHTENS": int(gain is not None),
             **({"WHOLE": 1, "LEAST": float(steps.low), "MOST": float(steps.high)} if steps else {}),
         }
         self.size_bytes = tensor_size[0] * tensor_size[1] * 16
         self._context, self._gl, self._frame, self._size = context, context.gl, frame, tensor_size
+        self._gain = gain
         self._groups = ceil_div(tensor_size[0], _GROUP[0]), ceil_div(tensor_size[1], _GROUP[1])
         self._matrices = 1 if frame.format.layout in ("rgba", "gray") else 2
         self._cost = Cost(0, self.size_bytes, self.size_bytes)
@@ -65,6 +70,8 @@ class RegionToTensor:
         for location, row in enumerate(rows):
             gl.glUniform3f(location, *row)
         self._frame.bind()
+        if self._gain is not None:
+            gl.glBindBufferBase(opengl.SHADER_STORAGE_BUFFER, 1, self._gain)
         gl.glBindBufferRange(opengl.SHADER_STORAGE_BUFFER, 0, tensor.buffer, tensor.offset_bytes, tensor.size_bytes)
         gl.glMemoryBarrier(opengl.SHADER_STORAGE_BARRIER_BIT)  # those who read the bytes before must be done
         groups, size = (*self._groups, 1), (*_GROUP, 1)

@@ -118,6 +118,11 @@ class ImageToTensor:
             self._gl.glDeleteProgram(self._program)
             raise
 
+    @property
+    def gain(self) -> int | None:
+        """The buffer of the gain of the last frame's light; None where it is left as it is."""
+        return self._exposure.buffer if self._exposure else None
+
     def begin_anew(self) -> None:
         """The next frame has nothing to do with those before."""
         if self._exposure:

@@ -75,6 +75,7 @@ def builtins_of(p: Parts, types: TypeTable) -> Mapping[str, Builtin]:
         "mix": of_floats(blended),
         "smoothstep": of_floats(smooth),
         "exp": of_floats(p.exponential),
+        "log": of_floats(p.logarithm),
         "pow": of_floats(p.power),
         "sqrt": of_floats(p.root),
         "dot": lambda values: ShaderValue("float", (p.dot(values[0].parts, values[1].parts),)),

@@ -206,6 +206,10 @@ class Parts:
     def exponential(self, part: Component) -> Component:
         return self._math(part).exp(part) if isinstance(part, Register) else to_float32(math.exp(part))
 
+    def logarithm(self, part: Component) -> Component:
+        """Of numbers over 0."""
+        return self._math(part).log(part) if isinstance(part, Register) else to_float32(math.log(part))
+
     def power(self, part: Component, exponent: Component) -> Component:
         """Of numbers that are not below 0."""
         if not isinstance(part, Register) and not isinstance(exponent, Register):

@@ -57,7 +57,7 @@ def test_masks_are_those_that_the_bench_judges(scene: tuple[SceneFrame, ...], ba
             for number, each in enumerate(scene):
                 frame = VideoFrame(number, number, number * FRAME_MS, rgba_picture(each.rgba))
                 ways.run(frame)
-                ways.by_name["both"].refine()
+                ways.by_name["both"].refine(frame)
                 wanted = ways.by_name["both"].mask(frame)
                 assert in_python.mask(frame).tobytes() == wanted.tobytes()
                 assert 0.2 < wanted.mean() < 0.8

@@ -9,7 +9,7 @@ import pytest
 from tests.helpers.frame_regions import regions
 from tests.helpers.markers import one_in
 from tests.helpers.picture_formats import FORMATS, ORIENTATIONS, noise
-from texelflow.app.frame.finding.region_input import region_picture
+from texelflow.app.frame.inference.native_ends import region_picture
 from texelflow.app.models.decoders.region import FrameRegion
 from texelflow.app.picture.color_planes import Floats
 from texelflow.app.picture.picture import ImageSize, Orientation, Picture, PictureFormat, rgba_format

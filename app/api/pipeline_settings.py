@@ -66,6 +66,7 @@ class PipelineSettings(TypedDict, total=False):
     mirror: bool
     private: bool
     refine: bool
+    detail: Literal["off", "on"]
     edges: bool
     smooth: float
     threshold: float

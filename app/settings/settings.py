@@ -298,7 +298,7 @@ class Settings:
 
     refine: bool = _mask(True, "Refine the network's mask: edges, smooth and delay-video count; off: as it is.")
     detail: str = _mask(
-        "off", "Have the network look at people once more, larger: finer masks, for two or three times its work.",
+        "off", "Look at people once more, larger: finer masks, 3 times a network's work.",
         choices=("off", "on"), changes=_once,
     )  # fmt: skip
     edges: bool = _mask(True, "Let the mask follow the edges of the picture.")

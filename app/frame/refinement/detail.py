@@ -5,7 +5,7 @@ The network sees a whole frame in its own few pixels. Once it has, the parts of 
 outline is found better the larger it is seen, and several looks make up for each other's errors. The definition, which
 tests/app/frame/refinement/test_detail.py has in NumPy, with v the masks of all looks, interpolated, 0.001 to 0.999:
 
-    weight  of the whole frame 1, of a part its zoom (how many times larger the network sees it, by areas), times
+    weight  of the whole frame 1, of a part its zoom (how many times larger the network sees it, by areas) less 1, times
             smoothstep(x y), where x and y rise from 0 at its sides to 1 at FADE of its width or height, but for sides
             at the edges of what the network sees
     result  sigmoid(sum(weight logit(v)) / sum(weight)): looks that are sure count for more
@@ -135,7 +135,7 @@ class Detail:
         drawing.set_floats("first", float(first))
         drawing.set_floats("view", view.left, view.top, 1 / (view.right - view.left), 1 / (view.bottom - view.top))
         drawing.set_floats("fade", *_fades(view))
-        drawing.set_floats("share", view.zoom)
+        drawing.set_floats("share", 1.0 if first else view.zoom - 1)
         drawing.draw(self.merged, self.size)
 
     def release(self) -> None:

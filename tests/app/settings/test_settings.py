@@ -153,6 +153,7 @@ class TestValues:
             "fit",
             "gl_api",
             "gpu",
+            "detail",
             "hybrid",
             "json_lines",
             "memory",

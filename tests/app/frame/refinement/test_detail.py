@@ -82,7 +82,8 @@ def sums(masks: list[tuple[Floats, tuple[float, float, float, float]]]) -> Doubl
             from_low = np.where(part > 0, 1, 0) if low == 0 else np.clip(part / 0.12, 0, 1)
             from_high = np.where(part < 1, 1, 0) if high == 1 else np.clip((1 - part) / 0.12, 0, 1)
             ways.append(np.minimum(from_low, from_high))
-        weight = smooth(0, 1, ways[1][:, None] * ways[0]) / ((right - left) * (bottom - top))
+        zoom = 1 / ((right - left) * (bottom - top))
+        weight = smooth(0, 1, ways[1][:, None] * ways[0]) * (1 if zoom == 1 else zoom - 1)
         total += weight * np.log(values / (1 - values))
     return total
 

@@ -95,8 +95,8 @@ class Pipeline:
         settings: those of `texelflow live` by their names, which `texelflow live --help` explains: effect, background,
         blur, strength, legend, light_wrap, mirror, private; model, backend, cpu, threads, precision, fit,
         preprocessing and all else about the model; refine, detail, edges, smooth, threshold, gamma, grow, feather,
-        delay_video of masks; every, skip_still, still_db. A background alone means the effect "replace", a blur "blur". Those that
-        concern a camera, a window or files are refused. `settings` has their values.
+        delay_video of masks; every, skip_still, still_db. A background alone means the effect "replace", a blur "blur".
+        Those that concern a camera, a window or files are refused. `settings` has their values.
         context: one of moderngl's, current in this thread, of OpenGL 4.3 or ES 3.1: all is done in it, in this thread,
         where it has to be current again at each call. The shader program, the vertex array and bindings of textures,
         samplers and buffers are others afterwards; framebuffers, the viewport, blending and tests are as before.

@@ -221,9 +221,9 @@ def makes_masks(segmenter: NetworkPath) -> bool:
     return segmenter.picture is None and not isinstance(segmenter, FindingPath)
 
 
-def _detail(pictures: PictureDevice, segmenter: GlPath | CpuSegmenter, options: NetworkOptions) -> Detail | None:
+def _detail(pictures: PictureDevice, segmenter: NetworkPath, options: NetworkOptions) -> Detail | None:
     """What looks at people once more, if that is wanted. Raises UsageError for a network that cannot."""
-    if not options.detail:
+    if not options.detail or isinstance(segmenter, FindingPath):
         return None
     model = segmenter.model
     if model.remembers or segmenter.layout.has_own_colors:

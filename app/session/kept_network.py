@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from texelflow.gpu_delegate.base.errors import DeviceError
 
-from ..frame.finding.network_paths import NetworkPath, path_in_steps
+from ..frame.finding.network_paths import FindingPath, NetworkPath, path_in_steps
 from ..frame.inference.backends import ComputeBackend
 from ..frame.inference.network_options import NetworkOptions
 from ..models.finding_loading import ShownModel
@@ -49,7 +49,10 @@ class KeptNetwork:
         if format != frame:
             path.take(frame)  # if it raises all is as it was
         self._kept = None
-        path.begin_anew()
+        if isinstance(path, FindingPath):
+            path.renew()
+        else:
+            path.begin_anew()
         return path
 
     def keep(

@@ -54,6 +54,12 @@ class OpenFinder:
 
     finder: FrameFinder
     networks: tuple[FrameRegions, ...]
+    solution: Solution
+    most: int  # things that are followed; 0: as many as is usual
+
+    def renewed(self) -> "OpenFinder":
+        """For another recording: the same networks, and things are counted from the first again."""
+        return replace(self, finder=make_finder(self.solution, self.networks, self.most or None))
 
     @property
     def dispatches(self) -> int:
@@ -154,7 +160,7 @@ def finder_in_steps(
     """
     models = yield from made_on_thread(_loaded, solution, own)
     networks = yield from regions_in_steps(compute, models, frame, options, _seen(compute, lent))
-    return OpenFinder(make_finder(solution, networks, most or None), networks)
+    return OpenFinder(make_finder(solution, networks, most or None), networks, solution, most)
 
 
 def finding_stage_in_steps(

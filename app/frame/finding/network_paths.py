@@ -83,6 +83,10 @@ class FindingPath:
         """The next frame has nothing to do with those before."""
         self.finder.begin_anew()
 
+    def renew(self) -> None:
+        """Another recording comes, as if it were the first."""
+        self._opened = self._opened.renewed()
+
     def expose_anew(self) -> None:
         """Frames are seen as light as they are."""
 

@@ -19,6 +19,7 @@ from texelflow.app.models.entries import CATALOGUE, SEGMENTERS
 pytestmark = pytest.mark.gl
 
 CLIP = str(Path(assets.__file__).parent / "people.mp4")
+HANDS = Path(__file__).parents[2] / "data" / "people"
 FINDERS = [name for name in CATALOGUE if name not in SEGMENTERS]
 KINDS = {"face": "face", "iris": "eye", "pose": "person"}  # by the beginning of a name: what the clip has of it
 FRAME = 104  # two people who look at the camera
@@ -60,6 +61,15 @@ def test_what_is_found_is_drawn_and_told(name: str, backend: str, texelflow: Com
         names = SKELETONS[each["skeleton"]].names
         assert each.get("names", []) == [*names]
     assert marked.mean() < 0.1
+
+
+def test_each_picture_of_many_is_as_if_it_were_the_only_one(texelflow: Command, tmp_path: Path) -> None:
+    hands = [str(HANDS / f"hand_{name}.jpg") for name in ("point", "fist")]
+    model = "--model", "palm-detection-lite", "--backend", "cpu"
+    for folder, inputs in (("all", hands), ("one", hands[1:])):
+        assert texelflow("replay", *inputs, "--out", tmp_path / folder, *model).code == 0
+    both, alone = (cv2.imread(str(tmp_path / folder / "hand_fist.png")) for folder in ("all", "one"))
+    np.testing.assert_array_equal(both, alone)  # with the number of its hand
 
 
 def test_a_clip_without_hands_says_so_after_a_second(texelflow: Command, tmp_path: Path) -> None:

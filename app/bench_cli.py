@@ -57,7 +57,7 @@ def bench_frame_verb(
         bool, typer.Option("--stages", help="Time each stage of a whole frame, drawn and read, on OpenGL and the CPU.")
     ] = False,
     effect: Annotated[
-        str | None, typer.Option(metavar="EFFECT", help="What is drawn, with --stages; replace by default.")
+        str | None, typer.Option(metavar="EFFECT", help="What is drawn, with --stages; replace or findings by default.")
     ] = None,
     backend: Annotated[
         str | None,
@@ -75,8 +75,8 @@ def bench_frame_verb(
     Exit code 1 if the mask's mean differs from the CPU path's by more than 0.001.
 
     With --stages: a frame of a recording in RAM to its picture in RAM, as I420. All stages are waited for; on the CPU
-    what goes up is copied. A way that cannot be had here is a line that says why, unless --backend names it; exit code
-    1 if none can.
+    what goes up is copied. Models that find things bring their detectors. A way that cannot be had here is a line that
+    says why, unless --backend names it; exit code 1 if none can.
     """
     from texelflow.gpu_delegate.plan.compile_options import CompileOptions
 
@@ -93,7 +93,7 @@ def bench_frame_verb(
         from .bench.frame_stages import WAYS, StagesBench, bench_stages, show_bench_stages
 
         refuse_given({"--masks": masks, "--force": force or None}, "is for the frame job: leave it or --stages out")
-        asked = StagesBench(options, WAYS if backend is None else (where,), effect or "replace")
+        asked = StagesBench(options, WAYS if backend is None else (where,), effect)
         figures, code = bench_stages(asked, console)
         show_bench_stages(figures, console)
         if json:

@@ -9,19 +9,21 @@ import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
-from time import perf_counter, perf_counter_ns
+from time import perf_counter, perf_counter_ns, process_time
 from typing import Any
 
 import av
 import numpy as np
 
 from texelflow.gpu_delegate.base.errors import DeviceError, UsageError
-from texelflow.gpu_delegate.base.wording import sized
+from texelflow.gpu_delegate.base.wording import counted, sized
 from texelflow.gpu_delegate.plan.compile_options import COMPILE_DEFAULTS
 from texelflow.gpu_delegate.targets.gl.context import open_context
 
 from ..console import Console
-from ..frame.backend_choice.whole_frame import WholeFrame
+from ..frame.backend_choice.whole_frame import USUAL_EFFECT, WholeFrame
+from ..frame.finding.finder_opening import fetch_partners
+from ..frame.finding.finding_stage import FIND
 from ..frame.inference.backends import ComputeBackend, CpuChoice
 from ..frame.inference.frame_segmenter import make_segmenter
 from ..frame.inference.network_options import NetworkOptions
@@ -30,23 +32,27 @@ from ..frame.stages.frame_pipeline import DECODE, FramePipeline, FrameRecord, St
 from ..frame.stages.stats import summarize
 from ..frame.textures.native_pictures import NativePictures
 from ..frame.textures.yuv import i420
-from ..models.model_loading import FrameModel, load_frame_model
+from ..models.finding_loading import ShownModel, load_shown_model
+from ..models.finding_model import FindingModel
 from ..outputs.native_readers import NativeReaders
 from ..outputs.picture_readers import DeviceReaders, FrameReader, FrameReaders, FrameStamp
 from ..picture.convert import Rgba
+from ..picture.picture import PictureFormat
 from ..picture.video_frame import FrameMaker, VideoFrame
 from ..session.model_stages import KEPT_FRAMES
 from ..settings.flags import flag_of
 from ..settings.settings import Settings, with_values
 from ..verbs.tune import tune_first
+from .found_frame import FoundFrame
 from .frame_bench import FrameBench, check_frame_bench, frames_of
 
 WAYS = ("gl", "cpu")
 TOTAL = "total"
 
+_FRAME_MS = 1000 / 30
 _READ = "read"
 _MOVED = (("uploaded_bytes", "up"), ("readback_bytes", "back"))
-_ROWS = ("upload", "image_to_tensor", "network", "refine", "composite", _READ, TOTAL)
+_ROWS = ("upload", "image_to_tensor", "network", FIND, "refine", "composite", _READ, TOTAL)
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,7 @@ class StagesBench:
 
     frame: FrameBench
     ways: Sequence[str] = WAYS
-    effect: str = "replace"
+    effect: str | None = None  # None: the usual one
 
 
 def bench_stages(options: StagesBench, console: Console) -> tuple[dict[str, Any], int]:
@@ -69,11 +75,14 @@ def bench_stages(options: StagesBench, console: Console) -> tuple[dict[str, Any]
     effect, of_frame = _checked(options)
     rgba = frames_of(of_frame)
     with console.download() as progress:
-        model = load_frame_model(of_frame.model, progress=progress)
+        model = load_shown_model(of_frame.model, progress=progress)
+        if isinstance(model, FindingModel):
+            fetch_partners(model, progress)
+    usual: Effect = "findings" if isinstance(model, FindingModel) else USUAL_EFFECT
     frames, ways = _as_recorded(rgba), dict[str, dict[str, Any]]()
     for way in options.ways:
         try:
-            ways[way] = _measured(replace(of_frame, backend=way), model, frames, effect, console)
+            ways[way] = _measured(replace(of_frame, backend=way), model, frames, effect or usual, console)
         except DeviceError as error:
             if len(options.ways) == 1:
                 raise
@@ -94,13 +103,22 @@ def show_bench_stages(figures: Mapping[str, Any], console: Console) -> None:
     found = {name: way for name, way in ways.items() if "stages" in way}
     if found:
         (width, height), effects = figures["size"], dict.fromkeys(way["effect"] for way in found.values())
-        rows = [(row, *(_cell(way["stages"].get(row)) for way in found.values())) for row in _ROWS]
+        had = [row for row in _ROWS if any(row in way["stages"] for way in found.values())]
+        rows = [(row, *(_cell(way["stages"].get(row)) for way in found.values())) for row in had]
         title = (
             f"A whole frame, {width}x{height}, {', '.join(effects)}: ms (median/p95), bytes up to the device and back"
         )
         console.table(title, ("stage", *found), rows)
     for name, way in ways.items():
-        console.say(f"{name}: {way.get('renderer') or way['why']}")
+        console.say(f"{name}: {_said(way)}")
+
+
+def _said(way: Mapping[str, Any]) -> str:
+    """What a way runs on, and what it takes of all cores; or why it cannot be had."""
+    if "why" in way:
+        return str(way["why"])
+    found = f", {counted(way['found'], 'thing')} found" if "found" in way else ""
+    return f"{way['renderer']}; {way['cpu_ms']:.1f} ms of the CPU's time a frame{found}"
 
 
 def _cell(figures: Mapping[str, Any] | None) -> str:
@@ -111,14 +129,15 @@ def _cell(figures: Mapping[str, Any] | None) -> str:
     return ", ".join([f"{figures['median_ms']:.2f}/{figures['p95_ms']:.2f}", *moved])
 
 
-def _checked(options: StagesBench) -> tuple[Effect, FrameBench]:
-    """The effect, and what is asked of any way. Raises UsageError."""
+def _checked(options: StagesBench) -> tuple[Effect | None, FrameBench]:
+    """The effect that was asked for, and what is asked of any way. Raises UsageError."""
     of_frame = options.frame
     if len(options.ways) > 1 and of_frame.compiling != COMPILE_DEFAULTS:
         raise UsageError("--precision, --memory and --planner are for one way: add --backend gl or --backend cpu")
     for way in options.ways:
         check_frame_bench(replace(of_frame, backend=way))
-    return with_values(Settings(), {"effect": options.effect}, flag_of).effect, of_frame
+    asked = options.effect
+    return with_values(Settings(), {"effect": asked}, flag_of).effect if asked else None, of_frame
 
 
 def _as_recorded(rgba: Sequence[Rgba]) -> list[VideoFrame]:
@@ -129,7 +148,7 @@ def _as_recorded(rgba: Sequence[Rgba]) -> list[VideoFrame]:
 
 
 @contextlib.contextmanager
-def _compute(options: FrameBench, model: FrameModel, console: Console) -> Iterator[ComputeBackend]:
+def _compute(options: FrameBench, model: ShownModel, console: Console) -> Iterator[ComputeBackend]:
     """One way. Raises DeviceError where it cannot be had."""
     if options.backend == "cpu":
         cpu = options.cpu or CpuChoice()
@@ -145,13 +164,11 @@ def _compute(options: FrameBench, model: FrameModel, console: Console) -> Iterat
 
 
 def _measured(
-    options: FrameBench, model: FrameModel, frames: Sequence[VideoFrame], effect: Effect, console: Console
+    options: FrameBench, model: ShownModel, frames: Sequence[VideoFrame], effect: Effect, console: Console
 ) -> dict[str, Any]:
     with contextlib.ExitStack() as stack:
         compute, start = stack.enter_context(_compute(options, model, console)), perf_counter()
-        network = NetworkOptions(options.compiling, preprocessing="auto")
-        segmenter = make_segmenter(compute, model, frames[0].picture.format, network, console, KEPT_FRAMES)
-        whole = WholeFrame(compute, segmenter, network.fit, effect)
+        whole = _whole(compute, model, frames[0].picture.format, options, effect, console)
         stack.callback(whole.release)
         stages, uploads = _counted([*whole.stages, _reading(compute, whole, stack)], lambda: whole.uploaded_bytes)
         pipeline = FramePipeline(stages, compute.context, lambda: whole.uploaded_bytes, timing="wall")
@@ -160,18 +177,40 @@ def _measured(
         init_ms = (perf_counter() - start) * 1e3
         if compute.context:
             compute.context.calls.settle()
-        records = _records(pipeline, frames, options.warmup + options.runs)[-options.runs :]
-        runs_on = replace(compute, backend=segmenter.backend)
+        _run(pipeline, frames, range(1, 1 + options.warmup))
+        [*_] = pipeline.drain()
+        worked = process_time()
+        _run(pipeline, frames, range(1 + options.warmup, 1 + options.warmup + options.runs))
+        worked = process_time() - worked
+        records = [*pipeline.drain()][-options.runs :]
+        runs_on = replace(compute, backend=whole.backend)
         return {
-            "renderer": runs_on.renderer(segmenter.on_cpu),
+            "renderer": runs_on.renderer(whole.on_cpu),
             "gl_version": compute.gl_version,
             "effect": whole.effect,
             "init_ms": round(init_ms, 2),
+            "cpu_ms": round(worked * 1e3 / options.runs, 3),
+            **({"found": len(whole.found())} if isinstance(whole, FoundFrame) else {}),
             "stages": _by_stage(records, {name: counts[-options.runs :] for name, counts in uploads.items()}),
         }
 
 
-def _reading(compute: ComputeBackend, whole: WholeFrame, stack: contextlib.ExitStack) -> Stage:
+def _whole(
+    compute: ComputeBackend,
+    model: ShownModel,
+    frame: PictureFormat,
+    options: FrameBench,
+    effect: Effect,
+    console: Console,
+) -> WholeFrame | FoundFrame:
+    network = NetworkOptions(options.compiling, preprocessing="auto")
+    if isinstance(model, FindingModel):
+        return FoundFrame(compute, model, frame, network, effect, KEPT_FRAMES)
+    segmenter = make_segmenter(compute, model, frame, network, console, KEPT_FRAMES)
+    return WholeFrame(compute, segmenter, network.fit, effect)
+
+
+def _reading(compute: ComputeBackend, whole: WholeFrame | FoundFrame, stack: contextlib.ExitStack) -> Stage:
     """Reads the picture as I420, as recordings are written. Raises DeviceError."""
     readers: FrameReaders
     if compute.native:
@@ -206,16 +245,15 @@ def _counted(stages: Sequence[Stage], uploaded: Callable[[], int]) -> tuple[list
     return [counting(stage) for stage in stages], uploads
 
 
-def _records(pipeline: FramePipeline, frames: Sequence[VideoFrame], runs: int) -> list[FrameRecord]:
-    """Run the frames in turn."""
+def _run(pipeline: FramePipeline, frames: Sequence[VideoFrame], numbers: range) -> None:
+    """Run the frames in turn, 30 a second by their times."""
     gc.collect()
     gc.disable()
     try:
-        for number in range(runs):
-            pipeline.submit(frames[number % len(frames)])
+        for number in numbers:
+            pipeline.submit(replace(frames[number % len(frames)], time_ms=number * _FRAME_MS))
     finally:
         gc.enable()
-    return [*pipeline.drain()]
 
 
 def _by_stage(records: Sequence[FrameRecord], uploads: Mapping[str, Sequence[int]]) -> dict[str, dict[str, float]]:

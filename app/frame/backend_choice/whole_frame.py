@@ -12,7 +12,7 @@ from ...picture.picture import Picture, PictureFormat
 from ...picture.preprocess import Fit
 from ...picture.video_frame import VideoFrame
 from ..drawing.canvas import Canvas
-from ..inference.backends import ComputeBackend
+from ..inference.backends import Backend, ComputeBackend
 from ..inference.frame_segmenter import CpuSegmenter
 from ..inference.gl_path import GlPath
 from ..looks.effects import Effect
@@ -61,6 +61,16 @@ class WholeFrame:
     def effect(self) -> Effect:
         """What is drawn."""
         return self.canvas.look.effect
+
+    @property
+    def backend(self) -> Backend:
+        """Where the network runs."""
+        return self._segmenter.backend
+
+    @property
+    def on_cpu(self) -> str:
+        """What runs networks on the CPU, for tables."""
+        return self._segmenter.on_cpu
 
     @property
     def uploaded_bytes(self) -> int:

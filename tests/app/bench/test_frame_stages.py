@@ -80,6 +80,18 @@ def test_one_way_is_a_column_with_an_effect(texelflow: Command) -> None:
     assert "1 thread" in result.out.splitlines()[-1]
 
 
+def test_a_network_that_finds_things_has_a_stage_of_its_own_and_the_parts_of_both(texelflow: Command) -> None:
+    result = texelflow(*STAGES, "--model", "face-detection-short", "--json")
+    assert result.code == 0
+    for name, way in ways_of(result.out).items():
+        stages = way["stages"]
+        assert list(stages) == ["upload", "find", "composite", "read", "total"]
+        assert (way["effect"], way["found"]) == ("findings", 1)
+        assert way["cpu_ms"] > 0
+        assert (stages["find"]["readback_bytes"] > 0) == (name == "gl")
+    assert "thing found" in texelflow(*STAGES, "--model", "face-detection-short", "--backend", "cpu").out
+
+
 @pytest.mark.usefixtures("_no_opengl")
 def test_without_opengl_a_line_says_so_unless_it_was_asked_for(texelflow: Command) -> None:
     result = texelflow(*STAGES)

@@ -5,14 +5,17 @@ The network sees a whole frame in its own few pixels. Once it has, the parts of 
 outline is found better the larger it is seen, and several looks make up for each other's errors. The definition, which
 tests/app/frame/refinement/test_detail.py has in NumPy, with v the masks of all looks, interpolated, 0.001 to 0.999:
 
-    weight  of the whole frame 1, of a part its zoom (how many times larger the network sees it, by areas) less 1, times
+    weight  of the whole frame 1, of a part its zoom (how many times larger the network sees it, by areas), times
             smoothstep(x y), where x and y rise from 0 at its sides to 1 at FADE of its width or height, but for sides
             at the edges of what the network sees
     result  sigmoid(sum(weight logit(v)) / sum(weight)): looks that are sure count for more
 
 Parts are those that the mask of the frame before tells of, so that nothing waits for the device; at a beginning they
 are those of the frame itself. What comes back is the profile of a mask, 256 bytes a frame. The network runs up to
-MOST_VIEWS times more.
+MOST_VIEWS times more. Over 81 judged rows (`bench quality --scenes --steps raw,both,detail`) the F-score of outlines is
+82.3 %, without 79.8, flicker 12 % less; most where people are small in a large frame (60 to 88). Where a hat fills the
+upper part, which the network then does not know for a person's, it is worse than without: 8 rows have a larger matte
+error than raw masks, without detail 2.
 """
 
 from collections.abc import Sequence
@@ -135,7 +138,7 @@ class Detail:
         drawing.set_floats("first", float(first))
         drawing.set_floats("view", view.left, view.top, 1 / (view.right - view.left), 1 / (view.bottom - view.top))
         drawing.set_floats("fade", *_fades(view))
-        drawing.set_floats("share", 1.0 if first else view.zoom - 1)
+        drawing.set_floats("share", view.zoom)
         drawing.draw(self.merged, self.size)
 
     def release(self) -> None:

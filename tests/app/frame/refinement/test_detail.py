@@ -83,7 +83,7 @@ def sums(masks: list[tuple[Floats, tuple[float, float, float, float]]]) -> Doubl
             from_high = np.where(part < 1, 1, 0) if high == 1 else np.clip((1 - part) / 0.12, 0, 1)
             ways.append(np.minimum(from_low, from_high))
         zoom = 1 / ((right - left) * (bottom - top))
-        weight = smooth(0, 1, ways[1][:, None] * ways[0]) * (1 if zoom == 1 else zoom - 1)
+        weight = smooth(0, 1, ways[1][:, None] * ways[0]) * zoom
         total += weight * np.log(values / (1 - values))
     return total
 

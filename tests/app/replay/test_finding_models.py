@@ -45,7 +45,7 @@ def picture(folder: Path, frame: int) -> npt.NDArray[np.int16]:
     return np.asarray(cv2.imread(str(folder / f"{frame:06}.png")), np.int16)
 
 
-@one_in(7, ("name", "backend"), [(name, backend) for name in FINDERS for backend in ("cpu", "gl")])
+@one_in(26, ("name", "backend"), [(name, backend) for name in FINDERS for backend in ("cpu", "gl")])
 def test_what_is_found_is_drawn_and_told(name: str, backend: str, texelflow: Command, tmp_path: Path) -> None:
     lines = replayed(texelflow, tmp_path, FRAME, "--model", name, "--backend", backend)
     assert [line["index"] for line in lines] == [FRAME, FRAME + 1]
@@ -63,6 +63,7 @@ def test_what_is_found_is_drawn_and_told(name: str, backend: str, texelflow: Com
     assert marked.mean() < 0.1
 
 
+@exhaustive
 def test_each_picture_of_many_is_as_if_it_were_the_only_one(texelflow: Command, tmp_path: Path) -> None:
     hands = [str(HANDS / f"hand_{name}.jpg") for name in ("point", "fist")]
     model = "--model", "palm-detection-lite", "--backend", "cpu"
@@ -72,6 +73,7 @@ def test_each_picture_of_many_is_as_if_it_were_the_only_one(texelflow: Command, 
     np.testing.assert_array_equal(both, alone)  # with the number of its hand
 
 
+@exhaustive
 def test_a_clip_without_hands_says_so_after_a_second(texelflow: Command, tmp_path: Path) -> None:
     model = "--model", "palm-detection-lite", "--backend", "cpu"
     (first, _) = replayed(texelflow, tmp_path, 0, *model)

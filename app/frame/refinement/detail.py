@@ -13,9 +13,9 @@ tests/app/frame/refinement/test_detail.py has in NumPy, with v the masks of all 
 Parts are those that the mask of the frame before tells of, so that nothing waits for the device; at a beginning they
 are those of the frame itself. What comes back is the profile of a mask, 256 bytes a frame. The network runs up to
 MOST_VIEWS times more. Over 81 judged rows (`bench quality --scenes --steps raw,both,detail`) the F-score of outlines is
-82.3 %, without 79.8, flicker 12 % less; most where people are small in a large frame (60 to 88). Where a hat fills the
-upper part, which the network then does not know for a person's, it is worse than without: 8 rows have a larger matte
-error than raw masks, without detail 2.
+82.3 %, without 79.8, flicker 12 % less; most where people are small in a large frame (73 to 88 in one at 720p). Where a
+hat fills the upper part, which the network then does not know for a person's, it is worse than without: 8 rows have a
+larger matte error than raw masks, without detail 2.
 """
 
 from collections.abc import Sequence

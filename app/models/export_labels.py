@@ -23,7 +23,7 @@ def exported_labels(data: bytes) -> tuple[str, ...]:
             first = next(iter(archive.namelist()), "")
             text = read_start(archive, first, _MOST_BYTES).decode("utf-8").strip()
         said = (json.loads if first.endswith(".json") else ast.literal_eval)(text) if text.startswith("{") else {}
-    except (ArchiveError, SyntaxError, MemoryError, RecursionError, *UNREADABLE_ARCHIVE):
+    except (ArchiveError, SyntaxError, TypeError, MemoryError, RecursionError, *UNREADABLE_ARCHIVE):
         return ()
     names = said.get("names") if isinstance(said, dict) else None
     if isinstance(names, dict):

@@ -25,6 +25,7 @@ __all__ = ["ShownModel", "load_finding_model", "load_shown_model", "shown_model_
 
 ShownModel = FrameModel | FindingModel
 _MOST_LISTED = 8  # outputs in a line of text
+_MOST_ASKED = 16  # outputs whose labels are looked for
 _SAY_INPUT_RANGE = "the model's file does not say what black and white are: give --input-range, mostly 0,1 or -1,1"
 
 
@@ -177,8 +178,7 @@ def _with_outputs(graph: Graph, reads: tuple[int, ...]) -> tuple[Graph, tuple[in
 
 def _metadata(file: OpenModel) -> ModelMetadata:
     """What the file says of itself, with the labels of the first output that has some, or those of YOLO's exporter."""
-    said = [
-        read_metadata(file.data, file.name, file.graph, place, tells=False) for place in range(len(file.graph.outputs))
-    ]
+    asked = range(min(len(file.graph.outputs), _MOST_ASKED))
+    said = [read_metadata(file.data, file.name, file.graph, place, tells=False) for place in asked]
     labels = next((one.labels for one in said if one.labels), ()) or exported_labels(file.data)
     return replace(said[0], labels=labels) if said else ModelMetadata()

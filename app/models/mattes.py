@@ -26,6 +26,7 @@ WIDE = 512  # pixels of the longer side that a downsample ratio leaves, as Robus
 
 _BOUNDED = ("LOGISTIC", "SOFTMAX", "RELU_0_TO_1", "MINIMUM", "MAXIMUM")  # what ends in them needs no activation
 _SCORED = ("LOGISTIC", "SOFTMAX")  # the same of any network
+_MOST_STATES = 64  # each is held against all outputs
 _UNCHANGED = ("RESHAPE", "QUANTIZE", "DEQUANTIZE")
 _ALPHA_NAME = re.compile(r"pha\b|alpha|matte", re.IGNORECASE)
 
@@ -50,7 +51,7 @@ def with_memory(graph: Graph) -> Graph:
     others = [index for index in graph.inputs if index != picture]
     ratios = [index for index in others if _is_scalar(graph.tensors[index])]
     states = [index for index in others if index not in ratios]
-    pairs = _pairs(graph, states)
+    pairs = _pairs(graph, states) if len(states) <= _MOST_STATES else {}
     if len(ratios) > 1 or not pairs:
         raise _unknown(graph, picture)
     if graph.original:

@@ -19,6 +19,7 @@ HELD_MS = 500.0  # how long a face that was lost stays covered
 _WIDER, _HIGHER, _UP = 1.6, 2.1, 0.0  # a cover's size in sizes of a detector's box, brows to chin; its shift up
 _OF_MESH = (1.25, 1.35, 0.08)  # the same of the box around the points of a mesh
 _AT_EDGE, _NEAR_EDGE = 1.3, 0.1  # how much larger a cover is at the frame's edge; how near that is, in sizes of the box
+_LARGEST = 4.0  # of a cover, from its middle to its edge, in sides of the frame
 _LEAST_PX = 6.0  # of a cover, from its middle to its edge
 _SURE = 0.65  # the score from which on nobody asks what else may be there
 _GROWTH = 0.6  # of a cover that nothing confirms, in its own sizes per second
@@ -154,15 +155,20 @@ def sure_covers(findings: Sequence[Finding], frame: ImageSize) -> tuple[FaceCove
 
 
 def covers_in_frame(covers: Sequence[FaceCover], frame: ImageSize, most: int) -> tuple[FaceCover, ...]:
-    """Those that touch the frame; where they are more than can be drawn, one that covers all of it."""
+    """Those that touch the frame; where they are more than can be drawn, one that covers all of it.
+
+    One that is far larger than the frame, as of a senseless box, covers all of it, too: shaders count in whole numbers
+    of 32 bits.
+    """
     width, height = frame
+    whole = FaceCover(width / 2, height / 2, width, height)
     seen = tuple(
-        cover
+        cover if max(cover.half_width, cover.half_height) <= _LARGEST * max(frame) else whole
         for cover in covers
         if -cover.half_width < cover.center_x < width + cover.half_width
         and -cover.half_height < cover.center_y < height + cover.half_height
     )
-    return seen if len(seen) <= most else (FaceCover(width / 2, height / 2, width, height),)
+    return seen if len(seen) <= most else (whole,)
 
 
 def _cover_of(finding: Finding, frame: ImageSize | None) -> FaceCover:

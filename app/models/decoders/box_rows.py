@@ -8,9 +8,12 @@ import numpy.typing as npt
 from ...picture.color_planes import Floats
 from .found import Finding
 from .region import FrameRegion
-from .suppression import spread_detections
+from .suppression import MOST_FRACTION, spread_detections
 
-__all__ = ["LEAST_OVERLAP", "LEAST_SCORE", "best_boxes", "box_findings", "edges_as_rows", "kind_of", "label_of"]
+__all__ = [
+    "LEAST_OVERLAP", "LEAST_SCORE", "best_boxes", "box_findings", "chosen_boxes", "edges_as_rows", "kind_of",
+    "label_of",
+]  # fmt: skip
 
 LEAST_SCORE, LEAST_OVERLAP = 0.5, 0.5  # of what is found; of two boxes of one thing
 _MOST = 64  # boxes of a picture
@@ -46,6 +49,14 @@ def best_boxes(rows: Floats, classes: npt.NDArray[np.int64]) -> npt.NDArray[np.i
     """The numbers of rows (N, 5) that are sure enough and no double of a better one of the same class, best first."""
     sure = np.flatnonzero(rows[:, 0] >= np.float32(LEAST_SCORE))
     return np.asarray(sure[spread_detections(rows[sure], LEAST_OVERLAP, _MOST, classes[sure])], np.int64)
+
+
+def chosen_boxes(rows: Floats) -> npt.NDArray[np.int64]:
+    """The same of rows that the network itself has chosen: none is a double."""
+    with np.errstate(invalid="ignore"):
+        sound = (np.abs(rows) <= MOST_FRACTION).all(axis=1) & (rows[:, 3:] > 0).all(axis=1)
+        kept = np.flatnonzero(sound & (rows[:, 0] >= LEAST_SCORE))
+    return np.asarray(kept[np.argsort(-rows[kept, 0], kind="stable")][:_MOST], np.int64)
 
 
 def _finding(row: Floats, label: str, region: FrameRegion) -> Finding:

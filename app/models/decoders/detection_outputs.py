@@ -1,14 +1,14 @@
 """Decoder of four outputs of detections: boxes, classes, scores and their number, as TFLite_Detection_PostProcess's."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from texelflow.gpu_delegate.model.graph import Graph, Opaque
+from texelflow.gpu_delegate.model.graph import Graph, Node, Opaque
 
 from ...picture.color_planes import Floats
-from .box_rows import LEAST_SCORE, box_findings, edges_as_rows
+from .box_rows import box_findings, chosen_boxes, edges_as_rows
 from .decoding import AnchorForm, Decoder, InputRange, ModelFacts
 from .found import Finding
 from .region import FrameRegion
@@ -23,13 +23,19 @@ _WORDS = (("box", "location"), ("class", "categor"), ("score",), ("num", "count"
 
 def detection_places(graph: Graph) -> OutputOrder | None:
     """Which outputs are boxes, classes, scores and their number, by the operator that makes all four."""
-    for node in graph.nodes:
-        name = node.attributes.custom_code.decode("latin-1") if isinstance(node.attributes, Opaque) else node.op
-        is_it = name.replace("_", "").lower() == _POST_PROCESS and len(node.outputs) == 4
-        if is_it and {*node.outputs} <= {*graph.outputs}:
+    for node in _post_processing(graph):
+        if len(node.outputs) == 4 and {*node.outputs} <= {*graph.outputs}:
             first, second, third, fourth = (graph.outputs.index(output) for output in node.outputs)
             return first, second, third, fourth
     return None
+
+
+def _post_processing(graph: Graph) -> Iterator[Node]:
+    """That operator, where there is one."""
+    for node in graph.nodes:
+        name = node.attributes.custom_code.decode("latin-1") if isinstance(node.attributes, Opaque) else node.op
+        if name.replace("_", "").lower() == _POST_PROCESS:
+            yield node
 
 
 @dataclass(frozen=True)
@@ -49,9 +55,8 @@ class DetectionDecoding:
         given = float(outputs[3].reshape(-1)[0]) if outputs[3].size else 0.0
         most = min(len(edges), len(numbers), len(scores), int(min(max(given, 0.0), 1e6)) if given == given else 0)
         rows = edges_as_rows(scores[:most], edges[:most, [1, 0, 3, 2]])
-        sound = (np.abs(rows) <= MOST_FRACTION).all(axis=1) & (np.abs(numbers[:most]) < MOST_FRACTION)
-        kept = np.flatnonzero(sound & (rows[:, 0] >= LEAST_SCORE) & (rows[:, 3:] > 0).all(axis=1))
-        kept = kept[np.argsort(-rows[kept, 0], kind="stable")]
+        rows[~(np.abs(numbers[:most]) < MOST_FRACTION), 0] = 0
+        kept = chosen_boxes(rows)
         return box_findings(rows[kept], numbers[kept].astype(np.int64), self.labels, self.classes, region)
 
 
@@ -69,9 +74,8 @@ def _decoding(facts: ModelFacts) -> DetectionDecoding | None:
 
 def _classes(graph: Graph, labels: Sequence[str]) -> int:
     """How many classes the scores have, without a background; as the labels where nothing says it."""
-    for node in graph.nodes:
-        name = node.attributes.custom_code.decode("latin-1") if isinstance(node.attributes, Opaque) else node.op
-        if name.replace("_", "").lower() == _POST_PROCESS and len(node.inputs) > 1:
+    for node in _post_processing(graph):
+        if len(node.inputs) > 1:
             shape = graph.tensors[node.inputs[1]].shape
             return shape[-1] - 1 if shape and len(labels) == shape[-1] else len(labels)
     return len(labels)

@@ -8,7 +8,7 @@ import numpy as np
 from ...picture.color_planes import Floats
 from ...picture.picture import ImageSize
 from .anchors import ssd_anchors, ssd_count
-from .box_rows import LEAST_SCORE, best_boxes, box_findings, edges_as_rows
+from .box_rows import LEAST_SCORE, best_boxes, box_findings, chosen_boxes, edges_as_rows
 from .decoding import AnchorForm, Decoder, InputRange, ModelFacts, SureRows
 from .found import Finding
 from .graph_ends import is_score
@@ -69,12 +69,11 @@ class RowsDecoding:
     def decode(self, outputs: Sequence[Floats], region: FrameRegion) -> tuple[Finding, ...]:
         """As a Decoding does."""
         values = outputs[0].reshape(-1, 7)
-        values = values[(np.abs(values) <= MOST_FRACTION).all(axis=1) & (values[:, 5] >= LEAST_SCORE)]
+        values = values[(np.abs(values) <= MOST_FRACTION).all(axis=1)]
         width, height = self.size
         edges = values[:, [2, 1, 4, 3]] / np.array((width, height, width, height), np.float32)
         rows, classes = edges_as_rows(values[:, 5], edges), values[:, 6].astype(np.int64)
-        kept = np.flatnonzero((rows[:, 3:] > 0).all(axis=1))
-        kept = kept[np.argsort(-rows[kept, 0], kind="stable")]
+        kept = chosen_boxes(rows)
         return box_findings(rows[kept], classes[kept], self.labels, len(self.labels), region)
 
 

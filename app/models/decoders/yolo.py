@@ -7,7 +7,7 @@ import numpy as np
 
 from ...picture.color_planes import Floats
 from ...picture.picture import ImageSize
-from .box_rows import LEAST_SCORE, best_boxes, box_findings, edges_as_rows
+from .box_rows import LEAST_SCORE, best_boxes, box_findings, chosen_boxes, edges_as_rows
 from .decoding import AnchorForm, Decoder, InputRange, ModelFacts, SureRows
 from .found import Finding
 from .region import FrameRegion
@@ -92,8 +92,7 @@ class ChosenDecoding:
         values = values[(np.abs(values) <= MOST_FRACTION).all(axis=1) & (values[:, 4] >= LEAST_SCORE)]
         unit = self.size if values.size and values[:, :4].max() > 2 else (1, 1)
         rows = edges_as_rows(values[:, 4], values[:, :4] / np.array((*unit, *unit), np.float32))
-        kept = np.flatnonzero((rows[:, 3:] > 0).all(axis=1))
-        kept = kept[np.argsort(-rows[kept, 0], kind="stable")]
+        kept = chosen_boxes(rows)
         return box_findings(rows[kept], values[kept, 5].astype(np.int64), self.labels, len(self.labels), region)
 
 

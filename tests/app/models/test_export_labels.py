@@ -42,6 +42,7 @@ def test_names_are_read(name: str, text: str) -> None:
         archived("temp_meta.txt", "{'names': [1, 2]}"),
         archived("temp_meta.txt", "{'names': __import__('os')}"),
         archived("temp_meta.txt", "{1, 2}"),
+        archived("temp_meta.txt", "{'names': {[]: 1}}"),
         archived("metadata.json", json.dumps({"names": ["x"] * 2000})),
     ],
 )

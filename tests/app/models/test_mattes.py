@@ -91,6 +91,15 @@ def test_states_of_no_size_are_refused(load: Callable[[bytes], SegmentationModel
         load(m.build())
 
 
+def test_more_states_than_any_network_has_are_refused() -> None:
+    """Each is held against all outputs, so that thousands would take minutes."""
+    count = 3000
+    tensors = {0: Tensor(0, "picture", (1, 8, 8, 3))} | {n: Tensor(n, f"r{n}", (1, 4)) for n in range(1, 2 * count + 1)}
+    inputs, outputs = (*range(count + 1),), (*range(count + 1, 2 * count + 1),)
+    with pytest.raises(UnsupportedError, match="3001 inputs"):
+        with_memory(Graph("many", MappingProxyType(tensors), (), inputs, outputs))
+
+
 SHAPES = [
     (),
     (0,),

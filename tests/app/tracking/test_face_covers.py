@@ -131,3 +131,8 @@ def test_more_faces_than_can_be_drawn_cover_all() -> None:
     assert all(_within(whole, corner) for corner in ((0, 0), (640, 480), (0, 480), (640, 0)))
     assert covers_in_frame([FaceCover(-100, 0, 5, 5)], (640, 480), 64) == ()
     assert not math.isnan(whole.center_x)
+
+
+def test_a_cover_that_is_far_larger_than_the_frame_covers_all() -> None:
+    for senseless in (FaceCover(3e9, 0, 3.0001e9, 3e9), FaceCover(100, 100, 20, 1e10)):
+        assert covers_in_frame([senseless], (640, 480), 64) == (FaceCover(320, 240, 640, 480),)

@@ -11,7 +11,7 @@ from tests.helpers.pictures import Image, noise
 from texelflow.app.frame.drawing.canvas import Canvas
 from texelflow.app.frame.drawing.found_picture import FoundFrames
 from texelflow.app.frame.drawing.hidden_faces import HiddenFaces
-from texelflow.app.frame.looks.effects import Effect, found_effects
+from texelflow.app.frame.looks.effects import HIDING_FACES, Effect, found_effects
 from texelflow.app.frame.looks.looks import ChosenLook, Look
 from texelflow.app.frame.textures.gl_pictures import GlPictures
 from texelflow.app.frame.textures.native_pictures import NativePictures
@@ -136,6 +136,16 @@ def test_a_canvas_draws_frames_with_what_was_found_and_nothing_else_where_nothin
     np.testing.assert_array_equal(pictures["none"], rgba)
     for effect in found_effects():
         np.testing.assert_array_equal(of_canvas(native, rgba, Things(), effect, SIZE), rgba)
+
+
+def test_a_senseless_cover_hides_the_whole_frame(native: NativePictures) -> None:
+    rgba = noise(SIZE)
+    rgba[..., 3] = 255
+    things = Things(hides=(FaceCover(1e10, 50, 1.1e10, 1e10),))
+    for effect in HIDING_FACES:
+        hidden_frame = of_canvas(native, rgba, things, effect, SIZE)
+        assert np.ptp(hidden_frame[..., 0].astype(int)) < 0.7 * np.ptp(rgba[..., 0].astype(int))
+        assert (hidden_frame != rgba)[..., 0].mean() > 0.9
 
 
 def test_a_part_of_the_frame_has_its_covers_where_its_faces_are(native: NativePictures) -> None:

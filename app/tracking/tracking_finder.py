@@ -13,7 +13,7 @@ from ..models.decoders.found import Finding
 from ..models.decoders.region import FrameRegion, whole_region
 from ..picture.picture import ImageSize
 from ..picture.video_frame import VideoFrame
-from .finder import FrameFinder, RegionNetwork
+from .finder import FrameFinder, RegionNetwork, found_in_each
 from .one_euro import OneEuroFilter, VisibilityFilter
 from .region_rules import core_of, is_usable, overlap, share_inside
 from .solutions import Followed, PartLook, Solution
@@ -113,7 +113,7 @@ class _TrackingFinder:
         found = self._follow(frame, followed) if followed else self._numbered(self._detect(frame), frame.time_ms / 1000)
         parts = self._solution.parts
         for part, network in zip(parts, self._networks[len(self._networks) - len(parts) :], strict=True):
-            found = tuple(seen for finding in found for seen in _parts(part, network, frame, finding))
+            found = _parts(part, network, frame, found)
         return found
 
     def _detect(self, frame: VideoFrame) -> tuple[Finding, ...]:
@@ -129,9 +129,10 @@ class _TrackingFinder:
             tracks = self._apart([*tracks, *new], followed)[: self._most]
             self._looked_at = seconds if len(tracks) == len(self._tracks) else None
         seen = list[tuple[_Track, Finding]]()
-        for track in tracks:
+        looked = found_in_each(self._networks[1], frame, [track.region for track in tracks])
+        for track, there in zip(tracks, looked, strict=True):
             before = track.region
-            finding = self._look(frame, track, followed)
+            finding = self._taken(there, frame, track, followed)
             if finding and is_usable(track.region, frame.size):
                 seen.append((track, finding))
             elif track.number:
@@ -149,9 +150,10 @@ class _TrackingFinder:
         before = self._looked_at
         return before is not None and 0 <= seconds - before < self._solution.looks_again_s - _TIME_ROUNDS_S
 
-    def _look(self, frame: VideoFrame, track: _Track, followed: Followed) -> Finding | None:
-        """What the network sees at a track, filtered; the track has its next region afterwards."""
-        found = self._networks[1].find(frame, track.region)
+    def _taken(
+        self, found: Sequence[Finding], frame: VideoFrame, track: _Track, followed: Followed
+    ) -> Finding | None:  # fmt: skip
+        """What the network saw at a track, filtered; the track has its next region afterwards."""
         if not found or not found[0].score > self._solution.least_score or not _is_sound(found[0]):
             return None
         finding = found[0]
@@ -218,28 +220,35 @@ def _steadied(finding: Finding, track: _Track, followed: Followed, seconds: floa
     return replace(finding, points=points, auxiliary=auxiliary, certainty=certainty)
 
 
-def _parts(part: PartLook, network: RegionNetwork, frame: VideoFrame, whole: Finding) -> list[Finding]:
-    """What a network finds in the regions of a thing's parts, one in each; a part has the thing's number."""
-    return [
-        replace(finding, label=place.label or finding.label, track=whole.track)
-        for place in part.regions(whole)
-        if is_usable(place.region, frame.size)
-        for finding in _seen(network, frame, place.region)[:1]
-        if _is_sound(finding)
+def _parts(
+    part: PartLook, network: RegionNetwork, frame: VideoFrame, things: Sequence[Finding]
+) -> tuple[Finding, ...]:  # fmt: skip
+    """What a network finds in the regions of things' parts, one in each; a part has the thing's number."""
+    places = [
+        (whole, place) for whole in things for place in part.regions(whole) if is_usable(place.region, frame.size)
     ]
+    return tuple(
+        replace(finding, label=place.label or finding.label, track=whole.track)
+        for (whole, place), seen in zip(places, _seen(network, frame, [p.region for _, p in places]), strict=True)
+        for finding in seen[:1]
+        if _is_sound(finding)
+    )
 
 
-def _seen(network: RegionNetwork, frame: VideoFrame, region: FrameRegion) -> tuple[Finding, ...]:
-    """What is in a region, mirrored or not.
+def _seen(
+    network: RegionNetwork, frame: VideoFrame, regions: Sequence[FrameRegion]
+) -> list[tuple[Finding, ...]]:  # fmt: skip
+    """What is in regions, mirrored or not.
 
     A tensor's first pixel is at a region's edge (region_cut.py), of a mirrored one at the other edge. MediaPipe mirrors
     pixels instead, and so looks one pixel of the tensor further left.
     """
-    if region.width >= 0:
-        return network.find(frame, region)
-    looked_at = region.moved(1 / network.input_size[0], 0)
-    x, y = region.center_x - looked_at.center_x, region.center_y - looked_at.center_y
-    return tuple(_moved(finding, x, y) for finding in network.find(frame, looked_at))
+    looked_at = [each.moved(1 / network.input_size[0], 0) if each.width < 0 else each for each in regions]
+    seen = []
+    for region, looked, found in zip(regions, looked_at, found_in_each(network, frame, looked_at), strict=True):
+        x, y = region.center_x - looked.center_x, region.center_y - looked.center_y
+        seen.append(found if looked is region else tuple(_moved(finding, x, y) for finding in found))
+    return seen
 
 
 def _moved(finding: Finding, x: float, y: float) -> Finding:

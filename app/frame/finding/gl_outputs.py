@@ -8,7 +8,7 @@ from texelflow.gpu_delegate.model.layout import FLOAT_BYTES
 from texelflow.gpu_delegate.model.packing import from_memory, in_file_type
 from texelflow.gpu_delegate.model.quantization import dequantized
 from texelflow.gpu_delegate.targets.gl import opengl
-from texelflow.gpu_delegate.targets.gl.gl_buffers import BufferBytes, WayOut
+from texelflow.gpu_delegate.targets.gl.gl_buffers import BufferBytes, WayOut, is_device_only
 from texelflow.gpu_delegate.targets.gl.opengl import BufferSpan
 from texelflow.gpu_delegate.targets.gl.runtime import Program
 
@@ -28,6 +28,7 @@ class GlOutputs:
         """Raises DeviceError."""
         self._program, self._model, context = program, model, program.context
         self._context, self._way_out = context, WayOut(context)
+        self._ways: list[WayOut] = []  # of what is read later, by number
         self._tensors = [model.graph.outputs[place] for place in model.reads]
         self._detections: DetectionPass | None = None
         self._windows: dict[int, WindowPass] = {}  # in place of heat maps, by their places among what is read
@@ -60,13 +61,35 @@ class GlOutputs:
         found = self._read(self._tensors, self._windows)
         return [detections_by_anchors(form, found)] if form else found
 
+    @property
+    def waits(self) -> bool:
+        """Whether what one run puts out can wait to be read until others have run."""
+        at_once = self._detections or self._rows or self._model.decoding.anchors or self._model.graph.faults
+        return is_device_only(self._context) and not at_once
+
+    def keep(self, number: int) -> None:
+        """Have what read() gives copied on the GPU, where it waits until read_kept(number)."""
+        while len(self._ways) <= number:
+            self._ways.append(WayOut(self._context))
+        spans = self._spans(self._tensors, self._windows)
+        self._context.gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)
+        self._ways[number].take(spans)
+
+    def read_kept(self, number: int) -> list[Floats]:
+        """What keep() put aside last under that number; waits for the GPU. Raises DeviceError."""
+        way = self._ways[number]
+        data = [np.empty(span.size_bytes, np.uint8) for span in self._places(self._tensors, self._windows)]
+        way.give([each.ctypes.data for each in data])
+        return self._values(self._tensors, self._windows, data)
+
     def read_all(self) -> tuple[Floats, ...]:
         """All outputs of the graph, whole."""
         return tuple(self._read(self._model.graph.outputs, {}))
 
     def release(self) -> None:
         """Delete all buffers and programs of its own."""
-        self._way_out.release()
+        for way in (self._way_out, *self._ways):
+            way.release()
         for each in (self._detections, self._rows, *self._windows.values()):
             if each:
                 each.release()
@@ -86,18 +109,30 @@ class GlOutputs:
 
     def _read(self, tensors: Sequence[int], windows: Mapping[int, WindowPass]) -> list[Floats]:
         """Some tensors, of which heat maps may have no more than windows."""
-        program, places = self._program, [self._program.range_of(tensor) for tensor in tensors]
+        data = self._bytes(self._spans(tensors, windows))
+        self._program.check_run()
+        return self._values(tensors, windows, data)
+
+    def _spans(self, tensors: Sequence[int], windows: Mapping[int, WindowPass]) -> list[BufferSpan]:
+        """Where they are, once passes have run."""
         for taken in windows.values():
             taken.run()
-        spans = [windows[number].result if number in windows else place for number, place in enumerate(places)]
-        data = self._bytes(spans)
-        program.check_run()
+        return self._places(tensors, windows)
+
+    def _places(self, tensors: Sequence[int], windows: Mapping[int, WindowPass]) -> list[BufferSpan]:
+        places = [self._program.range_of(tensor) for tensor in tensors]
+        return [windows[number].result if number in windows else place for number, place in enumerate(places)]
+
+    def _values(
+        self, tensors: Sequence[int], windows: Mapping[int, WindowPass], data: Sequence[BufferBytes]
+    ) -> list[Floats]:
+        """What bytes of them mean, in the shapes of the file."""
         found = list[Floats]()
-        for number, (tensor, place, each) in enumerate(zip(tensors, places, data, strict=True)):
+        for number, (tensor, each) in enumerate(zip(tensors, data, strict=True)):
             if number in windows:
                 found.append(windows[number].maps(each))
                 continue
-            own = program.compiled.tensor(tensor)
+            place, own = self._program.range_of(tensor), self._program.compiled.tensor(tensor)
             values = in_file_type(from_memory(each, place.shape, place.storage), own).reshape(own.shape)
             found.append(dequantized(values, own))
         return found

@@ -1,7 +1,7 @@
 """Networks on regions of a frame's textures, on the GPU: nothing but what a decoder needs comes back."""
 
 import contextlib
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 
 import numpy as np
 
@@ -89,6 +89,16 @@ class GlRegions:
         """See RegionNetwork."""
         self._run(frame.picture, region)
         return self.model.decoding.decode(self._outputs.read(), region)
+
+    def find_each(self, frame: VideoFrame, regions: Sequence[FrameRegion]) -> tuple[tuple[Finding, ...], ...]:
+        """What is in each region: all are asked of the GPU before it is waited for."""
+        if not self._outputs.waits:
+            return tuple(self.find(frame, region) for region in regions)
+        for number, region in enumerate(regions):
+            self._run(frame.picture, region)
+            self._outputs.keep(number)
+        decode = self.model.decoding.decode
+        return tuple(decode(self._outputs.read_kept(number), region) for number, region in enumerate(regions))
 
     def outputs(self, picture: Picture, region: FrameRegion) -> tuple[Floats, ...]:
         """The network's outputs for a region of a picture, as copies, in the shapes of the file."""

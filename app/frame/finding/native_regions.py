@@ -1,4 +1,11 @@
-"""Networks on regions of pictures in RAM, in machine code of our own: one native call cuts the region and computes."""
+"""Networks on regions of pictures in RAM, in machine code of our own: one native call cuts the region and computes.
+
+As many regions as there are threads are one call, too: each thread has one, with memory of its own, so that none waits
+for another one between layers.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from texelflow.gpu_delegate.base.wording import counted
 from texelflow.gpu_delegate.model.layout import Precision
@@ -11,8 +18,8 @@ from texelflow.gpu_delegate.targets.llvm.frame_steps import FrameKernels
 from texelflow.gpu_delegate.targets.llvm.native_runtime import NativeNetwork
 from texelflow.gpu_delegate.targets.llvm.planes import planes_of
 from texelflow.gpu_delegate.targets.llvm.pool import WorkerPool
-from texelflow.gpu_delegate.targets.llvm.region_sampler import RegionStep
-from texelflow.gpu_delegate.targets.llvm.work import WorkTable
+from texelflow.gpu_delegate.targets.llvm.region_sampler import RegionPicture, RegionStep
+from texelflow.gpu_delegate.targets.llvm.work import StepAddresses, WorkRound, WorkTable
 
 from ...models.decoders.found import Finding
 from ...models.decoders.region import FrameRegion
@@ -24,6 +31,25 @@ from ...picture.video_frame import VideoFrame
 from ..inference.native_ends import region_picture
 from .finding_outputs import found_in
 from .region_input import finding_values, region_tensor
+
+_MOST_BESIDE = 4  # regions at once: each has the memory of a network
+
+
+@dataclass(frozen=True)
+class _Seat:
+    """A network's memory, and what cuts its input."""
+
+    network: NativeNetwork
+    step: RegionStep
+
+    @property
+    def cut(self) -> WorkRound:
+        """The step behind the network's, in one task."""
+        return cut_step(len(self.network.steps), self.step.size, 1)
+
+    @property
+    def steps(self) -> list[StepAddresses]:
+        return [*self.network.steps, self.step.addresses]
 
 
 class NativeRegions:
@@ -48,10 +74,9 @@ class NativeRegions:
         self._network = NativeNetwork.load(model.graph, threads, pool, weights_cache=weights_cache, precision=precision)
         self._kernels = FrameKernels(native_target())
         self.renderer = f"{self._kernels.target.name} code on the CPU, {counted(self._network.pool.threads, 'thread')}"
-        number = self._network.image.inputs[0]
-        stored = self._network.image.tensors[number]
-        planes = planes_of(self._network.memory(number), stored.shape, stored.storage)
-        self._input = planes[: stored.shape.channels]
+        self._input = _input_of(self._network)
+        # Outputs of networks with a WeightsCache are read in turns, and states are of one run after the other.
+        self._is_alone = weights_cache is not None or bool(self._network.image.states)
         self.take(frame)
 
     @property
@@ -69,11 +94,9 @@ class NativeRegions:
         sampled = region_picture(frame)
         self._format = frame
         self._step: RegionStep | None = None
+        self._beside: tuple[Sequence[_Seat], WorkTable] | None = None  # once so many regions come
         if sampled.fits:
-            values = finding_values(self.model)
-            self._step = RegionStep(
-                sampled, values.range, self.model.repeats_edges, self._input, self._kernels, values.steps
-            )
+            self._step = self._cutting(sampled, self._input)
             network = self._network
             cut = cut_step(len(network.steps), self._step.size, network.pool.threads)
             self._table = WorkTable(joined_rounds([cut, *network.image.rounds]), [*network.steps, self._step.addresses])
@@ -83,9 +106,21 @@ class NativeRegions:
         """See RegionNetwork."""
         return found_in(self.model, self.outputs(frame.picture, region), region)
 
+    def find_each(self, frame: VideoFrame, regions: Sequence[FrameRegion]) -> tuple[tuple[Finding, ...], ...]:
+        """What is in each region: by as many at once as there are threads."""
+        found, threads, picture = list[tuple[Finding, ...]](), self._network.pool.threads, frame.picture
+        if picture.format != self._format:
+            self.take(picture.format)
+        goes = 1 < threads <= _MOST_BESIDE and self._step is not None and not self._is_alone
+        while goes and len(regions) - len(found) >= threads:
+            now = regions[len(found) : len(found) + threads]
+            outputs = self._outputs_beside(picture, now)
+            found += [found_in(self.model, each, region) for each, region in zip(outputs, now, strict=True)]
+        return (*found, *(self.find(frame, region) for region in regions[len(found) :]))
+
     def outputs(self, picture: Picture, region: FrameRegion) -> tuple[Floats, ...]:
         """The network's outputs for a region of a picture, as copies, in the shapes of the file."""
-        network, image = self._network, self._network.image
+        network = self._network
         network.check_run()
         self._give(picture, region)
         with network.turn():
@@ -94,7 +129,7 @@ class NativeRegions:
                 network.finish_run()
             else:
                 network.compute()
-            return tuple(dequantized(network.read(each), image.tensors[each].own) for each in image.outputs)
+            return _outputs_of(network)
 
     def region_to_tensor(self, picture: Picture, region: FrameRegion) -> Floats:
         """The network's input (1, H, W, 3) for a region of a picture, in its own memory."""
@@ -107,6 +142,36 @@ class NativeRegions:
         """End its threads."""
         self._network.close()
 
+    def _cutting(self, sampled: RegionPicture, planes: Floats) -> RegionStep:
+        values = finding_values(self.model)
+        return RegionStep(sampled, values.range, self.model.repeats_edges, planes, self._kernels, values.steps)
+
+    def _outputs_beside(self, picture: Picture, regions: Sequence[FrameRegion]) -> list[tuple[Floats, ...]]:
+        """As outputs, for as many regions as there are threads."""
+        seats, table = self._beside = self._beside or self._seated(len(regions))
+        planes = whole_rows(picture, self._format)
+        for seat, region in zip(seats, regions, strict=True):
+            seat.step.take(planes, cut_places(self._format, self.input_size, region.to_frame()))
+        self._network.pool.run(table)
+        for seat in seats:
+            seat.network.finish_run()
+        return [_outputs_of(seat.network) for seat in seats]
+
+    def _seated(self, count: int) -> tuple[Sequence[_Seat], WorkTable]:
+        """So many networks, of which each is one task."""
+        assert self._step, "there is something that cuts regions"
+        seats, sampled = [_Seat(self._network, self._step)], region_picture(self._format)
+        for _ in range(1, count):
+            network = self._network.copy()
+            seats.append(_Seat(network, self._cutting(sampled, _input_of(network))))
+        tasks, steps = [], list[StepAddresses]()
+        for seat in seats:
+            rounds = [seat.cut, *seat.network.image.rounds]
+            ranges = (part for tasks in rounds for task in tasks for part in task)
+            tasks.append(tuple(replace(part, step=part.step + len(steps)) for part in ranges))
+            steps += seat.steps
+        return seats, WorkTable([tuple(tasks)], steps)
+
     def _give(self, picture: Picture, region: FrameRegion) -> None:
         """A picture and a region of it; where no kernel can cut that, NumPy does."""
         if picture.format != self._format:
@@ -118,3 +183,16 @@ class NativeRegions:
             number = self._network.image.inputs[0]
             tensor = region_tensor(self.model, picture, region)
             self._network.write(number, in_file_type(tensor, self._network.image.tensors[number].own))
+
+
+def _input_of(network: NativeNetwork) -> Floats:
+    """The planes (C, H, W) of its input in memory."""
+    number = network.image.inputs[0]
+    stored = network.image.tensors[number]
+    return planes_of(network.memory(number), stored.shape, stored.storage)[: stored.shape.channels]
+
+
+def _outputs_of(network: NativeNetwork) -> tuple[Floats, ...]:
+    """Of the last run, as copies, in the shapes of the file."""
+    image = network.image
+    return tuple(dequantized(network.read(each), image.tensors[each].own) for each in image.outputs)

@@ -23,21 +23,26 @@ layout(std430, binding = 0) writeonly buffer Tensor { vec4 tensor[]; };
 #if LIGHTENS
 layout(std430, binding = 1) readonly buffer Exposure { float gain; };
 #endif
-// From (x, y, 1) of the tensor to the column and the row of the stored picture, then of the planes of chroma.
-layout(location = 0) uniform vec3 column;
-layout(location = 1) uniform vec3 row;
+// (a, b, c, bits), with which (a x + b y + c) >> bits, of a pixel of the tensor, is the column or the row of the stored
+// picture, then of the planes of chroma, in 32nds.
+layout(location = 0) uniform ivec4 column;
+layout(location = 1) uniform ivec4 row;
 #if LAYOUT >= 2
-layout(location = 2) uniform vec3 chroma_column;
-layout(location = 3) uniform vec3 chroma_row;
+layout(location = 2) uniform ivec4 chroma_column;
+layout(location = 3) uniform ivec4 chroma_row;
 #endif
 
-// A place in a plane, which may be far outside.
-Place place_at(vec2 at, ivec2 size) {
-    vec2 inside = clamp(at, vec2(0.0), vec2(size - 1)), whole = floor(inside);
-    return Place(ivec2(whole), inside - whole);
+ivec2 parts_at(ivec2 at, ivec4 x, ivec4 y) {
+    return ivec2(at.x * x.x + (at.y * x.y + x.z), at.x * y.x + (at.y * y.y + y.z)) >> ivec2(x.w, y.w);
 }
 
-vec3 color_at(vec2 at, vec2 chroma) {
+// A place in a plane, which may be far outside.
+Place place_at(ivec2 parts, ivec2 size) {
+    ivec2 inside = clamp(parts, ivec2(0), 32 * (size - 1));
+    return Place(inside >> 5, vec2(inside & 31) / 32.0);
+}
+
+vec3 color_at(ivec2 at, ivec2 chroma) {
     Place p = place_at(at, STORED);
 #if LAYOUT == 0
     return between(frame_0, STORED, p).rgb;
@@ -58,20 +63,20 @@ vec3 color_at(vec2 at, vec2 chroma) {
 void main() {
     ivec2 at = ivec2(gl_GlobalInvocationID.xy);
     if (at.x >= TENSOR_W || at.y >= TENSOR_H) return;
-    vec3 pixel = vec3(at, 1);
-    vec2 stored_at = vec2(dot(column, pixel), dot(row, pixel)), chroma_at = vec2(0.0);
+    ivec2 stored_at = parts_at(at, column, row), chroma_at = ivec2(0);
 #if LAYOUT >= 2
-    chroma_at = vec2(dot(chroma_column, pixel), dot(chroma_row, pixel));
+    chroma_at = parts_at(at, chroma_column, chroma_row);
 #endif
-    vec3 color = color_at(stored_at, chroma_at);
+    vec3 color = 255.0 * color_at(stored_at, chroma_at);
 #if !REPEATS
-    vec2 cover = clamp(min(stored_at + 1.0, vec2(STORED) - stored_at), 0.0, 1.0);
+    vec2 cover = vec2(clamp(min(stored_at + 32, 32 * STORED - stored_at), 0, 32)) / 32.0;
     color *= cover.x * cover.y;
 #endif
+    color = floor(color + (0.5 + 1.0 / 4096.0));  // mixed bytes are whole 1024ths
 #if LIGHTENS
-    color = min(gain * color, 1.0);
+    color = min(gain * color, 255.0);
 #endif
-    color = LOW + (HIGH - LOW) * color;
+    color = LOW + (HIGH - LOW) / 255.0 * color;
 #if WHOLE
     color = clamp(round_away(vec4(color, 0.0)).rgb, LEAST, MOST);
 #endif

@@ -67,11 +67,11 @@ def region_picture(format: PictureFormat) -> RegionPicture:
     """How pictures of a format lie in memory for the CPU's own code."""
     grids = (format.size,) if format.layout in ("rgba", "gray") else (format.size, format.chroma_size)
     if format.layout == "rgba":
-        return RegionPicture(grids, (Site(0, 0, 4, ((0, 1), (1, 1), (2, 1))),), 255.0, None)
+        return RegionPicture(grids, (Site(0, 0, 4, ((0, 1), (1, 1), (2, 1))),), None)
     colors, offset = format.to_rgb()
     scaled = colors / ((1 << format.bits) - 1)
-    matrix = np.hstack([scaled, offset[:, None]]).astype(np.float32)
-    return RegionPicture(grids, _sites(format), 1.0, matrix)
+    matrix = 255 * np.hstack([scaled, offset[:, None]])
+    return RegionPicture(grids, _sites(format), matrix.astype(np.float32))
 
 
 def _sites(format: PictureFormat) -> tuple[Site, ...]:

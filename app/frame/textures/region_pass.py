@@ -68,7 +68,7 @@ class RegionToTensor:
         gl.glUseProgram(self._program)
         rows = [row for matrix in places[: self._matrices] for row in matrix.tolist()]
         for location, row in enumerate(rows):
-            gl.glUniform3f(location, *row)
+            gl.glUniform4i(location, *row)
         self._frame.bind()
         if self._gain is not None:
             gl.glBindBufferBase(opengl.SHADER_STORAGE_BUFFER, 1, self._gain)

@@ -18,7 +18,7 @@ RECORDED: Final = (  # what a list may hold: calls that give nothing back, and r
     "glUseProgram", "glDispatchCompute", "glMemoryBarrier", "glFinish",
     "glBindBuffer", "glBindBufferBase", "glBindBufferRange", "glBindBuffersRange",
     "glActiveTexture", "glBindTexture", "glBindTextures", "glBindTextureUnit", "glPixelStorei", "glTexSubImage2D",
-    "glUniform1i", "glUniform2i", "glUniform1f", "glUniform2f", "glUniform3f", "glUniform4f", "glUniform1fv",
+    "glUniform1i", "glUniform2i", "glUniform4i", "glUniform1f", "glUniform2f", "glUniform4f", "glUniform1fv",
     "glPushDebugGroup", "glPopDebugGroup", "glQueryCounter", "glGetError",
     "glBindFramebuffer", "glViewport", "glClearColor", "glClear", "glBlitFramebuffer", "glBindVertexArray",
     "glDrawArrays", "glCopyBufferSubData", "glEnable", "glDisable", "glBlendFuncSeparate",

@@ -1,8 +1,8 @@
 """The kernel that samples a rotated part of a picture, in RGB or YUV planes of 8 or 16 bits, into a network's input.
 
-Matrices, which change from call to call, take pixels of the input to places of the planes (app/picture/region_cut.py
-has the definition). A site is what lies at one place of a plane: its word holds the samples of that place and of the
-next one in the row, so that two loads give all four neighbors.
+Numbers that change from call to call take pixels of the input to places of the planes, in 32nds of their pixels:
+app/picture/region_cut.py has the definition. A site is what lies at one place of a plane: its word holds the samples of
+that place and of the next one in the row, so that two loads give all four neighbors.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,9 @@ from .work import StepAddresses
 MOST_PLANE_BYTES = 1 << 31  # of what offsets of 32 bits reach
 _NAME = "region_step"
 _WORK = 80  # of a pixel, in multiply-adds of a network that take as long
-_MATRIX = 6
+_ROW = 4  # numbers of a place along an axis
+_PARTS, _PART_BITS = 32, 5  # of a pixel
+_WHITE, _HALF = 255.0, 0.5 + 1 / 4096
 
 
 @dataclass(frozen=True)
@@ -44,13 +46,12 @@ class Site:
 class RegionPicture:
     """How places of pictures of one format are stored.
 
-    Of three samples and no matrix they are red, green and blue, of which `white` is 1. A matrix (3, 4) makes these of
-    the codes of luma and chroma and of a constant; of a single sample its first and last columns count.
+    Of three samples and no matrix they are red, green and blue, 0 to 255. A matrix (3, 4) makes these of the codes of
+    luma and chroma and of a constant; of a single sample its first and last columns count.
     """
 
     grids: tuple[tuple[int, int], ...]  # (columns, rows) of each
     sites: tuple[Site, ...]
-    white: float
     matrix: Float32Array | None
 
     @property
@@ -80,7 +81,7 @@ class RegionStep:
         lanes = widest(kernels.target, columns)
         self._code = kernels.compiled(lambda module: region_function(module, _NAME, picture, lanes, bool(steps)))
         self._planes, self._picture = planes, picture
-        self._matrices = np.zeros((len(picture.grids), _MATRIX), np.float32)
+        self._matrices = np.zeros((len(picture.grids), 2 * _ROW), np.int32)
         count = 1 + max(site.plane for site in picture.sites)
         plane_bytes, row_bytes, _ = planes.strides
         self._words = WordTable([0] * (2 * count) + [planes.ctypes.data, plane_bytes // FLOAT_BYTES,
@@ -89,10 +90,10 @@ class RegionStep:
         self.addresses = StepAddresses(self._code.address(_NAME), self._words.address, self._tables.address)
         self.size = StepSize(self.rows, 1, self.rows * columns * _WORK)
 
-    def take(self, planes: Sequence[npt.NDArray[Any]], places: Sequence[Float32Array]) -> None:
+    def take(self, planes: Sequence[npt.NDArray[Any]], places: Sequence[npt.NDArray[np.int32]]) -> None:
         """The next picture and region: planes of the format's shapes, each row in one piece, kept until the next one.
 
-        `places` are matrices (2, 3), one of each grid.
+        `places` are rows (2, 4) of each grid: (a, b, c, bits), with which (a X + b Y + c) >> bits is in 32nds.
         """
         self._taken = tuple(planes)
         for row, matrix in zip(self._matrices, places, strict=False):
@@ -107,18 +108,18 @@ def _tables(
     columns: int,
     value_range: tuple[float, float],
     repeats_edges: bool,
-    matrices: Float32Array,
+    matrices: npt.NDArray[np.int32],
     steps: Steps | None,
 ) -> WordTable:
     """What region_function's code reads; matrices are written over from call to call."""
     words: list[Word] = [columns]
     for (wide, tall), matrix in zip(picture.grids, matrices, strict=True):
-        words += [matrix, np.array([wide - 1, tall - 1, wide, tall], np.float32), wide - 2, tall - 1]
+        words += [matrix, wide, tall]
     if picture.matrix is not None:
         words.append(picture.matrix.astype(np.float32))
     low, high = value_range
-    values = [low, high - low, float(repeats_edges), *([steps.low, steps.high] if steps else [])]
-    return WordTable([*words, np.array(values, np.float32)])
+    values = [low, (high - low) / _WHITE, *([steps.low, steps.high] if steps else [])]
+    return WordTable([*words, np.array(values, np.float32), _PARTS if repeats_edges else 0])
 
 
 def region_function(module: Module, name: str, picture: RegionPicture, lanes: int, is_whole: bool = False) -> None:
@@ -136,11 +137,8 @@ def region_function(module: Module, name: str, picture: RegionPicture, lanes: in
 class _Grid:
     """What the code knows of a grid at run time."""
 
-    matrix: list[Register]
-    last: list[Register]  # column and row, as floats in all lanes
-    extent: list[Register]  # columns and rows, likewise
-    last_pair: Register  # the last column that has a right neighbor, in all lanes
-    has_rows: Register  # whether a row has one below: 1 or 0
+    rows: list[list[Register]]  # cut_places' numbers of each axis, in all lanes
+    extents: list[Register]  # columns and rows
 
 
 @dataclass(frozen=True)
@@ -166,18 +164,19 @@ class _RegionSampler:
         self.grids = [self._grid(kept) for _ in picture.grids]
         self.matrix = kept.pointer() if picture.matrix is not None else tables
         values = kept.pointer()
-        self.low, self.span, self.least_cover = (self._everywhere(values, index) for index in range(3))
-        self.limits = [self._everywhere(values, index) for index in (3, 4)] if is_whole else []
+        self.low, self.step = (self._everywhere(values, index) for index in range(2))
+        self.limits = [self._everywhere(values, index) for index in (2, 3)] if is_whole else []
+        self.least_cover = function.splat(kept.number(), lanes)
         planes = 1 + max(site.plane for site in picture.sites)
         self.planes = [(given.pointer(), given.number()) for _ in range(planes)]
         self.out, self.plane_floats, self.row_floats = given.pointer(), given.long(), given.long()
 
     def _grid(self, kept: WordReader) -> _Grid:
-        matrix, extents = kept.pointer(), kept.pointer()
-        numbers = [self._everywhere(matrix, index) for index in range(_MATRIX)]
-        floats = [self._everywhere(extents, index) for index in range(4)]
-        last_pair, rows = kept.number(), kept.number()
-        return _Grid(numbers, floats[:2], floats[2:], self.f.splat(last_pair, self.lanes), rows)
+        matrix = kept.pointer()
+        numbers = [
+            self.f.splat(self.f.load(I32, self.f.at(matrix, index, I32)), self.lanes) for index in range(2 * _ROW)
+        ]
+        return _Grid([numbers[:_ROW], numbers[_ROW:]], [kept.number(), kept.number()])
 
     def _everywhere(self, table: Register, index: int) -> Register:
         """A float of a table in all lanes."""
@@ -186,57 +185,63 @@ class _RegionSampler:
     def write(self) -> None:
         """All of it: a loop over rows, in it one over blocks of columns."""
         f = self.f
-        numbers = ir.constants([ir.number(float(lane)) for lane in range(self.lanes)])
+        numbers = ir.constants([ir.integer(lane) for lane in range(self.lanes)])
         if self.lanes == 1:
-            numbers = ir.number(0.0)
+            numbers = ir.integer(0)
         with f.loop(self.first, self.last) as y:
-            row = f.splat(f.convert("sitofp", y, FLOAT), self.lanes)
+            row = f.splat(y, self.lanes)
             with f.loop(ir.integer(0), self.width, self.lanes) as x:
                 # The last block begins earlier where it would reach over the end, and is computed twice in parts.
                 start = least(f, x, f.binary("sub", self.width, ir.integer(self.lanes)))
-                column = f.binary("fadd", f.splat(f.convert("sitofp", start, FLOAT), self.lanes), numbers)
+                column = f.binary("add", f.splat(start, self.lanes), numbers)
                 self._store(self._colors(column, row), start, y)
         f.give_back()
 
     def _colors(self, column: Register, row: Register) -> list[Register]:
-        """Red, green and blue of some pixels, 0 to 1."""
-        f, one = self.f, self._filled(1.0)
+        """Red, green and blue of some pixels, whole numbers from 0 to 255."""
+        f = self.f
         coordinates = [self._coordinates(grid, column, row) for grid in self.grids]
         places = [self._place(*each) for each in zip(self.grids, coordinates, strict=True)]
         values = [value for site in self.picture.sites for value in self._mixed(site, places[site.grid])]
         cover = self._cover(self.grids[0], coordinates[0])
         if self.picture.matrix is None:
-            factor = f.binary("fmul", cover, self._filled(1 / self.picture.white))
-            return [f.binary("fmul", value, factor) for value in values]
+            return [self._in_bytes(value, cover) for value in values]
         found = []
         for color in range(COLORS if len(values) > 1 else 1):
             total = self._everywhere(self.matrix, 4 * color + 3)
             for number, value in enumerate(values):
                 total = f.fma(value, self._everywhere(self.matrix, 4 * color + number), total)
-            light = self._limited("olt", self._limited("ogt", total, self._filled(0.0)), one)
-            found.append(f.binary("fmul", light, cover))
+            light = self._limited("olt", self._limited("ogt", total, self._filled(0.0)), self._filled(_WHITE))
+            found.append(self._in_bytes(light, cover))
         return found if len(values) > 1 else found * COLORS
 
-    def _coordinates(self, grid: _Grid, column: Register, row: Register) -> list[Register]:
-        """Of some pixels along both axes of a grid."""
+    def _in_bytes(self, light: Register, cover: Register) -> Register:
+        """What a color is where so much of it is covered, to whole numbers."""
         f = self.f
-        axes = grid.matrix[:3], grid.matrix[3:]
-        return [f.fma(column, across, f.fma(row, down, start)) for across, down, start in axes]
+        whole = f.convert("fptosi", f.fma(light, cover, self._filled(_HALF)), self.ints)
+        return f.convert("sitofp", whole, self.floats)
+
+    def _coordinates(self, grid: _Grid, column: Register, row: Register) -> list[Register]:
+        """Of some pixels along both axes of a grid, in 32nds."""
+        f, found = self.f, list[Register]()
+        for across, down, start, bits in grid.rows:
+            begun = f.binary("add", f.binary("mul", row, down), start)
+            found.append(f.binary("ashr", f.binary("add", f.binary("mul", column, across), begun), bits))
+        return found
 
     def _place(self, grid: _Grid, coordinates: list[Register]) -> _Place:
-        f = self.f
-        inside = [
-            self._limited("olt", self._limited("ogt", each, self._filled(0.0)), last)
-            for each, last in zip(coordinates, grid.last, strict=True)
-        ]
-        column, row = (f.convert("fptosi", each, self.ints) for each in inside)
-        column = f.choose(f.compare("icmp slt", column, grid.last_pair), column, grid.last_pair)
-        part_x, part_y = (
-            f.binary("fsub", each, f.convert("sitofp", whole, self.floats))
-            for each, whole in zip(inside, (column, row), strict=True)
-        )
-        last_row = f.splat(grid.has_rows, self.lanes)
-        below = f.convert("zext", f.compare("icmp slt", row, last_row), self.ints)
+        f, found = self.f, list[tuple[Register, Register]]()
+        # The last column that has a right neighbor; in the last row, part_y is 0.
+        lasts = [f.binary("sub", grid.extents[0], ir.integer(2)), f.binary("sub", grid.extents[1], ir.integer(1))]
+        for each, extent, last in zip(coordinates, grid.extents, lasts, strict=True):
+            edge = f.binary("mul", f.binary("sub", extent, ir.integer(1)), ir.integer(_PARTS))
+            inside = self._between(each, self._whole(0), f.splat(edge, self.lanes))
+            whole = f.binary("ashr", inside, self._whole(_PART_BITS))
+            whole = least(f, whole, f.splat(last, self.lanes))
+            rest = f.binary("sub", inside, f.binary("shl", whole, self._whole(_PART_BITS)))
+            found.append((whole, self._in_pixels(rest)))
+        (column, part_x), (row, part_y) = found
+        below = f.convert("zext", f.compare("icmp slt", row, f.splat(lasts[1], self.lanes)), self.ints)
         return _Place(column, row, below, part_x, part_y)
 
     def _mixed(self, site: Site, place: _Place) -> list[Register]:
@@ -283,12 +288,24 @@ class _RegionSampler:
     def _cover(self, grid: _Grid, coordinates: list[Register]) -> Register:
         """How much of the weights falls on the picture, or 1 where edges are repeated."""
         f, found = self.f, list[Register]()
-        for each, extent in zip(coordinates, grid.extent, strict=True):
-            begun = f.binary("fadd", each, self._filled(1.0))
-            within = self._limited("olt", begun, f.binary("fsub", extent, each))
-            limited = self._limited("olt", self._limited("ogt", within, self._filled(0.0)), self._filled(1.0))
-            found.append(self._limited("ogt", limited, self.least_cover))
+        for each, extent in zip(coordinates, grid.extents, strict=True):
+            end = f.splat(f.binary("mul", extent, ir.integer(_PARTS)), self.lanes)
+            within = least(f, f.binary("add", each, self._whole(_PARTS)), f.binary("sub", end, each))
+            found.append(self._in_pixels(self._between(within, self.least_cover, self._whole(_PARTS))))
         return f.binary("fmul", *found)
+
+    def _in_pixels(self, parts: Register) -> Register:
+        """32nds as floats."""
+        return self.f.binary("fmul", self.f.convert("sitofp", parts, self.floats), self._filled(1 / _PARTS))
+
+    def _between(self, value: Register, low: Register, high: Register) -> Register:
+        """Whole numbers, limited."""
+        f = self.f
+        value = f.choose(f.compare("icmp sgt", value, low), value, low)
+        return least(f, value, high)
+
+    def _whole(self, value: int) -> Register:
+        return ir.filled(ir.integer(value), self.lanes)
 
     def _filled(self, value: float) -> Register:
         return ir.filled(ir.number(value), self.lanes)
@@ -302,7 +319,7 @@ class _RegionSampler:
         row = f.binary("mul", f.convert("sext", y, I64), self.row_floats)
         first = f.at(f.at(self.out, row), x)
         for color, value in enumerate(colors):
-            values = f.fma(value, self.span, self.low)
+            values = f.fma(value, self.step, self.low)
             if self.limits:
                 low, high = self.limits
                 rounded = FloatMath(f, self.floats).round_away(values)

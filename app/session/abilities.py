@@ -79,7 +79,7 @@ def _check_private(model: ShownModel, settings: Settings, effects: tuple[Effect,
 
 def lacks_effect(effect: Effect, name: str, effects: tuple[Effect, ...]) -> str:
     """Why a model cannot have an effect, and what it can have."""
-    if "findings" in effects:
+    if effects[0] == "findings":
         return f"{name} finds things and has no mask; with it there are {', '.join(effects)}"
     if "picture" in effects:
         without = "" if "cutout" in effects else " without transparency"

@@ -4,11 +4,19 @@ from pathlib import Path
 
 import pytest
 
-from texelflow.app.frame.looks.effects import EFFECTS, MASK_EFFECTS, Effect, effect_by_number
+from texelflow.app.frame.looks.effects import (
+    EFFECTS,
+    MASK_EFFECTS,
+    Effect,
+    effect_by_number,
+    found_effects,
+    mask_effects,
+)
 from texelflow.app.frame.looks.looks import ChosenLook, Look
 from texelflow.app.outputs.png_files import wants_folder
 from texelflow.app.overlay.performance import FigureLook
 from texelflow.app.replay.replay_options import ReplayOptions, check_options
+from texelflow.app.session.abilities import lacks_effect
 from texelflow.app.session.derived import chosen_look_of, figure_look_of, refinement_of
 from texelflow.app.settings.config_watch import ConfigWatch
 from texelflow.app.settings.settings import Settings
@@ -93,6 +101,13 @@ def test_effects_follow_each_other_round_and_round() -> None:
         seen.append(effect_by_number(0, seen[-1], MASK_EFFECTS))
     assert seen[1:] == ["none", "checker", *MASK_EFFECTS[:6]]
     assert effect_by_number(0, "blur", ("picture", "none")) == "none", "one that it lacks is drawn as its first"
+
+
+def test_what_a_network_lacks_is_said_by_what_it_puts_out() -> None:
+    masks = mask_effects(has_classes=False)
+    assert "finds things and has no mask" in lacks_effect("mask", "pose", found_effects())
+    for effects in (masks, found_effects(masks)):  # alone, and with a finder beside it
+        assert "does not have the 2 to 256 classes" in lacks_effect("classes", "selfie", effects)
 
 
 def test_effects_have_numbers() -> None:

@@ -196,11 +196,11 @@ class TestKeys:
                 yield from stage.until(lambda effect=effect: stage.canvas.look.effect == effect)  # type: ignore[misc]
                 yield from stage.settled()
                 seen.append(display.picture()[:120, :160].tobytes())
-            stage.press("e")
-            yield from stage.until(lambda: stage.canvas.look.effect == MASK_EFFECTS[0])
+            stage.press("1", "e")
+            yield from stage.until(lambda: stage.canvas.look.effect == MASK_EFFECTS[1])
             stage.press("9")
             yield from stage.until(lambda: "does not have the 2 to 256 classes" in stage.words)
-            assert stage.settings.effect == MASK_EFFECTS[0]
+            assert stage.settings.effect == MASK_EFFECTS[1]
             assert len(set(seen)) == len(MASK_EFFECTS)
             assert len(stage.played.records) == count
 

@@ -47,10 +47,10 @@ def test_a_worker_levels_off(backend: str, tmp_path: Path) -> None:
             outcome = worker.run(OpenInput(ArchiveInput(number, str(path), path.stem)))
             assert isinstance(outcome, InputDone) == (path.stem != "bad"), outcome
         context = worker._engine.context
-        assert context
+        assert (context is None) == (backend == "cpu")
         if trims := getattr(ctypes.CDLL(None), "malloc_trim", None):
             trims(0)  # what is only kept for later comes and goes
-        return held(), {kind: len(names) for kind, names in living(context).items()}
+        return held(), {kind: len(names) for kind, names in (living(context) if context else {}).items()}
 
     (before, objects_before), (after, objects_after) = run(WARM_UP), run(INPUTS // WARM_UP * WARM_UP)
     assert objects_after == objects_before

@@ -15,7 +15,7 @@ from texelflow.gpu_delegate.base.errors import TexelflowError, UsageError
 from ..frame.drawing.backdrop import Backdrop
 from ..frame.drawing.canvas import Canvas
 from ..frame.drawing.found_picture import FoundFrames
-from ..frame.finding.finder_opening import finding_stage_in_steps, sought
+from ..frame.finding.finder_opening import finding_stage_in_steps, solution_for
 from ..frame.finding.finding_stage import FIND, FindingStage
 from ..frame.finding.network_paths import FindingPath, NetworkPath, path_in_steps
 from ..frame.inference.backends import ComputeBackend
@@ -185,7 +185,7 @@ def stages_in_steps(
             lent = (lambda: segmenter.frame) if compute.pictures else None
             asked = companions, shared.format, shared.options, lent, made_for[-1]
             finder = yield from finding_stage_in_steps(compute, *asked, own.finder if own else None)
-            finder.looks_for = sought(own.model) if own else ""
+            finder.looks_for = solution_for(own.model).seeks if own else ""
             made.callback(finder.release)
             yield _READY
         if compute.pictures and drawn:

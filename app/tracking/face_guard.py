@@ -6,13 +6,14 @@ one look leaves 120. It costs the detector twice.
 """
 
 from dataclasses import replace
-from typing import Any
 
+from ..models.decoders.blaze_boxes import BlazeDecoding
 from ..models.decoders.found import Finding
 from ..models.decoders.region import whole_region
 from ..models.finding_model import FindingModel
 from ..picture.video_frame import VideoFrame
 from .finder import RegionNetwork
+from .region_rules import around_box, share_inside
 
 __all__ = ["GUARD_MODEL", "FaceGuard", "guarding"]
 
@@ -21,12 +22,11 @@ _LEAST_SCORE = 0.3
 _LARGER = 1.3  # the second region, in frames
 _SAME = 0.5  # of the smaller box: what both have in common from which on they are of one face
 
-_Box = tuple[float, float, float, float]
-
 
 def guarding(model: FindingModel) -> FindingModel:
     """A detector that is content with less: what it is not sure of is hidden, too."""
-    decoding: Any = model.decoding
+    decoding = model.decoding
+    assert isinstance(decoding, BlazeDecoding), "it is one of MediaPipe's detectors"
     anchors = replace(decoding.anchors, least_score=_LEAST_SCORE)
     return replace(model, decoding=replace(decoding, anchors=anchors))
 
@@ -44,17 +44,10 @@ class FaceGuard:
         found = [finding for region in (whole, larger) for finding in self._detector.find(frame, region)]
         kept: list[Finding] = []
         for finding in sorted(found, key=lambda each: -each.score):
-            if all(_in_common(finding.box, other.box) < _SAME for other in kept):
+            place = around_box(finding.box)
+            if all(share_inside(place, around_box(other.box)) < _SAME for other in kept):
                 kept.append(finding)
         return tuple(kept)
 
     def begin_anew(self) -> None:
         """Nothing is remembered."""
-
-
-def _in_common(one: _Box, other: _Box) -> float:
-    """The share of the smaller box."""
-    wide = min(one[2], other[2]) - max(one[0], other[0])
-    high = min(one[3], other[3]) - max(one[1], other[1])
-    smaller = min((box[2] - box[0]) * (box[3] - box[1]) for box in (one, other))
-    return max(0.0, wide) * max(0.0, high) / max(smaller, 1e-6)

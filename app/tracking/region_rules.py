@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..models.decoders.found import Points
-from ..models.decoders.region import FrameRegion, region_between
+from ..models.decoders.region import FrameRegion, angle_between, region_between
 from ..picture.picture import ImageSize
 
 __all__ = [
@@ -25,20 +25,6 @@ _LEAST_PIXELS = 1.0
 # Of a hand's 21 points those that move least against its palm: MediaPipe makes the region of them alone.
 _STEADY_HAND = (0, 1, 2, 3, 5, 6, 9, 10, 13, 14, 17, 18)
 _WRIST, _INDEX_KNUCKLE, _MIDDLE_KNUCKLE, _RING_KNUCKLE = 0, 5, 9, 13  # in 0.10; joints of fingers before
-
-
-def normalized_angle(angle: float) -> float:
-    """The same direction between -pi and pi."""
-    return angle - 2 * math.pi * math.floor((angle + math.pi) / (2 * math.pi))
-
-
-def angle_between(start: Points, end: Points, target_degrees: float) -> float:
-    """By how much a region is turned in which the line from start to end has the target's direction.
-
-    The target is counter-clockwise from the right: 0 for what is level, 90 for what is upright.
-    """
-    (x0, y0), (x1, y1) = start[:2], end[:2]
-    return normalized_angle(math.radians(target_degrees) - math.atan2(float(y0 - y1), float(x1 - x0)))
 
 
 def around_box(box: tuple[float, float, float, float], angle: float = 0.0) -> FrameRegion:

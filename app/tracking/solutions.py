@@ -1,4 +1,4 @@
-"""Pipelines of several networks: which runs after which, and which region of the frame each of them sees.
+"""Solutions, several networks in a row: which runs after which, and which region of the frame each of them sees.
 
 As MediaPipe's solutions, by the constants of their graphs (0.10.21): a detector on the whole frame starts a track, the
 landmarks of a frame say where the next frame's are looked for, parts (eyes) are looked for within what was found.
@@ -8,11 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..models.decoders.found import Finding
-from ..models.decoders.region import FrameRegion
+from ..models.decoders.region import FrameRegion, angle_between
 from .one_euro import OneEuro
 from .region_rules import (
     EYE_CORNERS,
-    angle_between,
     around_box,
     around_hand,
     around_points,
@@ -58,20 +57,19 @@ class PartLook:
 
 @dataclass(frozen=True)
 class Solution:
-    """One pipeline. `models` are of the catalogue, in the order in which they run: the detector, then one for each of
-    `followed` and `parts`. What the last one finds is what is shown."""
+    """Networks in a row. `models` are of the catalogue, in the order in which they run: the detector, then one for each
+    of `followed` and `parts`. What the last one finds is what is shown."""
 
     name: str
-    what: str
+    seeks: str  # what is missed where nothing is found: face, eye, hand, person; "" where that is anything
     models: tuple[str, ...]
     followed: Followed | None = None
     parts: tuple[PartLook, ...] = ()
     least_score: float = 0.5  # below which a track ends: landmarks' presence
     most: int = 4  # of it that are followed, if nobody says
-    looks_again_s: float = (
-        0.1  # how long the detector sleeps where one is followed and more are asked for; MediaPipe's: 0
-    )
+    looks_again_s: float = 0.1  # the detector's sleep where fewer are followed than asked for; MediaPipe's: 0
     least_overlap: float = 0.5  # from which two regions are of one thing
+    decoder: str = ""  # of its last network: who brings a file that it reads has this solution; of several the first
 
 
 _STEADY = OneEuro(0.05, 80.0)  # MediaPipe's for faces and poses
@@ -152,36 +150,32 @@ _PALM = PartLook(_palm_region)
 
 SOLUTIONS = (
     *(
-        Solution(name, f"{what}, by their boxes", (name,), most=8)
-        for name, what in (
-            ("face-detection-short", "faces"), ("face-detection-full", "faces"), ("face-detection-back", "faces"),
-            ("palm-detection-full", "hands"), ("palm-detection-lite", "hands"), ("pose-detection", "people"),
+        Solution(name, seeks, (name,), most=8)
+        for name, seeks in (
+            ("face-detection-short", "face"), ("face-detection-full", "face"), ("face-detection-back", "face"),
+            ("palm-detection-full", "hand"), ("palm-detection-lite", "hand"), ("pose-detection", "person"),
         )
     ),
-    Solution("face-landmark", "468 points of each face", ("face-detection-short", "face-landmark"), _FACE),
+    Solution("face-landmark", "face", ("face-detection-short", "face-landmark"), _FACE, decoder="face-points"),
     Solution(
-        "face-landmark-attention", "478 points of each face, with irises",
-        ("face-detection-short", "face-landmark-attention"), _FACE,
+        "face-landmark-attention", "face", ("face-detection-short", "face-landmark-attention"), _FACE,
+        decoder="face-points-attention",
     ),
     Solution(
-        "iris-landmark", "eyes and irises of each face", ("face-detection-short", "face-landmark", "iris-landmark"),
-        _FACE, (PartLook(_eye_regions),),
+        "iris-landmark", "eye", ("face-detection-short", "face-landmark", "iris-landmark"), _FACE,
+        (PartLook(_eye_regions),), decoder="eye-points",
     ),
-    Solution("hand-landmark-full", "21 points of each hand", ("palm-detection-full", "hand-landmark-full"), _HAND),
-    Solution("hand-landmark-lite", "21 points of each hand", ("palm-detection-lite", "hand-landmark-lite"), _HAND),
-    Solution("hand-recrop", "where each hand is", ("palm-detection-full", "hand-recrop"), parts=(_PALM,)),
-    Solution("pose-landmark", "33 points of each person", ("pose-detection", "pose-landmark"), _BODY),
-    Solution(
-        "body-hands", "21 points of each hand, found by its person as MediaPipe's holistic does",
-        ("pose-detection", "pose-landmark", "hand-recrop", "hand-landmark-full"), _BODY,
+    Solution("hand-landmark-full", "hand", ("palm-detection-full", "hand-landmark-full"), _HAND, decoder="hand-points"),
+    Solution("hand-landmark-lite", "hand", ("palm-detection-lite", "hand-landmark-lite"), _HAND),
+    Solution("hand-recrop", "hand", ("palm-detection-full", "hand-recrop"), parts=(_PALM,), decoder="hand-recrop"),
+    Solution("pose-landmark", "person", ("pose-detection", "pose-landmark"), _BODY, decoder="body-points"),
+    Solution(  # hands as MediaPipe's holistic finds them: no model has this name, so it runs beside MediaPipe alone
+        "body-hands", "hand", ("pose-detection", "pose-landmark", "hand-recrop", "hand-landmark-full"), _BODY,
         (PartLook(_body_hand_regions), PartLook(_recropped_hand)),
     ),
 )  # fmt: skip
 
 
 def solution_of(name: str) -> Solution | None:
-    """The pipeline that a model of the catalogue is the last one of, or that has this name; None if there is none.
-
-    A model that needs a detector has it by itself; another detector of faces is `dataclasses.replace`d in `models`.
-    """
+    """The one that a model of the catalogue is the last network of, or that has this name; None if there is none."""
     return next((solution for solution in SOLUTIONS if solution.name == name), None)

@@ -1,4 +1,4 @@
-"""Runs a pipeline of networks frame by frame: the detector only where something may be new, then what follows it."""
+"""Runs a solution's networks frame by frame: the detector only where something may be new, then what follows it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +9,7 @@ import numpy as np
 from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.base.wording import counted
 
-from ..models.decoders.found import Finding
+from ..models.decoders.found import Finding, moved_finding
 from ..models.decoders.region import FrameRegion, whole_region
 from ..picture.picture import ImageSize
 from ..picture.video_frame import VideoFrame
@@ -26,13 +26,12 @@ _WITHOUT_MARGIN = 2 / 3  # of a region's sides: those of what it was grown aroun
 _TIME_ROUNDS_S = 1e-4  # three frames of 30 a second are a tenth of one, or a little less
 
 
-def make_finder(
-    solution: Solution, networks: Sequence[RegionNetwork], most: int | None = None, is_still: bool = False
-) -> FrameFinder:
-    """What finds things in frames by a pipeline, whose `networks` are in the order of its models.
+def make_finder(solution: Solution, networks: Sequence[RegionNetwork], most: int | None = None) -> FrameFinder:
+    """What finds things in frames by a solution, whose `networks` are in the order of its models.
 
-    `most` things are followed, 1 to 64 (faces, hands, people); `is_still`: each frame is a picture of its own, without
-    tracks and filters, as MediaPipe's static_image_mode. Raises UsageError for another number of networks or things.
+    `most` things are followed, 1 to 64 (faces, hands, people). Pictures that have nothing to do with one another, as
+    MediaPipe's static_image_mode, want begin_anew() before each. Raises UsageError for another number of networks or
+    things.
     """
     wanted = len(solution.models)
     if len(networks) != wanted:
@@ -40,7 +39,7 @@ def make_finder(
     number = solution.most if most is None else most
     if not 1 <= number <= _MOST_THINGS:
         raise UsageError(f"{number} things at most are to be followed; give 1 to {_MOST_THINGS}")
-    return _TrackingFinder(solution, tuple(networks), number, is_still)
+    return _TrackingFinder(solution, tuple(networks), number)
 
 
 @dataclass
@@ -84,13 +83,10 @@ class _Numbers:
 class _TrackingFinder:
     """See make_finder."""
 
-    def __init__(
-        self, solution: Solution, networks: tuple[RegionNetwork, ...], most: int, is_still: bool
-    ) -> None:  # fmt: skip
+    def __init__(self, solution: Solution, networks: tuple[RegionNetwork, ...], most: int) -> None:
         self._solution = solution
         self._networks = networks
         self._most = most
-        self._is_still = is_still
         self._size: ImageSize | None = None
         self._tracks: list[_Track] = []
         self._looked_at: float | None = None  # seconds: when the detector ran and found nothing new
@@ -105,8 +101,8 @@ class _TrackingFinder:
         self._size = self._looked_at = None
 
     def find(self, frame: VideoFrame) -> tuple[Finding, ...]:
-        """As a FrameFinder does. Findings are those of the pipeline's last network."""
-        if self._is_still or frame.size != self._size:
+        """As a FrameFinder does. Findings are those of the solution's last network."""
+        if frame.size != self._size:
             self.begin_anew()
             self._size = frame.size
         followed = self._solution.followed
@@ -157,7 +153,7 @@ class _TrackingFinder:
         if not found or not found[0].score > self._solution.least_score or not _is_sound(found[0]):
             return None
         finding = found[0]
-        steady = finding if self._is_still else _steadied(finding, track, followed, frame.time_ms / 1000)
+        steady = _steadied(finding, track, followed, frame.time_ms / 1000)
         # The next region is of the points as they came, but of the auxiliary as they are filtered.
         region = followed.goes_on_at(replace(finding, auxiliary=steady.auxiliary))
         if region is None:
@@ -247,18 +243,8 @@ def _seen(
     seen = []
     for region, looked, found in zip(regions, looked_at, found_in_each(network, frame, looked_at), strict=True):
         x, y = region.center_x - looked.center_x, region.center_y - looked.center_y
-        seen.append(found if looked is region else tuple(_moved(finding, x, y) for finding in found))
+        seen.append(found if looked is region else tuple(moved_finding(finding, x, y, 1.0) for finding in found))
     return seen
-
-
-def _moved(finding: Finding, x: float, y: float) -> Finding:
-    """The same, so many pixels further right and down."""
-    region, points = finding.region, finding.points
-    return replace(
-        finding,
-        region=replace(region, center_x=region.center_x + x, center_y=region.center_y + y) if region else None,
-        points=points + np.array([x, y, 0][: points.shape[1]], np.float32),
-    )
 
 
 def _is_sound(finding: Finding) -> bool:

@@ -91,12 +91,10 @@ def oracle_network(name: str, in_bytes: bool = False) -> OracleNetwork:
     return OracleNetwork(name, in_bytes)
 
 
-def oracle_finder(
-    solution: Solution, most: int | None = None, is_still: bool = False, in_bytes: bool = False
-) -> FrameFinder:
-    """The pipeline of a solution by such networks."""
+def oracle_finder(solution: Solution, most: int | None = None, in_bytes: bool = False) -> FrameFinder:
+    """A solution by such networks."""
     networks = [oracle_network(name, in_bytes) for name in solution.models]
-    return make_finder(solution, networks, most, is_still)
+    return make_finder(solution, networks, most)
 
 
 def _interpreter(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Opens what finds things in frames: a pipeline of networks, each of which runs where settings want it."""
+"""Opens what finds things in frames: the networks of a solution, each of which runs where settings want it."""
 
 import contextlib
 from collections.abc import Callable, Generator, Mapping
@@ -31,9 +31,8 @@ __all__ = [
     "fetch_partners",
     "finder_in_steps",
     "finding_stage_in_steps",
-    "pipeline_of",
-    "sought",
-]  # fmt: skip
+    "solution_for",
+]
 
 _BESIDE: Mapping[FoundKind, tuple[str, int]] = MappingProxyType(  # the solution, and how many things it follows
     {
@@ -43,7 +42,7 @@ _BESIDE: Mapping[FoundKind, tuple[str, int]] = MappingProxyType(  # the solution
         "person": ("pose-detection", 8),
     }
 )
-_MOST_OF_OWN = 16  # boxes of a network that no pipeline is known for
+_MOST_OF_OWN = 16  # boxes of a network that no solution is known for
 
 FinderSteps = Generator[tuple[int, int], None, "OpenFinder"]
 
@@ -92,41 +91,18 @@ class OpenFinder:
             each.release()
 
 
-def pipeline_of(model: FindingModel) -> Solution:
-    """The pipeline that ends with a model: that of its name or, of a file, of a network that is read alike."""
-    known = solution_of(model.name) or next((each for each in SOLUTIONS if _reads_as(each, model)), None)
+def solution_for(model: FindingModel) -> Solution:
+    """The solution that ends with a model: that of its name or, of a file, of a network that is read alike."""
+    alike = (each for each in SOLUTIONS if each.decoder and each.decoder == model.decoder)
+    known = solution_of(model.name) or next(alike, None)
     if known is None:
-        return Solution(model.name, model.decoder, (model.name,), most=_MOST_OF_OWN)
+        return Solution(model.name, "", (model.name,), most=_MOST_OF_OWN)
     return replace(known, models=(*known.models[:-1], model.name))
-
-
-def _reads_as(solution: Solution, model: FindingModel) -> bool:
-    """Whether the pipeline's last network needs one before it, and has the model's decoder."""
-    return _DECODERS.get(solution.name) == model.decoder
-
-
-_DECODERS: Mapping[str, str] = MappingProxyType(  # of files that the catalogue does not know: the pipeline of each
-    {
-        "face-landmark": "face-points",
-        "face-landmark-attention": "face-points-attention",
-        "iris-landmark": "eye-points",
-        "hand-landmark-full": "hand-points",
-        "hand-recrop": "hand-recrop",
-        "pose-landmark": "body-points",
-    }
-)
-
-
-def sought(model: FindingModel) -> str:
-    """What somebody who shows a model looks for, in one word; empty where that is anything."""
-    name = pipeline_of(model).name
-    words = {"face": "face", "iris": "eye", "palm": "hand", "hand": "hand", "pose": "person"}
-    return words.get(name.partition("-")[0], "") if solution_of(name) else ""
 
 
 def fetch_partners(model: FindingModel, progress: Progress | None = None) -> None:
     """Have the models there that one needs before it, as its detector. Raises CatalogueError."""
-    for name in pipeline_of(model).models[:-1]:
+    for name in solution_for(model).models[:-1]:
         resolve(name, progress)
 
 
@@ -140,7 +116,7 @@ def fetch_companions(kinds: tuple[FoundKind, ...], progress: Progress | None = N
 def _companion(kind: FoundKind) -> tuple[Solution, int]:
     name, most = _BESIDE[kind]
     solution = solution_of(name)
-    assert solution, "it is one of the pipelines"
+    assert solution, "it is one of the solutions"
     return solution, most
 
 
@@ -153,9 +129,9 @@ def finder_in_steps(
     own: FindingModel | None = None,
     most: int = 0,
 ) -> FinderSteps:
-    """A pipeline for pictures of a format, with a pause after each shader: (ready, in all).
+    """A solution for pictures of a format, with a pause after each shader: (ready, in all).
 
-    `lent` gives the planes on the device into which each picture goes before it is seen; `own` is the pipeline's last
+    `lent` gives the planes on the device into which each picture goes before it is seen; `own` is the solution's last
     model, others are of the catalogue; `most` things are followed, 0: as many as is usual. Raises TexelflowError.
     """
     models = yield from made_on_thread(_loaded, solution, own)

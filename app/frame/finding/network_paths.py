@@ -15,7 +15,7 @@ from ..inference.gl_path import GlPath
 from ..inference.network_options import NetworkOptions
 from ..stages.frame_pipeline import Stage
 from ..textures.picture_device import FramePlanes, PictureDevice
-from .finder_opening import OpenFinder, finder_in_steps, pipeline_of
+from .finder_opening import OpenFinder, finder_in_steps, solution_for
 
 __all__ = ["FindingPath", "NetworkPath", "path_in_steps"]
 
@@ -119,7 +119,7 @@ def path_in_steps(
     on_device = _OnDevice(compute.pictures, frame, kept) if compute.pictures else None
     lent = (lambda: on_device.planes) if on_device else None
     try:
-        opened = yield from finder_in_steps(compute, pipeline_of(model), frame, options, lent, model, options.most)
+        opened = yield from finder_in_steps(compute, solution_for(model), frame, options, lent, model, options.most)
     except BaseException:
         if on_device:
             on_device.planes.release()

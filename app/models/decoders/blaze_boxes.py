@@ -9,7 +9,7 @@ from .decoding import AnchorForm, Decoder, InputRange, ModelFacts
 from .found import Finding, SkeletonName
 from .region import FrameRegion
 
-__all__ = ["BLAZE_BOXES"]
+__all__ = ["BLAZE_BOXES", "BlazeDecoding"]
 
 
 @dataclass(frozen=True)
@@ -89,4 +89,4 @@ def _decoding(facts: ModelFacts) -> BlazeDecoding | None:
     return BlazeDecoding(family.kind, family.skeleton, why, family.input_range, form, reads)
 
 
-BLAZE_BOXES = Decoder("blaze-boxes", "detection", "faces, palms or people: boxes and points by anchors", _decoding)
+BLAZE_BOXES = Decoder("blaze-boxes", "detection", _decoding)

@@ -212,8 +212,8 @@ def _is_map(shape: Shape) -> bool:
     return len(shape) == 4 and shape[0] == 1 and min(shape[1:3]) > 1 and shape[3] > 0
 
 
-MOVENET = Decoder("movenet", "points", "17 points of one person", _movenet)
-MOVENET_MULTIPOSE = Decoder("movenet-multipose", "points", "boxes and 17 points of people", _multipose)
-POSENET = Decoder("posenet", "points", "17 points of one person", _posenet)
-POSES = Decoder("poses", "points", "17 points of people", _poses)
-HEAT_MAPS = Decoder("heat-maps", "points", "points of one person, by heat maps", _heat_maps)
+MOVENET = Decoder("movenet", "points", _movenet)
+MOVENET_MULTIPOSE = Decoder("movenet-multipose", "points", _multipose)
+POSENET = Decoder("posenet", "points", _posenet)
+POSES = Decoder("poses", "points", _poses)
+HEAT_MAPS = Decoder("heat-maps", "points", _heat_maps)

@@ -91,4 +91,4 @@ def _decoding(facts: ModelFacts) -> BodyDecoding | None:
     return BodyDecoding(facts.input_size, reads, bool(maps), why)
 
 
-BODY_POINTS = Decoder("body-points", "points", "33 points of a person", _decoding, repeats_edges=True)
+BODY_POINTS = Decoder("body-points", "points", _decoding, repeats_edges=True)

@@ -78,4 +78,4 @@ def _is_share(facts: ModelFacts) -> bool:
     return quantization is not None and abs(quantization.scales[0] - 1 / 256) < 1e-3 / 256
 
 
-CLASS_SCORES = Decoder("class-scores", "classification", "the classes of a picture", _decoding)
+CLASS_SCORES = Decoder("class-scores", "classification", _decoding)

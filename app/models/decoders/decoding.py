@@ -150,6 +150,5 @@ class Decoder:
 
     name: str
     task: Task
-    what: str  # for people: what it finds
     decoding: Callable[[ModelFacts], Decoding | None]
     repeats_edges: bool = False  # past the frame, as MediaPipe has it for regions around one thing; else black

@@ -108,4 +108,4 @@ def _by_shapes(facts: ModelFacts) -> OutputOrder | None:
     return None
 
 
-DETECTION_OUTPUTS = Decoder("detection-outputs", "detection", "boxes of things of several classes", _decoding)
+DETECTION_OUTPUTS = Decoder("detection-outputs", "detection", _decoding)

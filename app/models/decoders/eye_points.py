@@ -38,6 +38,4 @@ def _decoding(facts: ModelFacts) -> EyeDecoding | None:
     return EyeDecoding(facts.input_size, reads) if reads and len(facts.shapes) == 2 else None
 
 
-EYE_POINTS = Decoder(
-    "eye-points", "points", "71 points around an eye, and 5 of its iris", _decoding, repeats_edges=True
-)
+EYE_POINTS = Decoder("eye-points", "points", _decoding, repeats_edges=True)

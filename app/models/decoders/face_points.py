@@ -95,7 +95,5 @@ def _attention(facts: ModelFacts) -> AttentionDecoding | None:
     return AttentionDecoding(why, facts.input_size, "face-mesh-attention", reads)
 
 
-FACE_POINTS = Decoder("face-points", "points", "468 or 478 points of a face", _mesh, repeats_edges=True)
-ATTENTION_POINTS = Decoder(
-    "face-points-attention", "points", "478 points of a face, refined", _attention, repeats_edges=True
-)
+FACE_POINTS = Decoder("face-points", "points", _mesh, repeats_edges=True)
+ATTENTION_POINTS = Decoder("face-points-attention", "points", _attention, repeats_edges=True)

@@ -48,4 +48,4 @@ def _decoding(facts: ModelFacts) -> HandDecoding | None:
     return HandDecoding(facts.input_size, reads) if reads else None
 
 
-HAND_POINTS = Decoder("hand-points", "points", "21 points of a hand", _decoding, repeats_edges=True)
+HAND_POINTS = Decoder("hand-points", "points", _decoding, repeats_edges=True)

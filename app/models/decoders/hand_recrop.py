@@ -46,6 +46,4 @@ def _decoding(facts: ModelFacts) -> RecropDecoding | None:
     return RecropDecoding(facts.input_size, reads) if is_it and reads else None
 
 
-HAND_RECROP = Decoder(
-    "hand-recrop", "detection", "the place of a hand, its size and turn", _decoding, repeats_edges=True
-)
+HAND_RECROP = Decoder("hand-recrop", "detection", _decoding, repeats_edges=True)

@@ -103,5 +103,5 @@ def _rows(facts: ModelFacts) -> RowsDecoding | None:
     return RowsDecoding(why, facts.input_size, facts.metadata.labels)
 
 
-RAW_SSD = Decoder("raw-ssd", "detection", "boxes of things of several classes", _ssd)
-EFFICIENT_ROWS = Decoder("efficientdet-rows", "detection", "boxes of things of several classes", _rows)
+RAW_SSD = Decoder("raw-ssd", "detection", _ssd)
+EFFICIENT_ROWS = Decoder("efficientdet-rows", "detection", _rows)

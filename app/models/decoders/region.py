@@ -8,7 +8,9 @@ import numpy.typing as npt
 
 from ...picture.picture import ImageSize
 
-__all__ = ["FrameRegion", "region_between", "whole_region"]
+__all__ = ["FrameRegion", "angle_between", "normalized_angle", "region_between", "whole_region"]
+
+Place = tuple[float, float] | npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,16 @@ def region_between(middle: tuple[float, float], edge: tuple[float, float], degre
 
     0 degrees are to the right, 90 up. As MediaPipe's alignment_points_to_rects_calculator with that target angle.
     """
-    across, down = edge[0] - middle[0], edge[1] - middle[1]
-    side, angle = 2 * math.hypot(across, down), math.radians(degrees) - math.atan2(-down, across)
-    return FrameRegion(*middle, side, side, (angle + math.pi) % (2 * math.pi) - math.pi)
+    side = 2 * math.hypot(edge[0] - middle[0], edge[1] - middle[1])
+    return FrameRegion(*middle, side, side, angle_between(middle, edge, degrees))
+
+
+def angle_between(start: Place, end: Place, degrees: float) -> float:
+    """By how much a region is turned in which the line from start to end, x and y first, lies at `degrees`."""
+    (x0, y0), (x1, y1) = start[:2], end[:2]
+    return normalized_angle(math.radians(degrees) - math.atan2(float(y0 - y1), float(x1 - x0)))
+
+
+def normalized_angle(angle: float) -> float:
+    """The same direction, in radians between -pi and pi."""
+    return angle - 2 * math.pi * math.floor((angle + math.pi) / (2 * math.pi))

@@ -152,6 +152,6 @@ def _chosen(facts: ModelFacts) -> ChosenDecoding | None:
     return ChosenDecoding(why, facts.input_size, (0,), facts.metadata.labels)
 
 
-YOLO_POINTS = Decoder("yolo-points", "points", "boxes and 17 points of people", _points)
-YOLO_BOXES = Decoder("yolo-boxes", "detection", "boxes of things of several classes", _boxes)
-YOLO_CHOSEN = Decoder("yolo-chosen", "detection", "boxes of things of several classes", _chosen)
+YOLO_POINTS = Decoder("yolo-points", "points", _points)
+YOLO_BOXES = Decoder("yolo-boxes", "detection", _boxes)
+YOLO_CHOSEN = Decoder("yolo-chosen", "detection", _chosen)

@@ -14,7 +14,7 @@ def test_irises_of_both_eyes_lie_where_the_network_with_attention_has_them() -> 
     clip, (face,) = kept_of("face-landmark-attention")
     of_eyes = solution_of("iris-landmark")
     assert of_eyes
-    eyes = oracle_finder(of_eyes, 1, is_still=True).find(frame_of(clip.frames[0]))
+    eyes = oracle_finder(of_eyes, 1).find(frame_of(clip.frames[0]))
     assert [eye.label for eye in eyes] == ["right", "left"]
     for eye in eyes:
         middle, first, second = face.points[list(_IRIS[eye.label]), :2]

@@ -16,6 +16,7 @@ from texelflow.app.tracking.gestures import GestureTrigger, gestures_in
 OF_HANDS: tuple[Gesture, ...] = ("thumb-up", "thumb-down", "open-palm", "fist", "victory")
 TURNING: tuple[Gesture, ...] = ("open-palm", "fist", "victory")
 tilts = st.tuples(st.floats(-25, 25), st.floats(-25, 25))
+thumb_tilts = st.tuples(st.floats(-20, 20), st.floats(-20, 20))  # turned further, a thumb no longer sticks out
 
 
 def shown(points: Points, size: float = 80) -> set[Gesture]:
@@ -31,7 +32,7 @@ def test_hands_may_be_turned_and_of_any_size(
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.sampled_from(["thumb-up", "thumb-down"]), st.floats(-30, 30), tilts, st.booleans())
+@given(st.sampled_from(["thumb-up", "thumb-down"]), st.floats(-30, 30), thumb_tilts, st.booleans())
 def test_thumbs_point_up_or_down_in_the_picture(
     gesture: Gesture, turn: float, tilt: tuple[float, float], left: bool
 ) -> None:

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from texelflow.app.models.decoders.region import FrameRegion
+from texelflow.app.models.decoders.region import FrameRegion, angle_between, normalized_angle
 from texelflow.app.tracking.region_rules import (
-    angle_between,
     around_hand,
     around_points,
     by_alignment,
@@ -17,7 +16,6 @@ from texelflow.app.tracking.region_rules import (
     grown,
     is_usable,
     mirrored,
-    normalized_angle,
     overlap,
 )
 

@@ -92,8 +92,8 @@ class _Fixed:
         return tuple(Finding("thing", 0.9, place, points=place.points_to_frame(corners)) for place in places)
 
 
-def _finder(world: _World, most: int = 2, is_still: bool = False) -> FrameFinder:
-    return make_finder(_PLAIN, (_Detector(world), _PointNetwork(world)), most, is_still)
+def _finder(world: _World, most: int = 2) -> FrameFinder:
+    return make_finder(_PLAIN, (_Detector(world), _PointNetwork(world)), most)
 
 
 def _numbers(findings: Sequence[Finding]) -> list[int]:
@@ -193,9 +193,12 @@ def test_what_lies_in_another_is_a_part_of_it() -> None:
 
 def test_pictures_one_by_one_have_no_past() -> None:
     world = _World([(100, 100), (400, 300)])
-    finder = _finder(world, is_still=True)
+    finder = _finder(world)
     for k in range(3):
-        finder.find(still_frame(_SIZE, k))
+        world.places = [(100 + 5 * k, 100), (400, 300 - 5 * k)]
+        finder.begin_anew()
+        found = finder.find(still_frame(_SIZE, k))
+        assert sorted(each.box[0] + 30 for each in found) == [100 + 5 * k, 400], "points are not filtered"
     assert world.detections == 3
 
 
@@ -246,7 +249,7 @@ def test_detectors_alone_number_what_they_find(frames: list[_Places]) -> None:
             assert _numbers(again) == _numbers(found)
 
 
-def test_every_model_of_the_catalogue_that_finds_something_has_a_pipeline_of_models_of_the_catalogue() -> None:
+def test_every_model_of_the_catalogue_that_finds_something_has_a_solution_of_models_of_the_catalogue() -> None:
     wanted = {name for name, entry in CATALOGUE.items() if entry.task != SEGMENTATION}
     assert wanted <= {solution.name for solution in SOLUTIONS}
     assert len({solution.name for solution in SOLUTIONS}) == len(SOLUTIONS)

@@ -46,7 +46,7 @@ from texelflow.gpu_delegate.base.errors import UsageError
 _DATA = Path(__file__).parents[2] / "data"
 _PHOTOS = (_DATA / "people", _DATA / "scenes" / "photos")
 _WAYS: dict[str, FinderMaker] = {
-    "bytes": lambda solution, most, still: oracle_finder(solution, most, still, in_bytes=True),
+    "bytes": lambda solution, most: oracle_finder(solution, most, in_bytes=True),
     "floats": oracle_finder,
     "native": native_finder,
 }

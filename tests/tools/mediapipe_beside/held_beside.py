@@ -41,7 +41,7 @@ _SCRIPT = Path(__file__).parent / "mediapipe_script.py"
 _SEEN = 0.5
 _BOXED = 10  # with fewer points things have boxes of their own
 _MIRRORED = {"left": "right", "right": "left"}
-FinderMaker = Callable[[Solution, int, bool], FrameFinder]
+FinderMaker = Callable[[Solution, int], FrameFinder]
 
 
 @dataclass(frozen=True)
@@ -130,10 +130,14 @@ def theirs_of(thing: dict[str, Any], solution: str) -> Theirs:
 def found_by_us(job: Job, made: FinderMaker) -> list[list[tuple[Finding, ...]]]:
     """The same for one job."""
     solution = _as_theirs(job.solution)
-    found = []
+    found = list[list[tuple[Finding, ...]]]()
     for clip in job.clips:
-        finder = made(solution, job.most, job.still)
-        found.append([finder.find(frame_of(frame, index)) for index, frame in enumerate(clip.frames)])
+        finder = made(solution, job.most)
+        found.append([])
+        for index, frame in enumerate(clip.frames):
+            if job.still:
+                finder.begin_anew()
+            found[-1].append(finder.find(frame_of(frame, index)))
     return found
 
 

@@ -41,6 +41,6 @@ def _network(name: str) -> _AnySize:
     return _AnySize(name)
 
 
-def native_finder(solution: Solution, most: int | None = None, is_still: bool = False) -> FrameFinder:
-    """The pipeline of a solution by native code of one thread."""
-    return make_finder(solution, [_network(name) for name in solution.models], most, is_still)
+def native_finder(solution: Solution, most: int | None = None) -> FrameFinder:
+    """A solution by native code of one thread."""
+    return make_finder(solution, [_network(name) for name in solution.models], most)

@@ -10,7 +10,7 @@ from ...picture.picture import ImageSize
 
 __all__ = ["FrameRegion", "angle_between", "normalized_angle", "region_between", "whole_region"]
 
-Place = tuple[float, float] | npt.NDArray[np.float32]
+Xy = tuple[float, float] | npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def region_between(middle: tuple[float, float], edge: tuple[float, float], degre
     return FrameRegion(*middle, side, side, angle_between(middle, edge, degrees))
 
 
-def angle_between(start: Place, end: Place, degrees: float) -> float:
+def angle_between(start: Xy, end: Xy, degrees: float) -> float:
     """By how much a region is turned in which the line from start to end, x and y first, lies at `degrees`."""
     (x0, y0), (x1, y1) = start[:2], end[:2]
     return normalized_angle(math.radians(degrees) - math.atan2(float(y0 - y1), float(x1 - x0)))

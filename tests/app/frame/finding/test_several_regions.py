@@ -1,6 +1,6 @@
 """Several regions of a frame at once: what each gives alone, to the bit; the GPU is waited for when all are asked."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pytest
@@ -95,8 +95,17 @@ def test_opengl_is_waited_for_once_all_are_asked(
         monkeypatch.setattr(f"{module}.is_device_only", lambda context: True)
     asked = list[str]()
     run, give = Program.run, WayOut.give
-    monkeypatch.setattr(Program, "run", lambda self: (asked.append("run"), run(self))[1])
-    monkeypatch.setattr(WayOut, "give", lambda self, places: (asked.append("read"), give(self, places))[1])
+
+    def noted_run(program: Program) -> None:
+        asked.append("run")
+        run(program)
+
+    def noted_give(way_out: WayOut, addresses: Sequence[int]) -> None:
+        asked.append("read")
+        give(way_out, addresses)
+
+    monkeypatch.setattr(Program, "run", noted_run)
+    monkeypatch.setattr(WayOut, "give", noted_give)
     frame = VideoFrame(0, 0, 0.0, noise(PLANAR))
     found_in_each(network, frame, regions(PLANAR)[:3])
     assert asked == ["run"] * 3 + ["read"] * 3

@@ -13,10 +13,11 @@ from texelflow.gpu_delegate.base.errors import OutputError
 
 from ..console import Console, counted
 from ..models.catalogue import Progress
-from ..models.model_loading import load_frame_model
+from ..models.finding_loading import ShownModel
 from ..opengl_options import opengl_chosen, opengl_environment, opengl_of
 from ..session.abilities import check_abilities
-from ..session.derived import lead_of, spec_of
+from ..session.derived import lead_of
+from ..session.session_model import session_model
 from ..settings.settings import Settings
 from ..signals import exit_code, stop_flag
 from .archive_inputs import ArchiveInputs, mark_of
@@ -32,6 +33,7 @@ from .manifest.manifest_index import ManifestIndex
 from .manifest.manifest_lines import RunRecord
 from .progress.archive_figures import ArchiveFigures
 from .progress.progress import archive_progress
+from .rendering.piece_cutting import follows_things
 from .results.results import ArchiveCounts
 from .scheduling.scheduler import Scheduler
 from .staging.staged_files import SEEN, clear_staging
@@ -57,14 +59,16 @@ def archive(options: ArchiveOptions, console: Console, as_json: bool = False) ->
         stack.enter_context(opengl_chosen(opengl_of(settings)))
         inputs = ArchiveInputs(options, out)
         with console.download() as progress:
-            remembers = _check_model(options, settings, progress)  # before anything is made
+            model = _check_model(options, settings, progress)  # before anything is made
             held = stack.enter_context(hold_folder(out))  # others would clear it at their end
             unbegun = stack.enter_context(contextlib.ExitStack())
             unbegun.callback(_clear_unbegun, out)
             staged = prepare_staging(settings, out, progress)
-        mark, lead = mark_of(options, staged), 0 if options.whole else lead_of(settings, remembers)
+        mark = mark_of(options, staged)
+        whole = options.whole or follows_things(model, settings)
+        lead = 0 if whole else lead_of(settings, model.remembers)
         config = WorkerConfig(
-            out, _with_one_thread(staged.settings), staged.made_from, options.format, options.with_masks, options.whole,
+            out, _with_one_thread(staged.settings), staged.made_from, options.format, options.with_masks, whole,
             options.piece_frames, lead, versions=mark.versions, overwrites=options.force,
         )  # fmt: skip
         charge = _charge(config, settings, stack)
@@ -108,15 +112,12 @@ def _has_work(scheduler: Scheduler) -> bool:
     return not scheduler.over
 
 
-def _check_model(options: ArchiveOptions, settings: Settings, progress: Progress | None) -> bool:
-    """Raise TexelflowError for a model that cannot be used, or not for what is asked of it: so it is on each worker.
-
-    Whether it remembers what it saw before.
-    """
-    model = load_frame_model(settings.model, spec_of(settings, settings.model), progress)
+def _check_model(options: ArchiveOptions, settings: Settings, progress: Progress | None) -> ShownModel:
+    """Read the model. Raises TexelflowError for one that cannot be used, or not for what is asked, as on workers."""
+    model = session_model(settings, progress)
     asked = replace(settings, out="", masks="with" if options.with_masks else "", cutouts="")
     check_abilities(model, asked, options.flags)
-    return model.remembers
+    return model
 
 
 def _with_one_thread(settings: Settings) -> Settings:

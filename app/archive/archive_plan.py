@@ -14,7 +14,6 @@ from texelflow.gpu_delegate.base.errors import UsageError
 from ..console import Console, counted, one_line
 from ..media.pipe import PIPE
 from ..models.catalogue import CATALOGUE, resolve
-from ..models.model_loading import check_segments
 from ..replay.replay_options import ReplayOptions, check_options
 from .archive_inputs import ArchiveInputs, mark_of
 from .jobs.archive_options import ArchiveOptions
@@ -52,7 +51,6 @@ def check_archive(options: ArchiveOptions) -> None:
     check_manifest(options.out, options.resume, options.force)
     check_piece_frames(options.piece_frames)
     settings = options.watch().settings
-    check_segments(CATALOGUE.get(settings.model))
     if settings.model not in CATALOGUE:  # nothing is fetched
         resolve(settings.model)
     if settings.effect == "cutout" and options.format in _OPAQUE:

@@ -50,7 +50,6 @@ def recordings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["rec", "--out", "done", "--format", "gif"], "--format gif: one of png, mp4, mkv, mov, webm is needed"),
         (["rec", "--out", "done", "--format", "mp4", "--effect", "cutout"], "has no transparency"),
         (["rec", "--out", "done", "--model", "glow"], "'glow' is neither a .tflite file nor a model of the catalogue"),
-        (["rec", "--out", "done", "--model", "face-detection-full"], "is a model for"),
         (["rec", "--out", "done", "--effect", "glow"], "--effect glow: one of"),
         (["rec", "--out", "done", "--blur", "9", "--effect", "tint"], "--blur goes with --effect blur, not with tint"),
         (["rec", "--out", "done", "--background", "missing.png"], "missing.png"),
@@ -76,6 +75,10 @@ def test_what_makes_no_sense_is_refused_in_one_line_and_nothing_is_made(
         (["--model", "./bad.tflite"], "texelflow: bad.tflite: "),
         (["--effect", "picture"], "texelflow: --effect picture: selfie puts out masks"),
         (["--strength", "0.5"], "texelflow: --strength: selfie puts out masks, not a picture"),
+        (
+            ["--model", "face-detection-full", "--with-masks"],
+            "texelflow: --masks: face-detection-full finds things and",
+        ),
     ],
 )
 def test_what_the_model_cannot_do_is_refused_before_workers_start(
@@ -87,7 +90,7 @@ def test_what_the_model_cannot_do_is_refused_before_workers_start(
 
 
 def test_a_dry_run_lists_inputs_and_names_of_results(recordings: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    done = Command(capsys)("archive", "rec", "--out", "done", "--dry-run")
+    done = Command(capsys)("archive", "rec", "--out", "done", "--dry-run", "--model", "face-landmark")
     assert done.code == 0
     assert done.out.splitlines() == [
         f"a  <-  {recordings}/rec/a.mp4", f"day/b  <-  {recordings}/rec/day/b.png",
@@ -134,7 +137,8 @@ def test_it_has_the_looks_of_replay_and_what_is_of_one_run_alone_is_missing() ->
     replay, archive = ({spec.name for spec in specs(verb)} for verb in ("replay", "archive"))
     assert archive < replay
     assert {"effect", "background", "feather", "model", "backend", "codec", "quality"} <= archive
-    assert {"out", "masks", "cutouts", "overlay", "panel", "fullscreen", "side_by_side"} == (
+    single = {"out", "masks", "cutouts", "json_lines", "frame", "zoom", "pan", "overlay", "panel", "fullscreen"}
+    assert {*single, "side_by_side"} == (
         replay - archive - {"overlay_style", "overlay_corner", "overlay_scale", "backgrounds", "start_hint"}
     )
     assert defaults("archive").effect == defaults("replay").effect == "tint"

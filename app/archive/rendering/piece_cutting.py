@@ -13,7 +13,9 @@ from ...frame.looks.background import is_image
 from ...media.media_inputs import InputKind
 from ...media.piece_source import FrameIndex
 from ...media.video_encoder import SEGMENT_FRAMES
-from ...session.derived import LONGEST_LEAD, chosen_look_of, mask_memory_of
+from ...models.finding_loading import ShownModel
+from ...models.finding_model import FindingModel
+from ...session.derived import LONGEST_LEAD, chosen_look_of, companions_of, mask_memory_of
 from ...settings.settings import Settings
 from ..jobs.jobs import FrameRange, PieceDone
 
@@ -58,6 +60,11 @@ def why_kind_stays_whole(kind: InputKind, settings: Settings) -> str | None:
     if settings.effect == "replace" and background and not is_image(background):
         return "the background moves, and goes on from frame to frame"
     return None
+
+
+def follows_things(model: ShownModel, settings: Settings) -> bool:
+    """Whether something is followed, and numbered, from a recording's first frame on, so that it is not cut either."""
+    return isinstance(model, FindingModel) or bool(companions_of(settings))
 
 
 def why_frames_stay_whole(index: FrameIndex, piece_frames: int) -> str | None:

@@ -12,6 +12,7 @@ from texelflow.app.archive.jobs.jobs import FrameRange, PieceDone
 from texelflow.app.archive.rendering.piece_cutting import (
     check_piece_frames,
     cut_frames,
+    follows_things,
     why_apart,
     why_frames_stay_whole,
     why_kind_stays_whole,
@@ -19,6 +20,7 @@ from texelflow.app.archive.rendering.piece_cutting import (
 from texelflow.app.media.packet_index import arrange
 from texelflow.app.media.piece_source import FrameIndex
 from texelflow.app.media.video_encoder import SEGMENT_FRAMES
+from texelflow.app.models.finding_loading import load_shown_model
 from texelflow.app.picture.exposure import RENEWED
 from texelflow.app.settings.settings import defaults
 from texelflow.gpu_delegate.base.errors import UsageError
@@ -72,6 +74,20 @@ def test_a_length_that_is_no_multiple_is_refused(piece_frames: int) -> None:
 def test_what_goes_on_from_frame_to_frame_stays_whole(values: Mapping[str, str | bool], why: str | None) -> None:
     found = why_kind_stays_whole("recording", replace(SETTINGS, **values))  # type: ignore[arg-type]
     assert found is None if why is None else why in (found or "")
+
+
+@pytest.mark.parametrize(
+    ("values", "follows"),
+    [
+        ({}, False),
+        ({"model": "face-detection-short"}, True),
+        ({"effect": "blur-faces", "refine": False}, True),
+        ({"frame": "person"}, True),
+    ],
+)
+def test_recordings_stay_whole_where_things_are_followed(values: Mapping[str, str | bool], follows: bool) -> None:
+    settings = replace(SETTINGS, **values)  # type: ignore[arg-type]
+    assert follows_things(load_shown_model(settings.model), settings) == follows
 
 
 def test_only_recordings_of_known_frames_are_cut() -> None:

@@ -12,7 +12,7 @@ from ..models.decoders.found import Finding
 from ..models.decoders.region import whole_region
 from ..models.finding_model import FindingModel
 from ..picture.video_frame import VideoFrame
-from .finder import RegionNetwork
+from .finder import RegionNetwork, found_in_each
 from .region_rules import around_box, share_inside
 
 __all__ = ["GUARD_MODEL", "FaceGuard", "guarding"]
@@ -41,7 +41,7 @@ class FaceGuard:
         """All faces, the most certain first. Raises TexelflowError."""
         whole = whole_region(frame.size, self._detector.input_size)
         larger = replace(whole, width=_LARGER * whole.width, height=_LARGER * whole.height)
-        found = [finding for region in (whole, larger) for finding in self._detector.find(frame, region)]
+        found = [finding for seen in found_in_each(self._detector, frame, (whole, larger)) for finding in seen]
         kept: list[Finding] = []
         for finding in sorted(found, key=lambda each: -each.score):
             place = around_box(finding.box)

@@ -64,23 +64,27 @@ class GlOutputs:
     @property
     def waits(self) -> bool:
         """Whether what one run puts out can wait to be read until others have run."""
-        at_once = self._detections or self._rows or self._model.decoding.anchors or self._model.graph.faults
+        is_joined_here = self._model.decoding.anchors and not self._detections
+        at_once = is_joined_here or self._rows or self._model.graph.faults
         return is_device_only(self._context) and not at_once
 
     def keep(self, number: int) -> None:
         """Have what read() gives copied on the GPU, where it waits until read_kept(number)."""
         while len(self._ways) <= number:
             self._ways.append(WayOut(self._context))
-        spans = self._spans(self._tensors, self._windows)
+        if self._detections:
+            self._detections.run()
+        spans = [self._detections.result] if self._detections else self._spans(self._tensors, self._windows)
         self._context.gl.glMemoryBarrier(opengl.BUFFER_UPDATE_BARRIER_BIT)
         self._ways[number].take(spans)
 
     def read_kept(self, number: int) -> list[Floats]:
         """What keep() put aside last under that number; waits for the GPU. Raises DeviceError."""
-        way = self._ways[number]
-        data = [np.empty(span.size_bytes, np.uint8) for span in self._places(self._tensors, self._windows)]
-        way.give([each.ctypes.data for each in data])
-        return self._values(self._tensors, self._windows, data)
+        joined = self._detections
+        spans = [joined.result] if joined else self._places(self._tensors, self._windows)
+        data = [np.empty(span.size_bytes, np.uint8) for span in spans]
+        self._ways[number].give([each.ctypes.data for each in data])
+        return [joined.rows(data[0])] if joined else self._values(self._tensors, self._windows, data)
 
     def read_all(self) -> tuple[Floats, ...]:
         """All outputs of the graph, whole."""

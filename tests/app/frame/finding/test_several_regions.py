@@ -11,6 +11,7 @@ from tests.model_files.finding_models import seeing_network
 from texelflow.app.frame.finding.cpu_regions import CpuRegions
 from texelflow.app.frame.finding.region_networks import FrameRegions, open_regions
 from texelflow.app.frame.inference.backends import ComputeBackend, CpuChoice
+from texelflow.app.models.decoders.anchors import grid_anchors
 from texelflow.app.models.decoders.found import Finding
 from texelflow.app.models.finding_loading import load_finding_model
 from texelflow.app.models.finding_model import FindingModel
@@ -30,6 +31,18 @@ def hands(tmp_path_factory: pytest.TempPathFactory) -> FindingModel:
     path = tmp_path_factory.mktemp("models") / "hand_landmark.tflite"
     outputs = [points, np.ones((1, 1), np.float32), np.zeros((1, 1), np.float32), points / 100]
     path.write_bytes(seeing_network(outputs, (SIZE, SIZE), 1.0))
+    return load_finding_model(str(path))
+
+
+@pytest.fixture(scope="module")
+def faces(tmp_path_factory: pytest.TempPathFactory) -> FindingModel:
+    """A detector whose boxes depend on it."""
+    rng, count = np.random.default_rng(0), len(grid_anchors((SIZE, SIZE), (8, 16, 16, 16)))
+    boxes = rng.normal(0, 8, (1, count, 16)).astype(np.float32)
+    boxes[..., 2:4] = rng.uniform(4, 40, (1, count, 2))
+    path = tmp_path_factory.mktemp("models") / "faces.tflite"
+    scores = rng.normal(-1, 1, (1, count, 1)).astype(np.float32)
+    path.write_bytes(seeing_network([boxes, scores], (SIZE, SIZE), 3.0))
     return load_finding_model(str(path))
 
 
@@ -68,8 +81,12 @@ def assert_equal(found: tuple[tuple[Finding, ...], ...], wanted: list[tuple[Find
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 5])
 def test_threads_have_a_region_each(
-    threads: int, hands: FindingModel, opened: Callable[[ComputeBackend, FindingModel], FrameRegions]
+    threads: int,
+    hands: FindingModel,
+    faces: FindingModel,
+    opened: Callable[[ComputeBackend, FindingModel], FrameRegions],
 ) -> None:
+    check_together(opened(ComputeBackend("cpu", None, CpuChoice("native", threads)), faces), 0)
     network = opened(ComputeBackend("cpu", None, CpuChoice("native", threads)), hands)
     for form in (0, -1, 6, 0):  # that before the last is of one column, which NumPy cuts
         check_together(network, form)
@@ -84,10 +101,11 @@ def test_tensorflow_lite_has_one_after_the_other(hands: FindingModel) -> None:
 def test_opengl_is_waited_for_once_all_are_asked(
     context: Context,
     hands: FindingModel,
+    faces: FindingModel,
     opened: Callable[[ComputeBackend, FindingModel], FrameRegions],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    network = opened(ComputeBackend("gl", context), hands)
+    network, detector = (opened(ComputeBackend("gl", context), model) for model in (hands, faces))
     check_together(network, 0)  # what software renders is read where it is: one after the other
     if not context.gl.buffer_storage:
         pytest.skip("this driver has no buffers that the CPU cannot reach")
@@ -111,3 +129,4 @@ def test_opengl_is_waited_for_once_all_are_asked(
     assert asked == ["run"] * 3 + ["read"] * 3
     for form in (0, -1):
         check_together(network, form)
+        check_together(detector, form)

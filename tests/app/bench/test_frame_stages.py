@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.commands import Command
+from tests.helpers.markers import exhaustive
 from texelflow.app.bench import frame_stages
 from texelflow.gpu_delegate.base.errors import DeviceError
 
@@ -89,6 +90,10 @@ def test_a_network_that_finds_things_has_a_stage_of_its_own_and_the_parts_of_bot
         assert (way["effect"], way["found"]) == ("findings", 1)
         assert way["cpu_ms"] > 0
         assert (stages["find"]["readback_bytes"] > 0) == (name == "gl")
+
+
+@exhaustive
+def test_how_many_things_are_found_is_said(texelflow: Command) -> None:
     assert "thing found" in texelflow(*STAGES, "--model", "face-detection-short", "--backend", "cpu").out
 
 

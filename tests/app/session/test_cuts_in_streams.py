@@ -32,7 +32,7 @@ def masks(frames: list[Picture], **settings: Any) -> list[Picture]:
     return found
 
 
-@one_in(3, ("delay", "recurrent"), [(True, True), (False, True), (False, False), (True, False)])
+@one_in(4, ("delay", "recurrent"), [(True, True), (False, True), (False, False), (True, False)])
 def test_frames_behind_a_cut_are_as_those_of_another_stream(tmp_path: Path, delay: bool, recurrent: bool) -> None:
     model: dict[str, Any] = {}
     if recurrent:

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.helpers.hands import Points, found_hand, hand_points
@@ -23,7 +23,6 @@ def shown(points: Points, size: float = 80) -> set[Gesture]:
     return {*gestures_in([found_hand(points, size=size)])}
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.sampled_from(TURNING), st.floats(-180, 180), tilts, st.booleans(), st.floats(3, 600))
 def test_hands_may_be_turned_and_of_any_size(
     gesture: Gesture, turn: float, tilt: tuple[float, float], left: bool, size: float
@@ -31,7 +30,6 @@ def test_hands_may_be_turned_and_of_any_size(
     assert shown(hand_points(gesture, turn, tilt, left), size) == {gesture}
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.sampled_from(["thumb-up", "thumb-down"]), st.floats(-30, 30), thumb_tilts, st.booleans())
 def test_thumbs_point_up_or_down_in_the_picture(
     gesture: Gesture, turn: float, tilt: tuple[float, float], left: bool
@@ -39,13 +37,11 @@ def test_thumbs_point_up_or_down_in_the_picture(
     assert shown(hand_points(gesture, turn, tilt, left)) == {gesture}
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.sampled_from(["pointing", "relaxed", "sideways"]), st.floats(-20, 20), tilts, st.booleans())
 def test_other_hands_show_nothing(shows: str, turn: float, tilt: tuple[float, float], left: bool) -> None:
     assert not shown(hand_points(shows, turn, tilt, left))
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.sampled_from(OF_HANDS), st.integers(0, 1 << 30))
 def test_inexact_points_show_the_same(gesture: Gesture, seed: int) -> None:
     noise = np.random.default_rng(seed).normal(0, 0.012, (21, 3))  # of the palm's length
@@ -121,7 +117,6 @@ def test_only_what_is_wanted_is_told() -> None:
     assert [gesture for _, gesture in counted(trigger, [(2, "victory")])] == ["victory"]
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 1.5), st.sampled_from(["", *OF_HANDS])), max_size=12))
 def test_nothing_counts_twice_within_a_second(scenes: list[tuple[float, str]]) -> None:
     times = [time_s for time_s, _ in counted(GestureTrigger(GESTURES), scenes, 20)]

@@ -19,7 +19,7 @@ from texelflow.app.picture.preprocess import ImageSize
 from texelflow.gpu_delegate.targets.gl.context import Context
 from texelflow.gpu_delegate.targets.llvm import compiler
 
-SIZES: tuple[ImageSize, ...] = ((320, 240), (149, 101), (33, 70), (640, 480))
+SIZES: tuple[ImageSize, ...] = ((149, 101), (320, 240), (640, 480), (33, 70))
 needs_native = pytest.mark.skipif(bool(compiler.available()), reason="there is no code for this CPU")
 
 

@@ -114,7 +114,7 @@ CLIPS: Mapping[str, Callable[[], Clip]] = {
     **{
         f"{name} {scale} from the {side} by {step}": partial(entering, name, scale, side, step)
         for name, scale, side, step in (
-            ("astronaut", 0.6, "right", 6), ("hopper", 0.6, "left", 16), ("astronaut", 0.6, "top", 16),
+            ("astronaut", 0.6, "top", 16), ("hopper", 0.6, "left", 16), ("astronaut", 0.6, "right", 6),
             ("hopper", 0.6, "bottom", 6), ("astronaut", 1.0, "left", 16), ("hopper", 0.35, "top", 6),
             ("astronaut", 0.6, "bottom", 6), ("hopper", 1.0, "right", 16),
         )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.frame_regions import regions
-from tests.helpers.markers import on_both_apis
+from tests.helpers.markers import on_both_apis, one_in
 from tests.helpers.picture_formats import FORMATS, PLANAR, noise
 from tests.model_files.finding_models import seeing_network
 from tests.model_files.model_builder import ModelBuilder
@@ -166,7 +166,7 @@ def steps_in(dtype: str, zero: int) -> bytes:
     return model.build()
 
 
-@pytest.mark.parametrize(("dtype", "zero"), [("uint8", 3), ("int8", -128)])
+@one_in(2, ("dtype", "zero"), [("uint8", 3), ("int8", -128)])
 def test_inputs_of_whole_numbers(
     context: Context, tmp_path: Path, released: list[FrameRegions], dtype: str, zero: int
 ) -> None:

@@ -90,9 +90,9 @@ def test_parts_in_native_code_remember_as_tensorflow_lite(tmp_path: Path) -> Non
 
 
 @pytest.mark.gl
-@one_in(2, ("precision", "most"), [("fp32", 1e-4), ("fp16", 0.03)])
+@one_in(3, ("precision", "most", "cut"), [("fp32", 1e-4, 8), ("fp32", 1e-4, CUT), ("fp16", 0.03, CUT)])
 def test_opengl_remembers_as_tensorflow_lite(
-    context: Context, matte: SegmentationModel, precision: Precision, most: float
+    context: Context, matte: SegmentationModel, precision: Precision, most: float, cut: int
 ) -> None:
     options = NetworkOptions(CompileOptions(precision=precision))
     path = GlPath(context, matte, rgba_format(SIZE), options)
@@ -102,7 +102,7 @@ def test_opengl_remembers_as_tensorflow_lite(
     path.network()
     path.begin_anew()
     assert context.readback.bytes == readback  # states never leave the device
-    worst, forgot = apart(OnGpu(path), matte)
+    worst, forgot = apart(OnGpu(path), matte, cut)
     assert worst < most
     assert forgot > 0.1
     path.release()

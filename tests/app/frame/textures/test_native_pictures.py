@@ -184,7 +184,7 @@ def test_every_format_is_read_as_by_opengl(
 
 
 @one_in(
-    5,
+    23,
     ("look", "format", "fit"),
     [
         (look, format, fit)

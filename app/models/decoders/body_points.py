@@ -17,7 +17,7 @@ __all__ = ["BODY_POINTS", "sharpened"]
 
 _BODY, _ALL = 33, 39  # of which the last are MediaPipe's auxiliary ones
 _VALUES = 5  # of each: x, y, z, visibility, presence
-_KERNEL = 7  # pixels of a heat map around a point that count
+_KERNEL = 9  # pixels of a heat map around a point that count: what its graph leaves as it is
 _LEAST_PEAK = 0.5  # of a heat map there, so that it moves the point
 
 
@@ -59,7 +59,7 @@ def sharpened(points: Floats, maps: Floats) -> Floats:
     """Points (N, 2), as fractions, moved to the middle of what heat maps (1, H, W, N) have around them.
 
     As MediaPipe's refine_landmarks_from_heatmap_calculator: maps are raw scores; a point moves where the highest of the
-    7x7 pixels around it is at least 0.5.
+    9x9 pixels around it is at least 0.5.
     """
     height, width, count = maps.shape[-3:]
     sizes, reach, moved = np.array([width, height]), (_KERNEL - 1) // 2, points.copy()

@@ -68,7 +68,7 @@ def test_a_pose_is_read_without_its_maps(context: Context, tmp_path_factory: pyt
         before = context.readback.bytes
         read.append(network.find(frame, region))
         if compute.context:
-            windows = 4 * (2 * 39 + 39 * 9 * 9)
+            windows = 4 * (2 * 39 + 39 * 11 * 11)
             assert context.readback.bytes - before == windows + 16 * (49 + 1 + 30) < maps.nbytes
         network.release()
     (ours,), (expected,) = read

@@ -139,7 +139,7 @@ def replay_verb(
     quiet: QuietOption = False,
     json: JsonOption = False,
 ) -> int:
-    """Segment recordings and pictures: every frame, with its own time stamps, the same bytes each run. Or watch one.
+    """Segment recordings and pictures, or find faces and hands: every frame, the same bytes each run. Or watch one.
 
     --out names a video, a folder, or - for a pipe; of a picture, it, --masks and --cutouts may also be x.png. A folder
     gets the frames of one recording as PNG files; of several inputs a video or a PNG file each, of the same name. Exit
@@ -183,7 +183,7 @@ def live_verb(
     window: Annotated[bool, window_option("--window/--no-window", help="Without one: record, or be a camera.")] = True,
     json: JsonOption = False,
 ) -> int:
-    """Show a camera, a stream or a recording as it comes, in a window with the background blurred or replaced.
+    """Show a camera, a stream or a recording as it comes: the background blurred or replaced, or what is found.
 
     Every setting is an option here, a line of the file, and a row of the window's panel; ? there lists the keys.
     """

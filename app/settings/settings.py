@@ -254,7 +254,7 @@ class Settings:
         "", "What black and white are in the picture that such a model puts out: LO,HI.", "range"
     )
     most: int = _model(
-        0, "How many faces, hands or people are followed at most.", low=1, high=64, zero="two, one with pose-landmark",
+        0, "How many faces, hands or people are followed at most.", low=1, high=64, zero="four, of detectors eight",
         changes=_once, label="followed at most",
     )  # fmt: skip
     memory: "MemoryMode" = _model(

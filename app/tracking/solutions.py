@@ -38,6 +38,7 @@ class Followed:
     size: RegionOf = lambda finding: None  # what speeds are measured by; None: the box around the points
     least_inside: float = 0.8  # from which a region, without its margin, is of one thing with another that it lies in
     compared: float = 1.0  # by how much regions shrink before they are compared: those of people side by side overlap
+    held_by: tuple[int, ...] = ()  # points by which a thing is told from another one in the same region
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ class Solution:
 
 
 _STEADY = OneEuro(0.05, 80.0)  # MediaPipe's for faces and poses
+_HEAD = tuple(range(11))  # of a body's points those that are seen most
 _SEEN_BODY_HAND = 0.1  # of a wrist's certainty, from which holistic looks for its hand
 
 
@@ -145,6 +147,7 @@ _HAND = Followed(_hand_start, _hand_next, _STEADY)
 _BODY = Followed(
     _body_start, _body_next, _STEADY,
     auxiliary_filter=OneEuro(0.01, 10.0), certainty_share=0.1, size=_body_square, least_inside=1.0, compared=0.25,
+    held_by=_HEAD,
 )  # fmt: skip
 _PALM = PartLook(_palm_region)
 

@@ -9,13 +9,14 @@ import numpy as np
 from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.base.wording import counted
 
-from ..models.decoders.found import Finding, moved_finding
+from ..models.decoders.found import Finding, Points, moved_finding
 from ..models.decoders.region import FrameRegion, whole_region
 from ..picture.picture import ImageSize
 from ..picture.video_frame import VideoFrame
 from .finder import FrameFinder, RegionNetwork, found_in_each
+from .home_region import Home, is_in, jumps
 from .one_euro import OneEuroFilter, VisibilityFilter
-from .region_rules import core_of, is_usable, overlap, share_inside
+from .region_rules import around_box, core_of, is_usable, overlap, share_inside
 from .solutions import Followed, PartLook, Solution
 
 __all__ = ["make_finder"]
@@ -23,6 +24,7 @@ __all__ = ["make_finder"]
 _MOST_THINGS = 64
 _REMEMBERED_S = 0.5
 _WITHOUT_MARGIN = 2 / 3  # of a region's sides: those of what it was grown around
+_SAME_BOX = 0.3  # overlap of a detector's boxes in two looks, as in one
 _TIME_ROUNDS_S = 1e-4  # three frames of 30 a second are a tenth of one, or a little less
 
 
@@ -48,6 +50,8 @@ class _Track:
 
     number: int  # 0 before something was found
     region: FrameRegion  # where the next frame is looked at
+    home: Home | None = None  # of what has points that hold it: where it began
+    held: Points | None = None  # those points, as they came from the frame before
     points: OneEuroFilter | None = None
     auxiliary: OneEuroFilter | None = None
     certainty: VisibilityFilter | None = None
@@ -89,6 +93,7 @@ class _TrackingFinder:
         self._most = most
         self._size: ImageSize | None = None
         self._tracks: list[_Track] = []
+        self._looks = 0  # of the detector at ends of frames
         self._looked_at: float | None = None  # seconds: when the detector ran and found nothing new
         self._boxes: dict[int, FrameRegion] = {}  # by their numbers, of the frame before; where nothing is followed
         self._numbers = _Numbers(solution.least_overlap)
@@ -113,26 +118,37 @@ class _TrackingFinder:
         return found
 
     def _detect(self, frame: VideoFrame) -> tuple[Finding, ...]:
-        detector = self._networks[0]
-        found = detector.find(frame, whole_region(frame.size, detector.input_size))
-        return tuple(finding for finding in found if _is_sound(finding))[: self._most]
+        return self._detected(frame, whole_region(frame.size, self._networks[0].input_size))[: self._most]
+
+    def _detect_all(self, frame: VideoFrame, tracks: Sequence[_Track]) -> tuple[Finding, ...]:
+        """The same, and what is seen in one end of a wide frame, in each look the other; in both where all is new.
+
+        A detector that is made for one person sees smaller ones beside a larger one in few frames.
+        """
+        found, (width, height) = self._detect(frame), frame.size
+        if width <= height or not (found or tracks):
+            return found
+        ends = (height / 2, width - height / 2)
+        for x in ends if not tracks else (ends[self._looks % 2],):
+            seen = self._detected(frame, FrameRegion(x, height / 2, height, height))
+            found += tuple(finding for finding in seen if not any(_is_same_box(finding, other) for other in found))
+        self._looks += 1
+        return found
+
+    def _detected(self, frame: VideoFrame, region: FrameRegion) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self._networks[0].find(frame, region) if _is_sound(finding))
 
     def _follow(self, frame: VideoFrame, followed: Followed) -> tuple[Finding, ...]:
         tracks, seconds = self._tracks, frame.time_ms / 1000
-        if len(tracks) < self._most and not (tracks and self._sleeps(seconds)):
-            starts = (followed.starts_at(finding) for finding in self._detect(frame))
-            new = [_Track(0, region) for region in starts if region and is_usable(region, frame.size)]
-            tracks = self._apart([*tracks, *new], followed)[: self._most]
+        has_looked = len(tracks) < self._most and not (tracks and self._sleeps(seconds))
+        if has_looked:
+            tracks = self._with_new(frame, followed, tracks)
             self._looked_at = seconds if len(tracks) == len(self._tracks) else None
-        seen = list[tuple[_Track, Finding]]()
-        looked = found_in_each(self._networks[1], frame, [track.region for track in tracks])
-        for track, there in zip(tracks, looked, strict=True):
-            before = track.region
-            finding = self._taken(there, frame, track, followed)
-            if finding and is_usable(track.region, frame.size):
-                seen.append((track, finding))
-            elif track.number:
-                self._numbers.lose(track.number, before, seconds)
+        seen, lost = self._look_at_all(frame, tracks, followed)
+        if lost and not has_looked and followed.held_by:  # it may be what moved too fast to be followed
+            kept = [track for track, _ in seen]
+            seen += self._look_at_all(frame, self._with_new(frame, followed, kept)[len(kept) :], followed)[0]
+            self._looked_at = None
         self._tracks = self._apart([track for track, _ in seen], followed)
         found = []
         for track, finding in seen:
@@ -141,36 +157,94 @@ class _TrackingFinder:
                 found.append(replace(finding, track=track.number))
         return tuple(found)
 
+    def _with_new(self, frame: VideoFrame, followed: Followed, tracks: Sequence[_Track]) -> list[_Track]:
+        """Those, and what the detector sees besides; what is followed alone has its home where the detector sees it."""
+        new = []
+        detect_all = followed.held_by and self._most > 1
+        for finding in self._detect_all(frame, tracks) if detect_all else self._detect(frame):
+            region = followed.starts_at(finding)
+            if region is None or not is_usable(region, frame.size):
+                continue
+            known = next((track for track in tracks if track.held is not None and is_in(track.held, finding.box)), None)
+            if known is None:
+                new.append(_Track(0, region))
+            elif len(tracks) == 1 and known.held is not None:
+                known.home = Home(region, known.held)
+        return self._apart([*tracks, *new], followed)[: self._most]
+
+    def _look_at_all(
+        self, frame: VideoFrame, tracks: Sequence[_Track], followed: Followed
+    ) -> tuple[list[tuple[_Track, Finding]], bool]:
+        """What is seen at tracks, and whether one of them was lost."""
+        seen, lost = list[tuple[_Track, Finding]](), False
+        looked = found_in_each(self._networks[1], frame, [track.region for track in tracks])
+        for track, there in zip(tracks, looked, strict=True):
+            before = track.region
+            finding = self._taken(there, frame, track, followed, len(tracks) == 1)
+            if finding and is_usable(track.region, frame.size):
+                seen.append((track, finding))
+            elif track.number:
+                self._numbers.lose(track.number, before, frame.time_ms / 1000)
+                lost = True
+        return seen, lost
+
     def _sleeps(self, seconds: float) -> bool:
         """Whether the detector ran a moment ago and found nothing new."""
         before = self._looked_at
         return before is not None and 0 <= seconds - before < self._solution.looks_again_s - _TIME_ROUNDS_S
 
     def _taken(
-        self, found: Sequence[Finding], frame: VideoFrame, track: _Track, followed: Followed
+        self, there: Sequence[Finding], frame: VideoFrame, track: _Track, followed: Followed, is_alone: bool
     ) -> Finding | None:  # fmt: skip
         """What the network saw at a track, filtered; the track has its next region afterwards."""
-        if not found or not found[0].score > self._solution.least_score or not _is_sound(found[0]):
+        finding = self._sure(there)
+        finding = self._held(finding, frame, track, followed) if followed.held_by else finding
+        if finding is None:
             return None
-        finding = found[0]
         steady = _steadied(finding, track, followed, frame.time_ms / 1000)
         # The next region is of the points as they came, but of the auxiliary as they are filtered.
         region = followed.goes_on_at(replace(finding, auxiliary=steady.auxiliary))
         if region is None:
             return None
+        if track.home and track.held is not None and not is_alone:
+            region = replace(track.home.moved_to(track.held), angle=region.angle)
         track.region = region
         return steady
+
+    def _sure(self, there: Sequence[Finding]) -> Finding | None:
+        if not there or not there[0].score > self._solution.least_score or not _is_sound(there[0]):
+            return None
+        return there[0]
+
+    def _held(
+        self, finding: Finding | None, frame: VideoFrame, track: _Track, followed: Followed
+    ) -> Finding | None:  # fmt: skip
+        """What is seen at a track. Where it jumped to another thing, or between two, what is seen from its home."""
+        held = _holding(finding, followed)
+        if track.home is None or track.held is None:
+            if held is not None:
+                track.home, track.held = Home(track.region, held), held
+            return finding
+        if held is None or jumps(track.held, held, track.region.height):
+            finding = self._sure(self._networks[1].find(frame, track.home.moved_to(track.held)))
+            held = _holding(finding, followed)
+            if held is None or jumps(track.held, held, track.region.height):
+                return None
+        track.held = held
+        return finding
 
     def _apart(self, tracks: Sequence[_Track], followed: Followed) -> list[_Track]:
         """Without those that follow what one before them follows: the older track stays."""
         kept: list[_Track] = []
         for track in tracks:
-            if not any(self._are_one(track.region, other.region, followed) for other in kept):
+            if not any(self._are_one(track, other, followed) for other in kept):
                 kept.append(track)
         return kept
 
-    def _are_one(self, first: FrameRegion, second: FrameRegion, followed: Followed) -> bool:
-        first, second = core_of(first, followed.compared), core_of(second, followed.compared)
+    def _are_one(self, track: _Track, other: _Track, followed: Followed) -> bool:
+        if track.held is not None and other.held is not None:
+            return not jumps(track.held, other.held, min(track.region.height, other.region.height))
+        first, second = core_of(track.region, followed.compared), core_of(other.region, followed.compared)
         if overlap(first, second) > self._solution.least_overlap:
             return True
         return share_inside(core_of(first, _WITHOUT_MARGIN), core_of(second, _WITHOUT_MARGIN)) > followed.least_inside
@@ -197,6 +271,17 @@ class _TrackingFinder:
 
 def _overlap_with(boxes: Mapping[int, FrameRegion], region: FrameRegion, number: int) -> float:
     return overlap(region, boxes[number])
+
+
+def _is_same_box(first: Finding, second: Finding) -> bool:
+    return overlap(around_box(first.box), around_box(second.box)) > _SAME_BOX
+
+
+def _holding(finding: Finding | None, followed: Followed) -> Points | None:
+    """The points (N, 2) that hold a track."""
+    if finding is None or len(finding.points) <= max(followed.held_by):
+        return None
+    return finding.points[list(followed.held_by), :2]
 
 
 def _steadied(finding: Finding, track: _Track, followed: Followed, seconds: float) -> Finding:

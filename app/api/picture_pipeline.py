@@ -21,12 +21,14 @@ import numpy.typing as npt
 
 from .app.frame.backend_choice.compute import compute_in, open_compute
 from .app.frame.inference.backends import Backend, ComputeBackend
+from .app.frame.looks.effects import nearest_effect
 from .app.frame.textures.borrowed_context import borrowed
 from .app.frame.textures.texture_copies import texture_picture
 from .app.models.decoders.found import Finding
 from .app.opengl_options import opengl_chosen, opengl_of
 from .app.picture.picture import Picture, rgba_picture
 from .app.picture.video_frame import VideoFrame
+from .app.session.abilities import effects_of_model
 from .app.session.derived import compute_of
 from .app.session.picture_maker import PictureMaker, settings_model
 from .app.session.recovery import RESET_WAITS_S
@@ -269,7 +271,8 @@ class Pipeline:
 
     def __repr__(self) -> str:
         state = "closed" if self._is_closed else f"{self.backend}, {self.renderer}"
-        return f"<texelflow.Pipeline {self._work.settings.effect} by {self._work.settings.model!r}: {state}>"
+        effect = nearest_effect(self._work.settings.effect, effects_of_model(self._work.maker.model))
+        return f"<texelflow.Pipeline {effect} by {self._work.settings.model!r}: {state}>"
 
     def _do(self, act: "Callable[[_Work], _Result]", runs: bool = False, here: bool = False) -> _Result:
         """Have it done by the thread of OpenGL, or here, where nothing is tied to a thread. Raises UsageError."""

@@ -29,9 +29,11 @@ SkeletonName = Literal[
 ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Finding:
     """One thing that a network found. Places are pixels of the upright frame, of which the first covers 0 to 1.
+
+    Two are equal if they are the same object; `track` says whether they are of one thing.
 
         with texelflow.Pipeline(model="selfie") as camera:
             picture = camera(frame)

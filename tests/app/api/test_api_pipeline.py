@@ -341,6 +341,10 @@ class TestPipeline:
         assert (camera.model, camera.backend) == ("selfie", "cpu")
         assert repr(camera) == f"<texelflow.Pipeline blur by 'selfie': cpu, {camera.renderer}>"
 
+    def test_says_what_is_drawn_of_a_model_without_masks(self) -> None:
+        with texelflow.Pipeline(model="face-detection-short", backend="cpu") as camera:
+            assert repr(camera).startswith("<texelflow.Pipeline findings by 'face-detection-short': cpu")
+
     @pytest.mark.parametrize(
         ("frame", "said"),
         [

@@ -1,10 +1,11 @@
-"""Skeletons: their numbers, their names."""
+"""Findings and their skeletons: what is equal, numbers of points, names."""
 
 from typing import get_args
 
+import numpy as np
 import pytest
 
-from texelflow.app.models.decoders.found import SkeletonName
+from texelflow.app.models.decoders.found import Finding, SkeletonName
 from texelflow.app.models.decoders.skeletons import SKELETONS
 
 POINTS = {
@@ -31,3 +32,10 @@ def test_names_are_where_networks_have_them() -> None:
     assert SKELETONS["body"].names[23:25] == ("left hip", "right hip")
     assert SKELETONS["hand"].names[8] == "index tip"
     assert SKELETONS["coco"].names[9:11] == ("left wrist", "right wrist")
+
+
+def test_findings_are_compared_and_kept_in_sets() -> None:
+    first, second = (Finding("face", 1.0, points=np.zeros((2, 3), np.float32)) for _ in range(2))
+    assert first in (second, first)
+    assert first != second
+    assert len({first, second, first}) == 2

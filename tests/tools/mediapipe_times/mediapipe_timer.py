@@ -21,13 +21,13 @@ def main() -> None:
     else:
         solution = solutions.hands.Hands(max_num_hands=most, model_complexity=1)
     for _ in sys.stdin:
-        times_ms, worked, result = [], time.process_time(), None
+        times_ms, worked, found = [], time.process_time(), None
         for frame in frames:
             start = time.perf_counter()
             result = solution.process(frame)
             times_ms.append((time.perf_counter() - start) * 1e3)
+            found = result.multi_face_landmarks if kind == "face" else result.multi_hand_landmarks
         worked = (time.process_time() - worked) * 1e3 / len(frames)
-        found = result.multi_face_landmarks if kind == "face" else result.multi_hand_landmarks
         print(json.dumps({"times_ms": times_ms, "cpu_ms": worked, "found": len(found or [])}), flush=True)
 
 

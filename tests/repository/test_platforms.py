@@ -57,7 +57,7 @@ for platform, (modules, functions, signals) in MISSING.items():
     from texelflow.app.capture import listing, v4l2
     from texelflow.app.media import growing_file, recorder
     from texelflow.app import displays
-    from texelflow.app.verbs.doctor import doctor_findings
+    from texelflow.app.verbs.doctor import diagnoses
     from texelflow.gpu_delegate.base import errors
     from texelflow.gpu_delegate.targets.gl import library
     import numpy as np
@@ -86,9 +86,9 @@ for platform, (modules, functions, signals) in MISSING.items():
         except kind:
             pass
     assert displays.has_display({})
-    assert doctor_findings.egl({}, {}) == doctor_findings.tools() == []
-    assert doctor_findings.display({"gl_version": "OpenGL 4.3", "renderer": "some GPU"}, {})[-1].state == "ok"
-    assert "apt-get" not in doctor_findings.opengl({"error": "none"})[0].advice
+    assert diagnoses.egl({}, {}) == diagnoses.tools() == []
+    assert diagnoses.display({"gl_version": "OpenGL 4.3", "renderer": "some GPU"}, {})[-1].state == "ok"
+    assert "apt-get" not in diagnoses.opengl({"error": "none"})[0].advice
 
     sys.platform = "linux"
     vars(os).update(kept[0])

@@ -1,6 +1,6 @@
 """`texelflow doctor`: shows what this machine has and lacks for the program, line by line, each with what to do.
 
-Whatever is broken is a finding: nothing here raises. doctor_probe.py queries drivers, doctor_findings.py evaluates,
+Whatever is broken is a diagnosis: nothing here raises. doctor_probe.py queries drivers, diagnoses.py evaluates,
 this file shows.
 """
 
@@ -17,8 +17,8 @@ from rich.text import Text
 from texelflow.gpu_delegate.base.isolated_python import OURS, python_command
 
 from ...console import Console, one_line
-from . import doctor_findings as findings
-from .doctor_findings import Diagnosis
+from . import diagnoses
+from .diagnoses import Diagnosis
 
 _PROBE = "from texelflow.app.verbs.doctor.doctor_probe import main; main(sys.argv[1])"
 _PROBE_SECONDS = 30
@@ -33,34 +33,34 @@ def doctor(console: Console, as_json: bool, developer: bool = False) -> int:
 
     What only the program's own tests need is looked for with `developer` alone.
     """
-    found = all_findings(developer)
-    reasons = [finding for finding in found if finding.state == "missing" and finding.stops]
+    found = all_diagnoses(developer)
+    reasons = [diagnosis for diagnosis in found if diagnosis.state == "missing" and diagnosis.stops]
     show(found, reasons, console)
     if as_json:
-        rows = [asdict(finding) for finding in found]
+        rows = [asdict(diagnosis) for diagnosis in found]
         console.json(
             {"ok": not reasons, "reasons": [f"{reason.name}: {reason.found}" for reason in reasons], "findings": rows}
         )
     return 2 if reasons else 0
 
 
-def all_findings(developer: bool) -> list[Diagnosis]:
-    """All findings, in the order in which things build on each other."""
+def all_diagnoses(developer: bool) -> list[Diagnosis]:
+    """All of them, in the order in which things build on each other."""
     gl = probe("opengl")
     sections: tuple[tuple[str, Callable[[], Sequence[Diagnosis]]], ...] = (
-        ("Python", findings.python),
-        ("OpenGL", lambda: findings.opengl(gl)),
-        ("EGL", lambda: findings.egl(egl_devices(gl), os.environ)),
-        ("Display", lambda: findings.display(probe("window"), os.environ)),
-        ("CPU", lambda: findings.cpu(probe("cpu"), bool(gl.get("can_compute")))),
-        *((("Backend", lambda: findings.backend(probe("auto"))),) if gl.get("can_compute") else ()),
-        ("Video", findings.video_codecs),
-        ("Cameras", findings.cameras),
-        ("Virtual camera", findings.virtual_camera),
-        ("Models", findings.models),
-        *((("Tests", findings.tools),) if developer else ()),
+        ("Python", diagnoses.python),
+        ("OpenGL", lambda: diagnoses.opengl(gl)),
+        ("EGL", lambda: diagnoses.egl(egl_devices(gl), os.environ)),
+        ("Display", lambda: diagnoses.display(probe("window"), os.environ)),
+        ("CPU", lambda: diagnoses.cpu(probe("cpu"), bool(gl.get("can_compute")))),
+        *((("Backend", lambda: diagnoses.backend(probe("auto"))),) if gl.get("can_compute") else ()),
+        ("Video", diagnoses.video_codecs),
+        ("Cameras", diagnoses.cameras),
+        ("Virtual camera", diagnoses.virtual_camera),
+        ("Models", diagnoses.models),
+        *((("Tests", diagnoses.tools),) if developer else ()),
     )
-    return [finding for topic, look in sections for finding in _look(topic, look)]
+    return [diagnosis for topic, look in sections for diagnosis in _look(topic, look)]
 
 
 def egl_devices(gl: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,26 +114,26 @@ def show(found: Sequence[Diagnosis], reasons: Sequence[Diagnosis], console: Cons
     table.add_column("found", ratio=5, overflow="fold")
     table.add_column("what to do", ratio=4, overflow="fold")
     topic = ""
-    for finding in found:
-        if finding.topic != topic:
-            topic = finding.topic
+    for diagnosis in found:
+        if diagnosis.topic != topic:
+            topic = diagnosis.topic
             table.add_row(Text(topic, style="bold"), end_section=False)
-        table.add_row(*_cells(finding))
+        table.add_row(*_cells(diagnosis))
     console.show(table, "")
     console.show(_verdict(found, reasons))
 
 
-def _cells(finding: Diagnosis) -> tuple[Text, ...]:
-    style = _STYLES[finding.state]
-    name, what, advice = map(one_line, (finding.name, finding.found, finding.advice))
-    return Text(f"  {finding.state}", style=style), Text(name), Text(what), Text(advice, style="dim")
+def _cells(diagnosis: Diagnosis) -> tuple[Text, ...]:
+    style = _STYLES[diagnosis.state]
+    name, what, advice = map(one_line, (diagnosis.name, diagnosis.found, diagnosis.advice))
+    return Text(f"  {diagnosis.state}", style=style), Text(name), Text(what), Text(advice, style="dim")
 
 
 def _verdict(found: Sequence[Diagnosis], reasons: Sequence[Diagnosis]) -> Text:
     if reasons:
         why = ", ".join(f"{reason.name} ({one_line(reason.found)})" for reason in reasons)
         return Text(f"Recordings cannot be segmented here, because of {why}", style=_STYLES["missing"])
-    better = sum(finding.state != "ok" for finding in found)
+    better = sum(diagnosis.state != "ok" for diagnosis in found)
     more = f"; what could be better: {better} of {len(found)} lines" if better else ""
     return Text(f"Recordings can be segmented here{more}", style=_STYLES["ok"])
 
@@ -141,5 +141,5 @@ def _verdict(found: Sequence[Diagnosis], reasons: Sequence[Diagnosis]) -> Text:
 def _look(topic: str, look: Callable[[], Sequence[Diagnosis]]) -> Sequence[Diagnosis]:
     try:
         return look()
-    except Exception as error:  # a failing check is a finding, too
+    except Exception as error:  # a failing check is one, too
         return [Diagnosis(topic, "this check", "missing", one_line(str(error)) or type(error).__name__, "report this")]

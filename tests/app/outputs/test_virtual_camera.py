@@ -26,7 +26,7 @@ from texelflow.app.outputs.loopback import Loopback, is_exclusive, kept_size, lo
 from texelflow.app.outputs.virtual_camera import CameraSink
 from texelflow.app.picture.picture import PictureFormat, rgba_picture
 from texelflow.app.picture.video_frame import VideoFrame
-from texelflow.app.verbs.doctor.doctor_findings import virtual_camera
+from texelflow.app.verbs.doctor.diagnoses import virtual_camera
 from texelflow.gpu_delegate.base.errors import DeviceError, UsageError
 from texelflow.gpu_delegate.targets.gl.context import Context
 

@@ -12,7 +12,7 @@ import pytest
 from tests.helpers.commands import Command, Result
 from tests.helpers.display import Display
 from tests.helpers.markers import exhaustive, one_in
-from texelflow.app.verbs.doctor import doctor_findings as findings
+from texelflow.app.verbs.doctor import diagnoses
 from texelflow.app.verbs.doctor.doctor import probe
 
 pytestmark = pytest.mark.gl
@@ -105,7 +105,7 @@ def test_a_display_that_is_not_there(texelflow: Command, selfie_model: Path, mon
     named, _ = diagnosis(result)
     assert (result.code, named["window"]["state"]) == (0, "missing")
     monkeypatch.delenv("DISPLAY")
-    (line,) = findings.display(probe("window"), os.environ)
+    (line,) = diagnoses.display(probe("window"), os.environ)
     assert (line.name, line.state) == ("display", "warn")
     assert line.advice
 
@@ -144,7 +144,7 @@ def test_a_driver_that_kills_who_asks_it(
     python.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(python))
     assert why in probe("opengl")["error"]
-    assert findings.opengl(probe("opengl"))[0].stops
+    assert diagnoses.opengl(probe("opengl"))[0].stops
 
 
 @exhaustive
@@ -159,6 +159,6 @@ def test_a_check_that_fails_is_a_finding(texelflow: Command, monkeypatch: pytest
 
 def test_a_kind_of_cpu_that_is_not_there_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEXELFLOW_CPU", "altivec")
-    native = next(line for line in findings.cpu(probe("cpu"), True) if line.name == "native code")
+    native = next(line for line in diagnoses.cpu(probe("cpu"), True) if line.name == "native code")
     assert native.found.startswith("TEXELFLOW_CPU=altivec")
     assert native.advice == "unset it, or name one of these"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.broken_egl import NODE, broken_first, needs_compiler
-from texelflow.app.verbs.doctor import doctor_findings as findings
+from texelflow.app.verbs.doctor import diagnoses
 from texelflow.app.verbs.doctor.doctor import egl_devices, probe
 from texelflow.gpu_delegate.base.errors import DeviceError
 from texelflow.gpu_delegate.targets.gl import opengl
@@ -145,7 +145,7 @@ class TestBrokenDevice:
     def test_doctor_tells_of_each(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         for name, value in broken_first(tmp_path).items():
             monkeypatch.setenv(name, value)
-        rows = findings.egl(egl_devices(probe("opengl")), {})
+        rows = diagnoses.egl(egl_devices(probe("opengl")), {})
         assert [(row.name, row.state) for row in rows] == [("device 0", "warn"), ("device 1", "ok")]
         assert rows[0].found == f"{NODE}: eglInitialize: EGL_NOT_INITIALIZED"
         assert rows[1].found.endswith("(taken)")

@@ -1,4 +1,4 @@
-"""Evaluates what `texelflow doctor` has queried: findings, each with a state and what to do."""
+"""Evaluates what `texelflow doctor` has queried: diagnoses, each with a state and what to do."""
 
 import importlib.metadata
 import importlib.util

@@ -64,6 +64,8 @@ class PipelineSettings(TypedDict, total=False):
     legend: bool
     light_wrap: float
     mirror: bool
+    open_faces: str
+    face_numbers: bool
     private: bool
     refine: bool
     detail: Literal["off", "on"]
@@ -91,6 +93,7 @@ _OTHERS: Mapping[str, str] = MappingProxyType(  # why others of live's are none 
         "window": "it has no window",
         "side_by_side": "it has no window",
         "freeze": "hold the picture that you have",
+        "face_delay": "delay_video=True looks one frame ahead",
         "gestures": "what hands do is for windows",
         "tune": "`texelflow tune` measures kernels",
         "small_model": "set(model=...) changes the model",

@@ -28,7 +28,7 @@ class Feed:
     """
 
     def __init__(self, source: SeekableSource, depth: int = 3) -> None:
-        self._source, self._depth = source, depth
+        self._source, self._depth, self._usual_depth = source, depth, depth
         self._frames: deque[VideoFrame] = deque()
         self._next: int | None = None  # to be decoded; None: the first of the range
         self._given: int | None = None  # the last that was taken out, since the last seek
@@ -79,11 +79,21 @@ class Feed:
                 raise self._error
             return None
 
-    @property
-    def knows_following(self) -> bool:
-        """Whether the frame after the one that peek shows is decoded, or there is none."""
+    def waiting(self) -> tuple[VideoFrame, ...]:
+        """Those that are decoded and not taken out yet, in their order."""
         with self._changed:
-            return len(self._frames) > 1 or self._at_end or self._error is not None
+            return tuple(self._frames)
+
+    def reach(self, depth: int) -> None:
+        """Decode at least so many ahead from now on."""
+        with self._changed:
+            self._depth = max(self._usual_depth, depth)
+            self._changed.notify_all()
+
+    def knows_following(self, count: int = 1) -> bool:
+        """Whether so many frames after the one that peek shows are decoded, or there are no more."""
+        with self._changed:
+            return len(self._frames) > count or self._at_end or self._error is not None
 
     def pop(self) -> VideoFrame | None:
         """Take the next frame out, as peek shows it."""

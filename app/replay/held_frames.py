@@ -13,14 +13,15 @@ from ..session.recovery import MOST_AGAIN
 from ..threads import AHEAD
 
 _BY_DECODER = 3  # the one that is made, the one that finds no place yet, and the recording's first
-_BY_CLOCK = 1  # the one that comes next
+_BY_CLOCK = 1  # the one that comes next, unless more are looked at before they are drawn
 _BY_WRITER = 2  # the one that is encoded, and the one that finds no place yet
 _BYTES_A_PIXEL = 4  # at most, of what is written
 
 
-def most_decoded() -> int:
-    """Frames as they were decoded, those included that would have to be drawn again on another device."""
-    return _BY_DECODER + AHEAD + _BY_CLOCK + MOST_AGAIN
+def most_decoded(reach: int = 0) -> int:
+    """Frames as they were decoded, those included that would have to be drawn again on another device, and so many that
+    are looked at before they are drawn."""
+    return _BY_DECODER + AHEAD + max(_BY_CLOCK, reach) + MOST_AGAIN
 
 
 def most_written() -> int:
@@ -33,8 +34,8 @@ def most_frames(outputs: int) -> int:
     return most_decoded() + KEPT_FRAMES + outputs * most_written()
 
 
-def most_frame_bytes(frame: PictureFormat, outputs: int) -> int:
-    """Of a recording whose frames have this format."""
+def most_frame_bytes(frame: PictureFormat, outputs: int, reach: int = 0) -> int:
+    """Of a recording whose frames have this format; as most_decoded has it."""
     width, height = frame.size
     decoded = frame.sample_bytes * sum(map(prod, frame.plane_shapes))
-    return (most_decoded() + KEPT_FRAMES) * decoded + outputs * most_written() * width * height * _BYTES_A_PIXEL
+    return (most_decoded(reach) + KEPT_FRAMES) * decoded + outputs * most_written() * width * height * _BYTES_A_PIXEL

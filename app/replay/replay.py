@@ -25,7 +25,7 @@ from ..outputs.trace import TraceWriter
 from ..picture.picture import PictureFormat
 from ..session.abilities import check_abilities
 from ..session.clock import EveryFrame
-from ..session.derived import lead_of, trail_of, writes_any
+from ..session.derived import lead_of, reach_of, trail_of, writes_any
 from ..session.pacing import Pacer
 from ..session.playback import Playback
 from ..session.session import Session
@@ -132,7 +132,8 @@ def source_to_watch(
 
 def _check_memory(options: ReplayOptions, settings: Settings, frame: PictureFormat) -> None:
     """Raise MediaError for frames that are larger than is allowed."""
-    needed = most_frame_bytes(frame, sum(map(bool, (settings.out, settings.masks, settings.cutouts))))
+    outputs = sum(map(bool, (settings.out, settings.masks, settings.cutouts)))
+    needed = most_frame_bytes(frame, outputs, reach_of(settings))
     if options.most_frame_bytes is not None and needed > options.most_frame_bytes:
         (width, height), most = frame.size, options.most_frame_bytes
         asked = f"would take {needed / _GIB:.1f} GiB of memory, of {most / _GIB:.1f} GiB that are allowed"

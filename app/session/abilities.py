@@ -6,13 +6,13 @@ from texelflow.gpu_delegate.base.errors import UsageError
 
 from ..frame.inference.network_output import MOST_CLASSES, shows_classes
 from ..frame.looks.effects import (
-    HIDING_FACES,
     Effect,
     found_effects,
     mask_effects,
     nearest_effect,
     picture_effects,
     shows_room,
+    with_hidden_faces,
 )
 from ..models.finding_loading import ShownModel
 from ..models.finding_model import FindingModel
@@ -34,11 +34,6 @@ def effects_of_model(model: ShownModel) -> tuple[Effect, ...]:
     if isinstance(model, PictureModel):
         return with_hidden_faces(picture_effects(model.has_alpha))
     return with_hidden_faces(mask_effects(shows_classes(model.output_size, model.classes)))
-
-
-def with_hidden_faces(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
-    """Of any model those that a finder of faces beside it is opened for, too."""
-    return (*effects, *(each for each in HIDING_FACES if each not in effects))
 
 
 def check_abilities(model: ShownModel, settings: Settings, flags: Mapping[str, object]) -> None:

@@ -5,6 +5,7 @@ Three policies drive one loop: the newest picture of a camera wins (NewestWins),
 frame together with the one after it, whose mask tells more of it.
 """
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
@@ -22,7 +23,8 @@ LIVE = CaptureState("live")
 
 @dataclass(frozen=True)
 class Due:
-    """A frame to be drawn now. `ahead` is the one after it, where the clock looks ahead and there is one.
+    """A frame to be drawn now. `ahead` is the one after it, where the clock looks ahead and there is one;
+    `upcoming` are all after it that the clock holds, in their order.
 
     `dropped` frames before it are not drawn, and the one before was shown `repeated` times more. cut: those before have
     nothing to do with it. lead: it is not drawn, only its mask is made, which those after it need.
@@ -34,12 +36,17 @@ class Due:
     repeated: int = 0
     cut: bool = False
     lead: bool = False
+    upcoming: tuple[VideoFrame, ...] = ()
 
 
 class FrameClock(Protocol):
-    """Chooses the frames of a source. keeps_all: every frame counts, none may be dropped."""
+    """Chooses the frames of a source. keeps_all: every frame counts, none may be dropped.
+
+    `reach` is how many frames after the one that is due it holds, for those who see them before they are drawn.
+    """
 
     looks_ahead: bool
+    reach: int
 
     @property
     def keeps_all(self) -> bool: ...
@@ -83,10 +90,10 @@ class NewestWins:
 
     def __init__(self, capture: Capture, first: VideoFrame) -> None:
         """`first` was taken from the capture before."""
-        self.looks_ahead = False
+        self.looks_ahead, self.reach = False, 0
         self.capture, self._first = capture, first
         self._waiting: VideoFrame | None = first
-        self._before: VideoFrame | None = None
+        self._held: deque[VideoFrame] = deque()  # the last one that was drawn, while looking ahead, and those after it
 
     @property
     def ended(self) -> bool:
@@ -125,15 +132,19 @@ class NewestWins:
         return self.capture.sound
 
     def due(self, now_ns: int) -> Due | None:
-        """The newest picture; while looking ahead the one before it."""
+        """The newest picture; while looking ahead, or with a reach, one that came before it."""
         frame, self._waiting = self._waiting or self.capture.take(), None
         if frame is None:
             return None
-        counts = self.capture.take_counts()
-        before, self._before = self._before, frame
-        if before is None or not self.looks_ahead:
-            return Due(frame, None, counts.dropped, counts.repeated)
-        return Due(before, frame, counts.dropped, counts.repeated)
+        held, later = self._held, max(self.reach, int(self.looks_ahead))
+        held.append(frame)
+        if self.reach and len(held) <= self.reach:
+            return None  # its counts are those of the next one
+        while len(held) > later + 1:
+            held.popleft()
+        counts, upcoming = self.capture.take_counts(), tuple(held)[1:]
+        ahead = upcoming[0] if upcoming and self.looks_ahead else None
+        return Due(held[0], ahead, counts.dropped, counts.repeated, upcoming=upcoming)
 
     def wait_s(self, now_ns: int) -> float | None:
         """A picture that comes wakes the loop."""
@@ -149,7 +160,7 @@ class NewestWins:
 
     def begin_anew(self) -> None:
         """What came before has nothing to do with what comes."""
-        self._before = None
+        self._held.clear()
 
 
 class EveryFrame:
@@ -160,13 +171,13 @@ class EveryFrame:
 
     def __init__(self, frames: Iterator[VideoFrame], budget_ms: float, name: str) -> None:
         """The first ones may be of the lead: those before the range. `name` is what complaints call the recording."""
-        self.looks_ahead = False
+        self.looks_ahead, self.reach = False, 0
         self.budget_ms = budget_ms
         self.complete = False
         self._frames, self._name = frames, name
-        self._next: VideoFrame | None = None
-        self._error: TexelflowError | None = None  # of reading the next one, raised when that is due
-        self._begun = False
+        self._next: deque[VideoFrame] = deque()
+        self._error: TexelflowError | None = None  # of reading one, raised when that is due
+        self._begun = self._is_over = False
 
     @property
     def ended(self) -> bool:
@@ -175,23 +186,30 @@ class EveryFrame:
 
     def due(self, now_ns: int) -> Due | None:
         """The next frame; None after the last one. Raises MediaError for one that cannot be decoded, or for none."""
-        frame = self._next if self._begun else self._pull()
-        if self._error and frame is None:
-            raise self._error
-        if frame is None:
+        self._pull(1)
+        if not self._next:
+            if self._error:
+                raise self._error
             self.complete = True
             if not self._begun:
                 raise MediaError(f"'{self._name}' has no frame in the range asked for; give another one")
             return None
-        first, self._begun, self._next = not self._begun, True, self._pull()
-        return Due(frame, self._next if self.looks_ahead else None, cut=first, lead=frame.lead)
+        frame, first, self._begun = self._next.popleft(), not self._begun, True
+        self._pull(max(1, self.reach))
+        upcoming = tuple(self._next)
+        ahead = upcoming[0] if upcoming and self.looks_ahead else None
+        return Due(frame, ahead, cut=first, lead=frame.lead, upcoming=upcoming)
 
-    def _pull(self) -> VideoFrame | None:
+    def _pull(self, count: int) -> None:
+        """Have so many frames, if there are."""
         try:
-            return next(self._frames, None)
+            while len(self._next) < count and not self._is_over:
+                if (frame := next(self._frames, None)) is None:
+                    self._is_over = True
+                else:
+                    self._next.append(frame)
         except TexelflowError as error:
-            self._error = error
-            return None
+            self._error, self._is_over = error, True
 
     def wait_s(self, now_ns: int) -> float | None:
         """There is always one, until there is none."""

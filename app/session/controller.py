@@ -32,12 +32,13 @@ from ..settings.settings import (
 from ..tracking.auto_framing import FramingMode
 from ..tracking.gesture_names import Gesture
 from ..window.keys import TABLES, Action, Command, Key, action_of
-from .abilities import effects_of_model, lacks_effect, with_hidden_faces
+from .abilities import effects_of_model, lacks_effect
 from .derived import (
     chosen_look_of,
     figure_look_of,
     gestures_of,
     keeps_alpha,
+    reach_of,
     refinement_of,
     seek_lead_of,
     work_of,
@@ -227,6 +228,7 @@ class Controller:
     def _set_clock(self) -> None:
         clock, playback = self._parts.clock, self._parts.playback
         current = self._parts.stages.current
+        clock.reach = reach_of(self.settings)
         clock.looks_ahead = current.uses_hindsight and refinement_of(self.settings).delay > 0
         if playback:
             playback.lead = seek_lead_of(self.settings, current.remembers) if current.refiner else 0
@@ -236,7 +238,7 @@ class Controller:
         passed = self._guard.passed_over(perf_counter_ns()) if self._cycles else None
         effect = effect_by_number(action.value, passed or self.settings.effect, self.effects)
         self._cycles = not action.value
-        if effect not in (able := with_hidden_faces(stages.canvas.effects)):
+        if effect not in (able := stages.canvas.effects):
             self._say(f"effect {effect}: {lacks_effect(effect, Path(stages.name).name, able)}")
             return
         self.change(effect=effect)
@@ -246,7 +248,7 @@ class Controller:
     @property
     def effects(self) -> tuple[Effect, ...]:
         """Those that may be chosen here, of those that the network is able to have."""
-        able = with_hidden_faces(self._parts.stages.canvas.effects)
+        able = self._parts.stages.canvas.effects
         return tuple(effect for effect in able if not (self._guard.is_private and shows_room(effect)))
 
     def check_model(self, model: ShownModel) -> None:

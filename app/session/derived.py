@@ -25,7 +25,7 @@ from ..outputs.png_files import PIPE, is_picture, wants_folder
 from ..overlay.performance import FigureLook
 from ..picture.size import parse_size
 from ..settings.gesture_actions import parse_gestures
-from ..settings.settings import Settings, Verb, parse_point
+from ..settings.settings import Settings, Verb, parse_faces, parse_point
 from ..tracking.finder import FoundKind
 from ..tracking.gesture_names import Gesture
 from .workload import Work
@@ -33,6 +33,7 @@ from .workload import Work
 RECURRENT_LEAD = 48  # frames before a range, that a network which remembers sees
 SEEK_LEAD = 6  # frames before a seek in a window, that the network sees: steady masks at once, exact ones soon after
 RECURRENT_SEEK_LEAD = 12  # the same of a network that remembers
+COVER_LEAD = 30  # frames before a range, whose faces may be lost in it
 LONGEST_LEAD = 300  # frames before a range; more would take longer than anybody waits
 
 
@@ -62,6 +63,8 @@ def chosen_look_of(settings: Settings) -> ChosenLook:
         side_by_side=settings.side_by_side,
         strength=settings.strength,
         clears=settings.private,
+        open_faces=parse_faces(settings.open_faces),
+        face_numbers=settings.face_numbers,
         legend="none" if not settings.legend else "left" if "right" in settings.overlay_corner else "right",
     )
     background = None if color or not settings.background else background_file(settings.background)
@@ -99,6 +102,7 @@ def lead_of(settings: Settings, remembers: bool = False) -> int:
     """
     memory = mask_memory_of(settings)
     lead = LONGEST_LEAD if memory is None else min(memory, LONGEST_LEAD)
+    lead = max(lead, COVER_LEAD) if settings.effect in HIDING_FACES else lead
     return max(lead, RECURRENT_LEAD) if remembers else lead
 
 
@@ -108,8 +112,13 @@ def seek_lead_of(settings: Settings, remembers: bool = False) -> int:
 
 
 def trail_of(settings: Settings) -> int:
-    """How many frames after the last one the network sees, for its mask."""
-    return int(settings.refine and settings.delay_video)
+    """How many frames after the last one the networks see, for its mask, or for faces that are about to come."""
+    return max(int(settings.refine and settings.delay_video), reach_of(settings))
+
+
+def reach_of(settings: Settings) -> int:
+    """How many frames are seen before they are drawn, by those who hide faces."""
+    return settings.face_delay if settings.effect in HIDING_FACES else 0
 
 
 def compute_of(settings: Settings) -> ComputeChoice:

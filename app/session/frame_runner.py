@@ -52,6 +52,7 @@ class FrameRunner:
         None for one of the lead, with which all is done. Raises DeviceError.
         """
         due = self._with_cuts(due)
+        self._parts.stages.current.look_ahead(due.upcoming)
         self._follow_needs()
         ahead = self._prepare_masks(due, settings)
         if due.lead:

@@ -59,6 +59,7 @@ class GridClock:
     keeps_all = False
     complete = True
     sound = None  # of several nobody knows whose
+    reach = 0  # none is held
 
     def __init__(self, captures: Sequence[Capture], firsts: Sequence[VideoFrame], grid: PictureGrid) -> None:
         """`firsts` were taken from the captures before, one of each."""

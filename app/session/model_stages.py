@@ -100,7 +100,7 @@ class ModelStages:
     def run(self, place: int, frame: VideoFrame, fresh: bool, finds: bool = True) -> None:
         """Run the stage at that place; network and finder only if they are to see the frame."""
         stage = self.stages[place]
-        if stage.name == FIND and self.finder and not finds:
+        if stage.name == FIND and self.finder and not (finds or self.finder.guards):
             self.finder.hold(frame)
         elif stage.name == DETAIL and not self.uses_hindsight:
             return  # nobody needs finer masks, and the scores of classes are where they would be made
@@ -114,6 +114,11 @@ class ModelStages:
     def found_by_cameras(self, age: int) -> tuple[tuple[Finding, ...], ...]:
         """The same of each camera, in pixels of its own frame."""
         return (self.found(age),)
+
+    def look_ahead(self, upcoming: tuple[VideoFrame, ...]) -> None:
+        """These come after the next frame: who hides faces sees them before."""
+        if self.finder:
+            self.finder.upcoming = upcoming
 
     def refine(self, fresh: bool, age: int) -> None:
         """As Refiner.run has it."""

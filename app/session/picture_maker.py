@@ -115,7 +115,7 @@ class PictureMaker:
         self._frames = frame.index + 1
         before, self._before = self._before, frame
         if before and parts.delays:
-            due = Due(before, frame if parts.looks_ahead else None)
+            due = Due(before, frame if parts.looks_ahead else None, upcoming=(frame,))
         else:
             due = Due(frame, cut=frame.index == 0)
         self._run(parts, due, give)

@@ -28,7 +28,7 @@ class Playback:
     def __init__(self, source: SeekableSource, feed: Feed, pacer: Pacer, loop: bool = False) -> None:
         """`pacer.keeps_all` says that it is being recorded: then there is no seeking. `loop`: the whole file, again."""
         self._source, self._feed, self.pacer = source, feed, pacer
-        self.looks_ahead, self.lead = False, 0
+        self.looks_ahead, self.lead, self._reach = False, 0, 0
         self.paused = False
         self.frame: VideoFrame | None = None  # the one on the screen
         self.marks: tuple[int | None, int | None] = (None, None)
@@ -42,6 +42,21 @@ class Playback:
         self._cut = True  # whether the next frame has nothing to do with the one that was given before
 
     # What is to be shown --------------------------------------------------------------------------------------------
+
+    @property
+    def reach(self) -> int:
+        """How many frames after the one that is due are decoded before it is given, of those that there are."""
+        return self._reach
+
+    @reach.setter
+    def reach(self, frames: int) -> None:
+        self._reach = frames
+        self._feed.reach(frames + 2)
+
+    @property
+    def _knows_enough(self) -> bool:
+        later = max(self._reach, int(self.looks_ahead))
+        return not later or self._feed.knows_following(later)
 
     @property
     def keeps_all(self) -> bool:
@@ -64,7 +79,7 @@ class Playback:
     def due(self, now_ns: int) -> Due | None:
         """The frame that is to be shown now, if there is one. Raises what decoding raised."""
         while (frame := self._feed.peek()) is not None:
-            if self.looks_ahead and not self._feed.knows_following:
+            if not self._knows_enough:
                 return None
             due = self._take(frame, now_ns)
             if due is not None:
@@ -84,7 +99,7 @@ class Playback:
         frame = self._feed.peek()
         if frame is None:
             return None if self.at_end or (self.paused and not self.busy) else _POLL_S
-        if self.looks_ahead and not self._feed.knows_following:
+        if not self._knows_enough:
             return None if self.paused and not self.busy else _POLL_S
         if self.busy:
             return 0.0
@@ -130,7 +145,9 @@ class Playback:
         self._last = frame.index
         following = self._following() if self.looks_ahead else None
         ahead = following if following and following.index == frame.index + 1 else None
-        return Due(frame, ahead, dropped, repeated, self._cut, lead)
+        later = self._feed.waiting() if self._reach else ()
+        upcoming = tuple(one for place, one in enumerate(later, 1) if one.index == frame.index + place)
+        return Due(frame, ahead, dropped, repeated, self._cut, lead, upcoming)
 
     def _following(self) -> VideoFrame | None:
         """The frame that comes after the one that was taken, if it is there; what is wrong with it is raised later."""

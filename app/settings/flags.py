@@ -17,6 +17,7 @@ _SHORT = {"model": ("-m",)}
 _PLACEHOLDERS: dict[SettingKind, str] = {
     "int": "N", "float": "NUMBER", "size": "WxH", "range": "LO,HI", "point": "X,Y", "path": "PATH",
     "background": "PATH|COLOR", "text": "NAME", "texts": "NAME", "class": "N|NAME,…", "gestures": "GESTURE=ACTION",
+    "faces": "N,…",
 }  # fmt: skip
 _TYPES: dict[SettingKind, Any] = {
     "bool": bool | None, "int": int | None, "float": float | None, "texts": list[str] | None,

@@ -44,7 +44,7 @@ if TYPE_CHECKING:  # help comes at once without them
 SettingValue = bool | int | float | str | tuple[str, ...]  # several texts, where there may be more than one
 SettingKind = Literal[
     "bool", "int", "float", "text", "texts", "choice", "size", "range", "point", "path", "background", "class",
-    "gestures",
+    "gestures", "faces",
 ]  # fmt: skip
 Changes = Literal["running", "reopens camera", "restart", "restart to end"]  # what it takes for another value to count
 Verb = Literal["live", "replay", "archive"]
@@ -61,6 +61,7 @@ _MOST_SIDE = 16384  # pixels: the largest texture that desktop GPUs take
 _MOST_CLASSES = 1 << 16
 _NUMBER = r"[-+]?(?:[0-9]{1,9}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})"
 _MORE_EFFECTS = tuple(f"effect-{number}" for number in range(2, 10))
+_FACES = re.compile(r" *[1-9][0-9]{0,8} *(, *[1-9][0-9]{0,8} *)*")
 _RANGE = re.compile(rf"{_NUMBER},{_NUMBER}")
 
 
@@ -120,6 +121,7 @@ class Spec:
             "bool": "true or false",
             "size": f"a size such as 640x480, {_MOST_SIDE} a side at most,",
             "range": "two numbers with a comma, the lower one first, such as 0,1 or -1,1,",
+            "faces": "numbers of faces with commas, such as 1,3,",
             "point": "two numbers from 0 to 1 with a comma, such as 0.5,0.5,",
             "background": "an image, a video, or a color such as red or #3366cc",
             "class": f"a class' name, its number from 0 to {_MOST_CLASSES}, several with commas, or -1",
@@ -289,6 +291,16 @@ class Settings:
     legend: bool = _picture(True, "The names of the classes beside their colors, with the effect classes.")
     light_wrap: float = _picture(0.0, "How much light of the background falls on the person's edge.", **_share)
     mirror: bool = _picture(False, "Flip the picture horizontally, as in a mirror.", label="flip horizontally")
+    face_delay: int = _picture(
+        3, "Frames that hiding faces waits, to cover them before they are found.", low=0, high=30,
+        in_replay=15, label="faces ahead",
+    )  # fmt: skip
+    open_faces: str = _picture(
+        "", "Faces that these leave open, by their numbers, such as 1,3.", "faces", verbs=_single, label="open faces",
+    )  # fmt: skip
+    face_numbers: bool = _picture(
+        False, "Show the number of each face that these hide, or leave open.", verbs=_single, label="numbers of faces"
+    )
     freeze: bool = _picture(False, "Hold the picture as it is; sound and masks go on.", verbs=_live)
     private: bool = _picture(
         False, "Never show the room: refuse every effect that would; blur where none is named.",
@@ -513,6 +525,8 @@ def value_of(spec: Spec, raw: object) -> SettingValue | None:
         return None
     if spec.kind == "gestures" and parse_gestures(text) is None:
         return None
+    if spec.kind == "faces" and text and not _FACES.fullmatch(text):
+        return None
     if spec.kind == "path":
         text = local_name(text)
     return os.path.expanduser(text) if text.startswith("~/") else text  # no shell does it in files and panels
@@ -544,6 +558,11 @@ def parse_point(text: str) -> tuple[float, float]:
     """The two numbers of a setting that is a point. Raises ValueError."""
     x, y = map(float, text.split(","))
     return x, y
+
+
+def parse_faces(text: str) -> frozenset[int]:
+    """The numbers of a setting that names faces. Raises ValueError."""
+    return frozenset(int(number) for number in text.split(",")) if text else frozenset()
 
 
 def _is_size(text: str) -> bool:

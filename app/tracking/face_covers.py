@@ -22,8 +22,11 @@ _AT_EDGE, _NEAR_EDGE = 1.3, 0.1  # how much larger a cover is at the frame's edg
 _LARGEST = 4.0  # of a cover, from its middle to its edge, in sides of the frame
 _LEAST_PX = 6.0  # of a cover, from its middle to its edge
 _SURE = 0.65  # the score from which on nobody asks what else may be there
+_SURE_MS, _SURE_APART = 200.0, 0.25  # how long a face may be lost, and how far it may move, to be surely the same
 _GROWTH = 0.6  # of a cover that nothing confirms, in its own sizes per second
+_BLIND_GROWTH = 2.0  # the same before a face was first found, while nobody knows how it moves
 _MOST_APART = 0.8  # of a cover's size: how far from where a face is expected it is taken for the same
+_MEETING = 0.6  # of the sizes of two covers: how far they are apart where they are taken for each other
 _NEW_SPEED = 0.5  # the share of the last step in a face's speed
 
 
@@ -86,11 +89,13 @@ class _Face:
             if passed > lead_ms:
                 return []
             back = first.moved(-self.speed[0] * passed, -self.speed[1] * passed, 0.0)
-            return _along(first, back, _GROWTH * passed / 1000)
+            growth = _GROWTH if len(self.places) > 1 else _BLIND_GROWTH
+            return _along(first, back, growth * passed / 1000)
         passed = time_ms - self.seen_ms
         if passed > HELD_MS:
             return []
-        return _along(self.cover, self.expected(time_ms), _GROWTH * passed / 1000)
+        last = self.cover if passed <= _SURE_MS else replace(self.cover, track=0)
+        return _along(last, replace(self.expected(time_ms), track=last.track), _GROWTH * passed / 1000)
 
 
 class FaceCovers:
@@ -103,34 +108,44 @@ class FaceCovers:
         self._faces: list[_Face] = []
         self._last = 0  # number that a face got
 
-    def see(self, findings: Sequence[Finding], time_ms: float, frame: ImageSize | None = None) -> None:
+    def see(self, findings: Sequence[Finding], time_ms: float, frame: ImageSize | None = None) -> tuple[Finding, ...]:
         """What was found in the next frame, which is of that time; everything but faces is left out.
 
+        Given back are the faces with their numbers. A face that is not surely the one before has another number.
         Where the frame's size is given, a face that touches its edge is taken for larger than its box: who sees a part
         of a face does not know how large it is.
         """
         if self._times and time_ms <= self._times[0]:
             time_ms = self._times[0] + 1e-3  # a clock that stands still
         self._times.appendleft(time_ms)
-        covers = [
-            _cover_of(each, frame) for each in findings if each.kind == "face" and (each.region or len(each.points))
-        ]
+        faces = [each for each in findings if each.kind == "face" and (each.region or len(each.points))]
         free = [face for face in self._faces if time_ms - face.seen_ms <= HELD_MS]
-        for cover in covers:
+        around, seen = [(face, face.expected(time_ms)) for face in free], []
+        for finding in faces:
+            cover = _cover_of(finding, frame)
             near = [(_apart(face.expected(time_ms), cover), nth) for nth, face in enumerate(free)]
             near += [(_apart(face.cover, cover), nth) for nth, face in enumerate(free)]
             least, nth = min(near, default=(math.inf, 0))
             if least <= _MOST_APART:
                 face = free.pop(nth)
-                face.see(replace(cover, track=cover.track or face.cover.track), time_ms, self._kept + 1)
+                others = [place for other, place in around if other is not face]
+                same = least <= _SURE_APART and time_ms - face.seen_ms <= _SURE_MS
+                same &= not any(_meet(cover, other) for other in others)
+                cover = replace(cover, track=face.cover.track if same else self._next_number())
+                face.see(cover, time_ms, self._kept + 1)
             else:
-                self._last += 1
-                cover = replace(cover, track=cover.track or self._last)
+                cover = replace(cover, track=self._next_number())
                 face = _Face(cover, time_ms, time_ms)
                 face.places.append((time_ms, cover))
                 self._faces.append(face)
+            seen.append(replace(finding, track=cover.track))
         oldest = self._times[-1]
         self._faces = [face for face in self._faces if oldest - face.seen_ms <= HELD_MS]
+        return tuple(seen)
+
+    def _next_number(self) -> int:
+        self._last += 1
+        return self._last
 
     def covers(self, age: int = 0, open_tracks: Collection[int] = ()) -> tuple[FaceCover, ...]:
         """Of the newest frame, or of one that came so many before it; none for tracks that are left open.
@@ -182,11 +197,19 @@ def _cover_of(finding: Finding, frame: ImageSize | None) -> FaceCover:
     return FaceCover(*middle, *sizes, finding.track)
 
 
+def _meet(one: FaceCover, other: FaceCover) -> bool:
+    """Whether they overlap by so much that nobody knows which face is whose."""
+    wide, high = one.half_width + other.half_width, one.half_height + other.half_height
+    apart = abs(one.center_x - other.center_x), abs(one.center_y - other.center_y)
+    return apart[0] < _MEETING * wide and apart[1] < _MEETING * high
+
+
 def _along(one: FaceCover, other: FaceCover, growth: float) -> list[FaceCover]:
     """Covers from one place to another, so close that what lies between is covered, each grown by that share."""
     far = math.hypot(other.center_x - one.center_x, other.center_y - one.center_y)
     least = min(one.half_width, one.half_height, other.half_width, other.half_height)
     steps = min(8, math.ceil(far / least))
+    track = one.track if one.track == other.track else 0
     found = []
     for nth in range(steps + 1):
         share = nth / steps if steps else 0.0
@@ -194,7 +217,7 @@ def _along(one: FaceCover, other: FaceCover, growth: float) -> list[FaceCover]:
             (1 - share) * getattr(one, name) + share * getattr(other, name)
             for name in ("center_x", "center_y", "half_width", "half_height")
         )
-        cover = FaceCover(x, y, wide, high, one.track)
+        cover = FaceCover(x, y, wide, high, track)
         found.append(cover.moved(0, 0, growth * max(cover.half_width, cover.half_height)))
     return found
 

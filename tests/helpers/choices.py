@@ -28,6 +28,8 @@ def values_of(spec: Spec) -> st.SearchStrategy[Any]:
     if spec.kind == "gestures":
         pairs = st.dictionaries(st.sampled_from(GESTURES), st.sampled_from([*GESTURE_ACTIONS]), max_size=3)
         return pairs.map(lambda found: ",".join(f"{gesture}={action}" for gesture, action in found.items()))
+    if spec.kind == "faces":
+        return st.lists(st.integers(1, 99), max_size=3).map(lambda found: ",".join(map(str, found)))
     if spec.kind in ("int", "float"):
         numbers: st.SearchStrategy[Any] = (
             st.integers(int(spec.low), int(spec.high)) if spec.kind == "int" else st.floats(spec.low, spec.high)

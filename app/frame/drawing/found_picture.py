@@ -1,7 +1,10 @@
 """Draws a frame with what was found in it: skeletons, boxes and labels, or covers over faces; or as it is."""
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from typing import Protocol
+
+import numpy as np
 
 from ...models.decoders.found import Finding, moved_finding
 from ...models.decoders.region import FrameRegion
@@ -12,6 +15,8 @@ from ..looks.looks import Look
 from ..textures.picture_device import FRAME_SAMPLERS, FramePlanes, PictureDevice, ReadablePlanes, ShaderDrawing, Target
 from .findings import FindingsCompositor
 from .hidden_faces import HiddenFaces
+
+_NO_POINTS = np.zeros((0, 3), np.float32)
 
 
 class FoundThings(Protocol):
@@ -25,11 +30,18 @@ class FoundThings(Protocol):
     def note(self) -> str:
         """What is said in a corner in place of what is missed; empty where nothing is."""
 
+    @property
+    def guards(self) -> bool:
+        """Whether covers() hides all faces; else frames are hidden wholly."""
+
     def found(self, age: int = 0) -> tuple[Finding, ...]:
         """In the newest frame, or one that came so many before it."""
 
-    def covers(self, age: int = 0) -> tuple[FaceCover, ...]:
-        """What hides the faces in that frame."""
+    def faces(self, age: int = 0) -> tuple[Finding, ...]:
+        """Those that are hidden in that frame, with their numbers."""
+
+    def covers(self, age: int = 0, open_faces: Collection[int] = ()) -> tuple[FaceCover, ...]:
+        """What hides the faces in that frame, but for those of some numbers."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +55,13 @@ class FoundCompositor:
     """Draws what is in a frame's textures with what was found there. `look` and `crop` may be set between any two."""
 
     def __init__(
-        self, pictures: PictureDevice, frame: ReadablePlanes, things: FoundThings, look: Look,
+        self, pictures: PictureDevice, frame: ReadablePlanes, things: FoundThings | None, look: Look,
         crop: FrameRegion | None = None,
     ) -> None:  # fmt: skip
-        """`crop` says of which part of the frame `frame` is. Shaders are made at their first use."""
+        """`crop` says of which part of the frame `frame` is. Without `things` faces are hidden with all around them.
+
+        Shaders are made at their first use.
+        """
         self.look, self.crop = look, crop
         self._pictures, self._frame, self._things = pictures, frame, things
         self._size = frame.format.upright_size
@@ -63,21 +78,35 @@ class FoundCompositor:
             self._prepare(target, effect, age)  # what it draws is drawn over
         self._draw_frame(target, age, size, mirror)
         if effect in HIDING_FACES:
-            covers = [self._placed_cover(cover) for cover in self._things.covers(age)]
-            self._hidden.draw(covers, effect == "blur-faces", target, size[1], mirror, age)
-        elif effect == "findings":
-            found = self._things.found(age)
-            if self._shown is not found or self._shown_crop != self.crop or self._note != self._things.note:
-                self._shown, self._shown_crop, self._note = found, self.crop, self._things.note
-                self._marks.set([self._placed(finding) for finding in found], self._note)
-            self._marks.draw(target, mirror, size)
+            self.cover(target, effect, age, size)
+        elif effect == "findings" and self._things:
+            self._mark(self._things.found(age), self._things.note, target, size)
+
+    def cover(self, target: Target, effect: Effect, age: int, size: ImageSize) -> None:
+        """Hide the faces in a picture of the frame of that age, by one of the effects that do. Raises DeviceError."""
+        things = self._things
+        if things is None or not things.guards:
+            width, height = self._size
+            covers = [FaceCover(width / 2, height / 2, width, height)]
+        else:
+            covers = [self._placed_cover(cover) for cover in things.covers(age, self.look.open_faces)]
+        self._hidden.draw(covers, effect == "blur-faces", target, size[1], self.look.mirror, age)
+        if self.look.face_numbers and things:
+            named = tuple(replace(each, points=_NO_POINTS, skeleton="") for each in things.faces(age))
+            self._mark(named, "", target, size)
+
+    def _mark(self, found: tuple[Finding, ...], note: str, target: Target, size: ImageSize) -> None:
+        if self._shown is not found or self._shown_crop != self.crop or self._note != note:
+            self._shown, self._shown_crop, self._note = found, self.crop, note
+            self._marks.set([self._placed(finding) for finding in found], note)
+        self._marks.draw(target, self.look.mirror, size)
 
     def _prepare(self, target: Target, effect: Effect, age: int) -> None:
         """Have code made that is made at its first use."""
         self._ready.add(effect)
-        if effect == "findings":
+        if effect == "findings" or (effect in HIDING_FACES and self.look.face_numbers):
             self._marks.prepare(target)
-        elif effect in HIDING_FACES:
+        if effect in HIDING_FACES:
             whole = FaceCover(self._size[0] / 2, self._size[1] / 2, *self._size)
             self._hidden.draw([whole], effect == "blur-faces", target, target.size[1], age=age)
 

@@ -6,7 +6,16 @@ from dataclasses import replace
 from ...models.decoders.region import FrameRegion
 from ...picture.preprocess import Fit, ImageSize
 from ..inference.frame_segmenter import DrawableOutput
-from ..looks.effects import FOUND_EFFECTS, MASK_EFFECTS, Effect, found_effects, mask_effects, nearest_effect
+from ..looks.effects import (
+    FOUND_EFFECTS,
+    HIDING_FACES,
+    MASK_EFFECTS,
+    Effect,
+    found_effects,
+    mask_effects,
+    nearest_effect,
+    with_hidden_faces,
+)
 from ..looks.looks import Look
 from ..refinement.refine import Refiner
 from ..textures.picture_device import PictureDevice, ReadablePlanes, Target
@@ -80,7 +89,7 @@ class OutputDrawing:
         aged = self._refiner or self._things
         age, crop, output = aged.age if aged else 0, None if whole else self._crop, self._output
         drawn = self._taken(crop, age) if crop else self._whole
-        if drawn.found and (output is None or effect in FOUND_EFFECTS):
+        if output is None or effect in FOUND_EFFECTS:
             drawn.found.draw(target, effect, age, size)
         elif drawn.classes and effect == "classes":
             drawn.classes.draw(target, self._look, age, size)
@@ -88,6 +97,8 @@ class OutputDrawing:
             drawn.masks.draw(output.mask, target, effect, size)
         elif drawn.pictures and output and output.picture:
             drawn.pictures.draw(output.picture.span(), target, effect, size)
+        if self._look.hides_faces and effect not in (*HIDING_FACES, "mask"):
+            drawn.found.cover(target, self._look.effect, age, size or target.size)
 
     def _taken(self, crop: FrameRegion, age: int) -> "_Compositors":
         """What draws a part of the frame of that age, which it has then."""
@@ -99,9 +110,7 @@ class OutputDrawing:
 
     def _compositors(self, frame: ReadablePlanes, crop: FrameRegion | None) -> "_Compositors":
         output, look, common = self._output, self._look, (self._device, frame)
-        made = _Compositors()
-        if self._things:
-            made.found = FoundCompositor(*common, self._things, look, crop)
+        made = _Compositors(FoundCompositor(*common, self._things, look, crop))
         if output is None:
             return made
         if output.picture:
@@ -126,18 +135,17 @@ class OutputDrawing:
 
 
 class _Compositors:
-    """Those of one frame, or of a part of it: of masks or of the network's picture, of classes, and of what was found,
-    if there are.
-    """
+    """Those of one frame, or of a part: of what was found, and if there are of masks, a network's picture, classes."""
+
+    def __init__(self, found: FoundCompositor) -> None:
+        self.found = found
 
     masks: Compositor | None = None
     pictures: PictureCompositor | None = None
     classes: ClassesCompositor | None = None
-    found: FoundCompositor | None = None
 
     def set_look(self, look: Look) -> None:
-        if self.found:
-            self.found.look = look
+        self.found.look = look
         if self.masks:
             self.masks.look = _of_masks(look)
         if self.pictures:
@@ -160,7 +168,7 @@ def _effects_of(segmenter: DrawableOutput | FoundFrames, things: FoundThings | N
         return found_effects()
     picture, has_classes = segmenter.picture, segmenter.classes is not None
     effects = picture.layout.effects if picture else mask_effects(has_classes)
-    return found_effects(effects) if things else effects
+    return with_hidden_faces(found_effects(effects) if things else effects)
 
 
 def _of_masks(look: Look) -> Look:

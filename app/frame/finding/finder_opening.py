@@ -151,17 +151,22 @@ def finding_stage_in_steps(
     """What finds things of several kinds beside a model that is shown, together with that one's own finder, if it has
     one, whose networks stay others'. Raises TexelflowError.
     """
-    finders = [shown] if shown else []
+    finders, guard = [shown] if shown else [], None
     with contextlib.ExitStack() as made:
         for kind in kinds:
             solution, most = _companion(kind)
-            own = (yield from made_on_thread(_guard)) if kind == "hidden face" else None
-            opened = yield from finder_in_steps(compute, solution, frame, options, lent, own, most)
+            hides = kind == "hidden face"
+            own = (yield from made_on_thread(_guard)) if hides else None
+            planes = None if hides else lent  # a guard sees frames before they are lent
+            opened = yield from finder_in_steps(compute, solution, frame, options, planes, own, most)
             made.callback(opened.release)
-            finders.append(FaceGuard(opened.networks[0]) if own else opened.finder)
+            if hides:
+                guard = FaceGuard(opened.networks[0])
+            else:
+                finders.append(opened.finder)
         free = made.pop_all().close
-    finder = finders[0] if len(finders) == 1 else _Together(tuple(finders))
-    return FindingStage(finder, kept, free, guards="hidden face" in kinds)
+    finder = finders[0] if len(finders) == 1 else _Together(tuple(finders)) if finders else None
+    return FindingStage(finder, kept, free, guard)
 
 
 class _Together:

@@ -61,6 +61,11 @@ def found_effects(besides: tuple[Effect, ...] = ()) -> tuple[Effect, ...]:
     return (*besides, *FOUND_EFFECTS) if besides else (*FOUND_EFFECTS, "none")
 
 
+def with_hidden_faces(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
+    """Of any frame those that hide faces, too; all of it where no finder sees it."""
+    return (*effects, *(each for each in HIDING_FACES if each not in effects))
+
+
 def nearest_effect(wanted: Effect, able: Sequence[Effect]) -> Effect:
     """The effect that is wanted if a network is able to have it, else the first of those that it has."""
     return wanted if wanted in able else able[0]

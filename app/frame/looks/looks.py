@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ...tracking.auto_framing import FramingMode
 from .color_names import CSS_COLORS
-from .effects import COLOR, FOUND_EFFECTS, Effect, LegendSide
+from .effects import COLOR, FOUND_EFFECTS, HIDING_FACES, Effect, LegendSide
 
 Color = tuple[float, float, float]  # red, green, blue from 0 to 1
 
@@ -21,6 +21,7 @@ class Look:
     (mask_edge.py). mirror mirrors the frame, not the background. side_by_side is for windows: the frame as it is, and
     beside it the result. strength is that of a network's picture over the frame (network_picture.py), legend the side
     on which the names of classes stand. clears: colors under transparency are no finer than what is seen of them.
+    open_faces are numbers of those that are not hidden where others are; face_numbers shows all numbers.
     """
 
     effect: Effect = "tint"
@@ -36,6 +37,8 @@ class Look:
     strength: float = 1.0
     legend: LegendSide = "right"
     clears: bool = False
+    open_faces: frozenset[int] = frozenset()
+    face_numbers: bool = False
 
     @property
     def curves_mask(self) -> bool:
@@ -56,6 +59,11 @@ class Look:
     def parts_person(self) -> bool:
         """Whether something else is seen behind the person, so that pixels of the edge must not show the old one."""
         return self.effect in _PARTS_PERSON
+
+    @property
+    def hides_faces(self) -> bool:
+        """Whether nothing that is made of the frame may show a face."""
+        return self.effect in HIDING_FACES
 
     @property
     def needs_mask(self) -> bool:

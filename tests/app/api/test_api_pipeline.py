@@ -260,7 +260,7 @@ class TestSettings:
         assert took == [True, True, True, False, False, True, False]
 
     def test_are_those_of_live_that_concern_the_picture(self) -> None:
-        others = {"tune", "side_by_side", "small_model", "auto", "freeze", "gestures"}
+        others = {"tune", "side_by_side", "small_model", "auto", "freeze", "gestures", "face_delay"}
         sections = {"model", "picture", "mask", "framing", "work"}
         wanted = [spec.name for spec in specs() if spec.section in sections and spec.name not in others]
         assert [*current_names(PipelineSettings.__annotations__)] == wanted

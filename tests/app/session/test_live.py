@@ -316,14 +316,14 @@ class TestDelay:
         def script(stage: Stage) -> Script:
             yield from stage.frames(3)
             for _ in range(5):
-                waiting = clock_of(stage)._before
+                waiting = clock_of(stage)._held[-1]
                 assert waiting
                 yield from stage.frames(1)
                 record = stage.records[-1]
                 assert (record.index, record.captured_ns) == (waiting.index, waiting.captured_ns), "ages are its own"
                 assert stage.code() == time_code_of(waiting.index)
             yield from stage.pressed("d", lambda: not stage.settings.delay_video)
-            newest = clock_of(stage)._before
+            newest = clock_of(stage)._held[-1]
             assert newest
             assert stage.code() == time_code_of(newest.index) == time_code_of(stage.records[-1].index)
 

@@ -88,9 +88,37 @@ def test_two_that_cross_are_covered_though_one_is_hidden_behind_the_other() -> N
 def test_chosen_faces_are_left_open_and_each_has_a_number() -> None:
     covers = FaceCovers()
     for time_ms in (0, FRAME_MS):
-        covers.see([face(100, 80, track=0), face(300, 80, track=0), face(500, 80, track=7)], time_ms)
-        assert {cover.track for cover in covers.covers()} == {1, 2, 7}
-        assert {cover.track for cover in covers.covers(0, {1, 7})} == {2}
+        seen = covers.see([face(100, 80), face(300, 80), face(500, 80)], time_ms)
+        assert [each.track for each in seen] == [1, 2, 3]
+        assert {cover.track for cover in covers.covers()} == {1, 2, 3}
+        assert {cover.track for cover in covers.covers(0, {1, 3})} == {2}
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        pytest.param([[]] * 8 + [[face(100, 80)]], id="lost for a while"),
+        pytest.param([[], [face(160, 80)]], id="elsewhere"),
+        pytest.param([[face(100, 80), face(130, 80)]], id="another one comes near"),
+    ],
+)
+def test_a_face_that_may_be_another_has_another_number_and_is_covered(then: list[list[Finding]]) -> None:
+    covers = FaceCovers()
+    for number, faces in enumerate([[face(100, 80)], [face(100, 80)], *then, then[-1]]):
+        covers.see(faces, number * FRAME_MS)
+    for shown in then[-1]:
+        middle = shown.region
+        assert middle
+        assert covers_whole(covers.covers(0, {1}), middle.center_x, middle.center_y)
+
+
+def test_a_face_that_is_left_open_is_covered_once_it_is_lost_for_long() -> None:
+    covers = FaceCovers()
+    covers.see([face(100, 80)], 0)
+    covers.see([], 3 * FRAME_MS)
+    assert not covers.covers(0, {1})
+    covers.see([], 9 * FRAME_MS)
+    assert covers_whole(covers.covers(0, {1}), 100, 80)
 
 
 def test_a_cut_forgets_all_and_a_clock_that_stands_still_does_not() -> None:

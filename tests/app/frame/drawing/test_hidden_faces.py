@@ -1,7 +1,7 @@
 """Covers over faces: nothing shows through, nothing fine is left, by OpenGL and natively alike, on canvases too."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -99,25 +99,36 @@ class Things:
     """What was found, as a finder's stage has it."""
 
     note = ""
+    guards = True
 
     age: int = 0
     findings: tuple[Finding, ...] = ()
     hides: tuple[FaceCover, ...] = ()
-    open_tracks: frozenset[int] = field(default_factory=frozenset)
 
     def found(self, age: int = 0) -> tuple[Finding, ...]:
         return self.findings
 
-    def covers(self, age: int = 0) -> tuple[FaceCover, ...]:
-        return self.hides
+    def faces(self, age: int = 0) -> tuple[Finding, ...]:
+        return tuple(each for each in self.findings if each.kind == "face")
+
+    def covers(self, age: int = 0, open_faces: Collection[int] = ()) -> tuple[FaceCover, ...]:
+        return tuple(each for each in self.hides if each.track not in open_faces)
+
+
+class Others(Things):
+    """Things that were found by who does not look for faces."""
+
+    guards = False
 
 
 def of_canvas(
-    device: PictureDevice, rgba: Image, things: Things, effect: Effect, size: ImageSize, crop: FrameRegion | None = None
-) -> Image:
+    device: PictureDevice, rgba: Image, things: Things | None, effect: Effect, size: ImageSize,
+    crop: FrameRegion | None = None, look: Look | None = None,
+) -> Image:  # fmt: skip
     frame, target = device.planes(rgba_format(size)), device.target(size)
     frame.upload(rgba_picture(rgba))
-    canvas = Canvas(device, FoundFrames(frame), target, "stretch", ChosenLook(Look(effect)), things=things)
+    choice = ChosenLook(look or Look(effect))
+    canvas = Canvas(device, FoundFrames(frame), target, "stretch", choice, things=things)
     assert canvas.effects == found_effects()
     canvas.prepare()
     canvas.show_parts([crop])
@@ -136,6 +147,41 @@ def test_a_canvas_draws_frames_with_what_was_found_and_nothing_else_where_nothin
     np.testing.assert_array_equal(pictures["none"], rgba)
     for effect in found_effects():
         np.testing.assert_array_equal(of_canvas(native, rgba, Things(), effect, SIZE), rgba)
+
+
+@pytest.mark.parametrize("things", [None, Others(findings=(Finding("hand", 1, FrameRegion(80, 60, 40, 40)),))])
+@pytest.mark.parametrize("effect", HIDING_FACES)
+def test_where_nobody_looks_for_faces_all_of_the_frame_is_hidden(
+    native: NativePictures, things: Things | None, effect: Effect
+) -> None:
+    rgba = noise(SIZE)
+    rgba[..., 3] = 255
+    assert (of_canvas(native, rgba, things, effect, SIZE)[..., :3] != rgba[..., :3]).any(-1).mean() > 0.95
+
+
+@pytest.mark.parametrize("effect", HIDING_FACES)
+def test_faces_are_hidden_in_the_frame_beside_the_picture_too(native: NativePictures, effect: Effect) -> None:
+    rgba = noise(SIZE)
+    rgba[..., 3] = 255
+    things = Things(hides=(FaceCover(80, 60, 30, 30),))
+    beside = of_canvas(native, rgba, things, effect, SIZE, look=Look(effect, side_by_side=True, mirror=True))
+    left, right = beside[:, : SIZE[0]], beside[:, SIZE[0] :]
+    np.testing.assert_array_equal(left, right)
+    assert (left[50:70, SIZE[0] - 90 : SIZE[0] - 70, :3] != rgba[50:70, 70:90, :3][:, ::-1]).any(-1).mean() > 0.9
+
+
+def test_chosen_faces_are_open_and_numbers_are_drawn_where_they_are_asked_for(native: NativePictures) -> None:
+    rgba = np.full((SIZE[1], SIZE[0], 4), 255, np.uint8)
+    rgba[::2, :, :3] = 0
+    face = Finding("face", 0.9, FrameRegion(80, 60, 40, 40), track=3)
+    things = Things(findings=(face,), hides=(FaceCover(80, 60, 30, 30, track=3),))
+    hidden_frame = of_canvas(native, rgba, things, "blur-faces", SIZE)
+    shown = of_canvas(native, rgba, things, "blur-faces", SIZE, look=Look("blur-faces", open_faces=frozenset({3})))
+    named = of_canvas(native, rgba, things, "blur-faces", SIZE, look=Look("blur-faces", face_numbers=True))
+    np.testing.assert_array_equal(shown, rgba)
+    assert (hidden_frame != rgba).any()
+    assert (named != hidden_frame).any()
+    assert (named[..., 0] == named[..., 2]).mean() < (hidden_frame[..., 0] == hidden_frame[..., 2]).mean()
 
 
 def test_a_senseless_cover_hides_the_whole_frame(native: NativePictures) -> None:

@@ -128,7 +128,7 @@ CLIPS: Mapping[str, Callable[[], Clip]] = {
 def test_no_frame_shows_a_face(clip: str) -> None:
     device, format = NativePictures(2), rgba_format(SIZE)
     network = NativeRegions(guarding(load_finding_model(GUARD_MODEL)), format, pool=device.pool)
-    stage = FindingStage(FaceGuard(network), guards=True, free=network.release)
+    stage = FindingStage(None, free=network.release, guard=FaceGuard(network))
     frame, target = device.planes(format), device.target(SIZE)
     effect = HIDING_FACES[list(CLIPS).index(clip) % 2]
     canvas = Canvas(device, FoundFrames(frame), target, "stretch", ChosenLook(Look(effect)), things=stage)

@@ -15,7 +15,7 @@ from texelflow.gpu_delegate.base.errors import TexelflowError, UsageError
 from ..frame.drawing.backdrop import Backdrop
 from ..frame.drawing.canvas import Canvas
 from ..frame.drawing.found_picture import FoundFrames
-from ..frame.finding.finder_opening import finding_stage_in_steps, solution_for
+from ..frame.finding.finder_opening import finding_stage_in_steps, left_to_find, solution_for
 from ..frame.finding.finding_stage import FIND, FindingStage
 from ..frame.finding.network_paths import FindingPath, NetworkPath, path_in_steps
 from ..frame.inference.backends import ComputeBackend
@@ -175,7 +175,8 @@ def stages_in_steps(
 ) -> StageSteps:
     """All of one model, with a pause after each shader of the network and each part: (ready, in all).
 
-    `companions` are to be found in each frame besides. Raises TexelflowError.
+    `companions` are to be found in each frame, by networks of their own where the model is not one that finds them.
+    Raises TexelflowError.
     """
     compute, fit, drawn = shared.compute, shared.options.fit, shared.drawn
     store, made_for = shared.kept, (compute, model, shared.format, shared.options, KEPT_FRAMES if drawn else 1)
@@ -188,7 +189,7 @@ def stages_in_steps(
         own = segmenter if isinstance(segmenter, FindingPath) else None
         if own or companions:
             lent = (lambda: segmenter.frame) if compute.pictures else None
-            asked = companions, shared.format, shared.options, lent, made_for[-1]
+            asked = left_to_find(companions, model), shared.format, shared.options, lent, made_for[-1]
             finder = yield from finding_stage_in_steps(compute, *asked, own.finder if own else None)
             finder.looks_for = solution_for(own.model).seeks if own else ""
             made.callback(finder.release)

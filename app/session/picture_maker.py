@@ -181,8 +181,8 @@ class PictureMaker:
         ):  # fmt: skip
             loaded = settings_model(settings, self._console, self._cache)
         elif companions_of(settings) != companions_of(self.settings):
-            fetch_companions(companions_of(settings))
             loaded = self.model
+            fetch_companions(companions_of(settings), loaded)
         self._check(loaded or self.model, settings, given, self.settings)
         if loaded:
             self._switch(loaded, settings)

@@ -15,5 +15,5 @@ def session_model(settings: Settings, progress: Progress | None = None, read: Re
     model = load_shown_model(settings.model, spec_of(settings, settings.model), progress, read)
     if isinstance(model, FindingModel):
         fetch_partners(model, progress)
-    fetch_companions(companions_of(settings), progress)
+    fetch_companions(companions_of(settings), model, progress)
     return model

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from ...models.catalogue import Progress, resolve
 from ...models.decoders.found import Finding
-from ...models.finding_loading import load_finding_model
+from ...models.finding_loading import ShownModel, load_finding_model
 from ...models.finding_model import FindingModel
 from ...picture.picture import PictureFormat
 from ...picture.video_frame import VideoFrame
@@ -31,6 +31,7 @@ __all__ = [
     "fetch_partners",
     "finder_in_steps",
     "finding_stage_in_steps",
+    "left_to_find",
     "solution_for",
 ]
 
@@ -106,11 +107,20 @@ def fetch_partners(model: FindingModel, progress: Progress | None = None) -> Non
         resolve(name, progress)
 
 
-def fetch_companions(kinds: tuple[FoundKind, ...], progress: Progress | None = None) -> None:
+def fetch_companions(kinds: tuple[FoundKind, ...], shown: ShownModel, progress: Progress | None = None) -> None:
     """Have the models there that find things beside one that is shown. Raises CatalogueError."""
-    for kind in kinds:
+    for kind in left_to_find(kinds, shown):
         for name in _companion(kind)[0].models:
             resolve(name, progress)
+
+
+def left_to_find(kinds: tuple[FoundKind, ...], shown: ShownModel) -> tuple[FoundKind, ...]:
+    """Those of the kinds that the model that is shown does not find itself: faces, or hands with all their points."""
+    if not isinstance(shown, FindingModel):
+        return kinds
+    finds_faces, finds_hands = solution_for(shown).seeks == "face", shown.decoder == "hand-points"
+    own = {"face": finds_faces, "hand": finds_hands}
+    return tuple(kind for kind in kinds if not own.get(kind))
 
 
 def _companion(kind: FoundKind) -> tuple[Solution, int]:

@@ -129,3 +129,11 @@ def test_a_video_tells_what_was_found_in_each_picture() -> None:
     with library.video(CLIP, model="face-landmark", backend="cpu", quiet=True, **span) as video:
         kinds = [{found.kind for found in video.findings} for _ in video]
     assert kinds == [{"face"}] * 3
+
+
+@pytest.mark.parametrize("model", ["selfie", "face-landmark"])
+def test_a_face_is_found_once_where_a_part_of_the_frame_follows_it(
+    model: str, texelflow: Command, tmp_path: Path
+) -> None:
+    lines = replayed(texelflow, tmp_path, FRAME - 20, "--model", model, "--frame", "person", "--backend", "cpu")
+    assert [[each["kind"] for each in line["findings"]] for line in lines] == [["face"]] * 2

@@ -195,6 +195,19 @@ class TestWithoutWindow:
 
 
 class TestRunning:
+    def test_what_is_found_is_told_in_a_line_for_each_frame(self, display: Display, tmp_path: Path) -> None:
+        def interrupt(process: "subprocess.Popen[str]") -> None:
+            running_until(process, lambda: path.exists() and path.read_text().count("\n") > 2)
+            process.send_signal(signal.SIGINT)
+
+        path = tmp_path / "found.jsonl"
+        ended = run(interrupt, *PATTERN, "--json-lines", path, "--backend", "cpu")
+        assert ended.code == 130, ended.lines
+        told = [json.loads(line) for line in path.read_text().splitlines()]
+        numbers = [line["index"] for line in told]
+        assert numbers == sorted(set(numbers))
+        assert {(*line["size"], *line["findings"]) for line in told} == {(160, 120)}  # the pattern has nobody
+
     @exhaustive
     @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
     def test_it_is_interrupted_and_what_was_recorded_is_whole(

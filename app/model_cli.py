@@ -181,7 +181,7 @@ def inspect_verb(
     signature: SignatureOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Show what becomes of a model: what runs on the GPU and why the rest does not, passes, dispatches, memory."""
+    """Show what becomes of a model: what live shows, what runs on the GPU and why not the rest, dispatches, memory."""
     from texelflow.gpu_delegate.plan.compile_options import CompileOptions
 
     from .console import Console

@@ -166,7 +166,7 @@ def spec_of(settings: Settings, model: str) -> SpecOptions:
 
 
 def companions_of(settings: Settings) -> tuple[FoundKind, ...]:
-    """What is to be found in each frame beside the model's own work, by settings that go by faces, hands or people.
+    """What is to be found in each frame beside the model's own work, by settings that go by faces or hands.
 
     It costs networks of its own, so that there is nothing without such a setting. What was found is in
     SwitchableStages.findings, and in each FrameRecord.

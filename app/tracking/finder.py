@@ -10,7 +10,7 @@ from ..picture.video_frame import VideoFrame
 
 __all__ = ["FindsTogether", "FoundKind", "FrameFinder", "RegionNetwork", "found_in_each"]
 
-FoundKind = Literal["face", "hidden face", "hand", "person"]  # what can be asked for beside a model that is shown
+FoundKind = Literal["face", "hidden face", "hand"]  # what can be asked for beside a model that is shown
 
 
 class RegionNetwork(Protocol):

@@ -40,7 +40,6 @@ _BESIDE: Mapping[FoundKind, tuple[str, int]] = MappingProxyType(  # the solution
         "face": ("face-detection-full", 16),
         "hidden face": (GUARD_MODEL, 16),
         "hand": ("hand-landmark-lite", 4),
-        "person": ("pose-detection", 8),
     }
 )
 _MOST_OF_OWN = 16  # boxes of a network that no solution is known for

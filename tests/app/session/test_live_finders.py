@@ -54,7 +54,8 @@ def test_models_that_find_things_take_over_and_give_way(backend: str, theatre: T
         assert (stage.canvas.look.effect, seen(stage)) == ("tint", set())
         assert "find" not in stage.parts.pipeline.names
         stage.session.controller.change(effect="pixelate-faces")  # a finder comes beside the segmentation
-        yield from stage.until(lambda: stage.canvas.look.effect == "pixelate-faces", "a finder of faces")
+        assert stage.canvas.look.effect == "pixelate-faces", "until then all of the frame is hidden"
+        yield from stage.until(lambda: "find" in stage.parts.pipeline.names, "a finder of faces")
         yield from stage.frames(2)
         assert seen(stage) == {"face"}
         stage.session.controller.change(effect="mask")

@@ -147,7 +147,7 @@ class FaceCovers:
         self._last += 1
         return self._last
 
-    def covers(self, age: int = 0, open_tracks: Collection[int] = ()) -> tuple[FaceCover, ...]:
+    def covers(self, age: int = 0, open_faces: Collection[int] = ()) -> tuple[FaceCover, ...]:
         """Of the newest frame, or of one that came so many before it; none for tracks that are left open.
 
         A face that is left open is still covered where it meets another one's cover.
@@ -156,7 +156,7 @@ class FaceCovers:
             return ()
         time_ms = self._times[age]
         found = [cover for face in self._faces for cover in face.covers_at(time_ms, self._lead_ms)]
-        return tuple(cover for cover in found if cover.track not in open_tracks)
+        return tuple(cover for cover in found if cover.track not in open_faces)
 
     def begin_anew(self) -> None:
         """The next frame has nothing to do with those before."""

@@ -7,7 +7,7 @@ import pytest
 
 from tests.helpers.live_stage import Script, Stage, Theatre
 from tests.model_files.frame_models import class_network, picture_network
-from texelflow.app.frame.looks.effects import MASK_EFFECTS, Effect
+from texelflow.app.frame.looks.effects import HIDING_FACES, MASK_EFFECTS, Effect
 from texelflow.app.frame.refinement.refine import Refiner
 
 pytestmark = pytest.mark.gl
@@ -36,7 +36,7 @@ def test_models_of_other_tasks_take_over(theatre: Theatre, people: Path, tmp_pat
 
     def script(stage: Stage) -> Script:
         yield from stage.frames(2)
-        assert stage.canvas.effects == MASK_EFFECTS
+        assert stage.canvas.effects == (*MASK_EFFECTS, *HIDING_FACES)
         yield from changed_to(stage, style)
         assert effect(stage) == "picture"
         assert stage.settings.effect == "mask", "it comes back with a model that has it"

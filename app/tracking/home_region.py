@@ -12,9 +12,10 @@ import numpy as np
 from ..models.decoders.found import Points
 from ..models.decoders.region import FrameRegion
 
-__all__ = ["Home", "is_in", "jumps"]
+__all__ = ["DOUBTED_STEP", "MOST_STEP", "Home", "is_in", "step_between"]
 
-_MOST_STEP = 0.05  # of a region's side, that points of one thing move by from a frame to the next
+DOUBTED_STEP = 0.02  # from a frame to the next, from which a thing is looked at from its home, too
+MOST_STEP = 0.05  # of one thing
 
 
 @dataclass(frozen=True)
@@ -43,9 +44,9 @@ class Home:
         )
 
 
-def jumps(before: Points, now: Points, side: float) -> bool:
-    """Whether points (N, 2) are further apart, in the mean, than one thing moves in a region with such sides."""
-    return float(np.hypot(*(now - before).T).mean()) > _MOST_STEP * abs(side)
+def step_between(before: Points, now: Points, side: float) -> float:
+    """How far points (N, 2) are apart in the mean, in sides of their region."""
+    return float(np.hypot(*(now - before).T).mean()) / max(abs(side), 1.0)
 
 
 def is_in(points: Points, box: tuple[float, float, float, float]) -> bool:

@@ -14,7 +14,7 @@ from ..models.decoders.region import FrameRegion, whole_region
 from ..picture.picture import ImageSize
 from ..picture.video_frame import VideoFrame
 from .finder import FrameFinder, RegionNetwork, found_in_each
-from .home_region import Home, is_in, jumps
+from .home_region import DOUBTED_STEP, MOST_STEP, Home, is_in, step_between
 from .one_euro import OneEuroFilter, VisibilityFilter
 from .region_rules import around_box, core_of, is_usable, overlap, share_inside
 from .solutions import Followed, PartLook, Solution
@@ -225,10 +225,15 @@ class _TrackingFinder:
             if held is not None:
                 track.home, track.held = Home(track.region, held), held
             return finding
-        if held is None or jumps(track.held, held, track.region.height):
-            finding = self._sure(self._networks[1].find(frame, track.home.moved_to(track.held)))
-            held = _holding(finding, followed)
-            if held is None or jumps(track.held, held, track.region.height):
+        side = track.region.height
+        step = np.inf if held is None else step_between(track.held, held, side)
+        if step > DOUBTED_STEP:
+            again = self._sure(self._networks[1].find(frame, track.home.moved_to(track.held)))
+            held_again = _holding(again, followed)
+            # What moves fast is at one place from wherever it is looked at.
+            if held_again is not None and step_between(track.held, held_again, side) < min(step / 2, MOST_STEP):
+                finding, held = again, held_again
+            elif step > MOST_STEP:
                 return None
         track.held = held
         return finding
@@ -243,7 +248,7 @@ class _TrackingFinder:
 
     def _are_one(self, track: _Track, other: _Track, followed: Followed) -> bool:
         if track.held is not None and other.held is not None:
-            return not jumps(track.held, other.held, min(track.region.height, other.region.height))
+            return step_between(track.held, other.held, min(track.region.height, other.region.height)) <= MOST_STEP
         first, second = core_of(track.region, followed.compared), core_of(other.region, followed.compared)
         if overlap(first, second) > self._solution.least_overlap:
             return True

@@ -5,6 +5,8 @@
 #define HINDSIGHT 0
 // Whether the masks of several looks come in place of a tensor (app/frame/refinement/detail.py).
 #define MERGED 0
+// Whether what is held joins it (app/frame/refinement/held.py).
+#define HELD 0
 #include "mask.glsl"
 
 const float NO_CHANGE = 0.004, SMALL_CHANGE = 0.1, CLEAR_CHANGE = 0.3;
@@ -14,6 +16,9 @@ uniform sampler2D before;
 #if MERGED
 uniform sampler2D merged;
 #endif
+#if HELD
+uniform sampler2D held;
+#endif
 uniform float least;  // the least weight of a new value, one that agrees or is uncertain; 1 ignores the previous mask
 uniform float passed;  // share of the time between the two masks, for hindsight
 out vec4 steady;
@@ -22,12 +27,20 @@ float sureness(float value) {
     return abs(2.0 * value - 1.0);
 }
 
-float value_at(ivec2 at) {
+float seen_at(ivec2 at) {
 #if MERGED
     vec4 sums = texelFetch(merged, at, 0);
     return 1.0 / (1.0 + exp(-sums.r / sums.g));
 #else
     return clamp(mask_at(at.x, at.y), 0.0, 1.0);
+#endif
+}
+
+float value_at(ivec2 at) {
+#if HELD
+    return max(seen_at(at), texelFetch(held, at, 0).r);
+#else
+    return seen_at(at);
 #endif
 }
 

@@ -69,6 +69,7 @@ class PipelineSettings(TypedDict, total=False):
     private: bool
     refine: bool
     detail: Literal["off", "on"]
+    keep_held: bool
     edges: bool
     smooth: float
     threshold: float

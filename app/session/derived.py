@@ -148,7 +148,8 @@ def network_options_of(settings: Settings) -> NetworkOptions:
         precision=settings.precision, compile_budget_s=settings.compile_budget, memory=asked_memory(settings)
     )
     detail = settings.refine and settings.detail == "on"
-    return NetworkOptions(compiling, settings.fit, settings.preprocessing, most=settings.most, detail=detail)
+    held = settings.refine and settings.keep_held
+    return NetworkOptions(compiling, settings.fit, settings.preprocessing, most=settings.most, detail=detail, held=held)
 
 
 def spec_of(settings: Settings, model: str) -> SpecOptions:
@@ -175,7 +176,7 @@ def companions_of(settings: Settings) -> tuple[FoundKind, ...]:
     kinds: dict[FoundKind, bool] = {
         "face": settings.frame != "off" or "hand-raised" in gestures,
         "hidden face": settings.effect in HIDING_FACES,
-        "hand": bool(gestures),
+        "hand": bool(gestures) or (settings.refine and settings.keep_held),
     }
     return tuple(kind for kind, wanted in kinds.items() if wanted)
 

@@ -24,6 +24,7 @@ from ..frame.inference.network_options import NetworkOptions
 from ..frame.looks.effects import Effect
 from ..frame.looks.looks import WHOLE, ChosenLook, Framing
 from ..frame.refinement.detail import DETAIL, Detail
+from ..frame.refinement.held import HELD, Held
 from ..frame.refinement.refine import Refinement, Refiner
 from ..frame.stages.frame_pipeline import Stage
 from ..frame.textures.picture_device import PictureDevice, Target
@@ -31,6 +32,7 @@ from ..models.decoders.found import Finding
 from ..models.finding_loading import ShownModel
 from ..picture.grid import PictureGrid
 from ..picture.picture import PictureFormat
+from ..picture.preprocess import Fit
 from ..picture.video_frame import VideoFrame
 from ..tracking.finder import FoundKind
 from .framer import Framer
@@ -77,6 +79,7 @@ class ModelStages:
     free_segmenter: Callable[[], None]  # or leave it to those that come after
     finder: FindingStage | None = None  # what finds faces, hands, people: the model, or others beside it
     detail: Detail | None = None  # what has the network look at people once more
+    held: Held | None = None  # what finds what is held
 
     @property
     def uploaded_bytes(self) -> int:
@@ -102,6 +105,8 @@ class ModelStages:
         stage = self.stages[place]
         if stage.name == FIND and self.finder and not (finds or self.finder.guards):
             self.finder.hold(frame)
+        elif stage.name == HELD and not finds:
+            return  # nor is a hand found
         elif stage.name == DETAIL and not self.uses_hindsight:
             return  # nobody needs finer masks, and the scores of classes are where they would be made
         elif fresh or stage.name not in _OF_NETWORK:
@@ -147,6 +152,8 @@ class ModelStages:
             self.refiner.reset()
         if self.detail:
             self.detail.begin_anew()
+        if self.held:
+            self.held.begin_anew()
         if self.finder:
             self.finder.begin_anew()
 
@@ -157,7 +164,7 @@ class ModelStages:
 
     def release(self) -> None:
         """Free everything but the shared parts."""
-        for part in (self.canvas, self.refiner, self.detail, self.finder):
+        for part in (self.canvas, self.refiner, self.held, self.detail, self.finder):
             if part:
                 part.release()
         self.free_segmenter()
@@ -185,7 +192,7 @@ def stages_in_steps(
         free = partial(store.keep, segmenter, *made_for) if store else segmenter.release
         made.callback(free)
         yield _READY
-        finder = refiner = canvas = detail = None
+        finder = refiner = canvas = detail = held = None
         own = segmenter if isinstance(segmenter, FindingPath) else None
         if own or companions:
             lent = (lambda: segmenter.frame) if compute.pictures else None
@@ -199,7 +206,11 @@ def stages_in_steps(
                 detail = _detail(compute.pictures, segmenter, shared.options)
                 if detail:
                     made.callback(detail.release)
-                refiner = Refiner(compute.pictures, segmenter, fit, refinement, detail)
+                if shared.options.held:
+                    held = _held(compute.pictures, finder, segmenter, detail, fit)
+                if held:
+                    made.callback(held.release)
+                refiner = Refiner(compute.pictures, segmenter, fit, refinement, detail, held)
                 made.callback(refiner.release)
                 yield _READY
             canvas = Canvas(
@@ -219,7 +230,8 @@ def stages_in_steps(
     if shared.sampler and not isinstance(segmenter, FindingPath):
         stages = shared.sampler.watching(segmenter)
     stages = (*stages, *((detail.stage,) if detail else ()), *((finder.stage,) if finder else ()))
-    return ModelStages(segmenter, refiner, canvas, stages, runs_on, free, finder, detail)
+    stages = (*stages, *((held.stage,) if held else ()))
+    return ModelStages(segmenter, refiner, canvas, stages, runs_on, free, finder, detail, held)
 
 
 def makes_masks(segmenter: NetworkPath) -> bool:
@@ -235,6 +247,19 @@ def _detail(pictures: PictureDevice, segmenter: NetworkPath, options: NetworkOpt
     if model.remembers or segmenter.layout.has_own_colors:
         raise UsageError(f"--detail on: {model.name} remembers frames, and cannot look at one twice; leave it out")
     return Detail(pictures, segmenter, options.fit)
+
+
+def _held(
+    pictures: PictureDevice, finder: FindingStage | None, segmenter: NetworkPath, detail: Detail | None, fit: Fit
+) -> Held | None:
+    """What joins a segmenter's masks, with a finder of hands. Raises UsageError for a network that cannot follow."""
+    if finder is None or isinstance(segmenter, FindingPath):
+        return None
+    if segmenter.layout.has_own_colors:
+        name = segmenter.model.name
+        raise UsageError(f"--keep-held: {name} puts out the person's own colors, none of what is held; leave it out")
+    size = detail.size if detail else segmenter.layout.size
+    return Held(pictures, finder, segmenter.frame.format.upright_size, size, fit)
 
 
 class SwitchableStages:

@@ -274,6 +274,8 @@ class PictureMaker:
             raise UsageError(f"a texture stays on the GPU, and {where}; give arrays")
         if self.settings.skip_still:
             raise UsageError("skip_still compares frames in RAM: leave it out, or give arrays in place of textures")
+        if self.settings.keep_held:
+            raise UsageError("keep_held compares frames in RAM: leave it out, or give arrays in place of textures")
 
     def _run(self, parts: "_OpenParts", due: Due, give: Give) -> None:
         parts.begin(due.frame, give)

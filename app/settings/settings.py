@@ -313,6 +313,10 @@ class Settings:
         "off", "Look at people once more, larger: finer masks, 3 times a network's work.",
         choices=("off", "on"), changes=_once,
     )  # fmt: skip
+    keep_held: bool = _mask(
+        False, "Have what moves with a person's hands join the mask: phones, cups.", verbs=_single, changes=_once,
+        label="keep what is held",
+    )  # fmt: skip
     edges: bool = _mask(True, "Let the mask follow the edges of the picture.")
     smooth: float = _mask(0.5, "How much of a still mask is kept from frame to frame.", label="smoothing", **_share)
     threshold: float = _mask(0.5, "The mask's value that becomes one half.", **_share)

@@ -16,11 +16,15 @@ from texelflow.gpu_delegate.plan.compile_options import CompileOptions
 from ...console import Console
 from ...frame.drawing.backdrop import Backdrop
 from ...frame.drawing.canvas import Canvas
+from ...frame.finding.finder_opening import finding_stage_in_steps
+from ...frame.finding.finding_stage import FindingStage
+from ...frame.finding.region_networks import finished
 from ...frame.inference.backends import ComputeBackend
 from ...frame.inference.frame_segmenter import FrameSegmenter, make_segmenter
 from ...frame.inference.network_options import NetworkOptions
 from ...frame.looks.looks import ChosenLook, Look
 from ...frame.refinement.detail import Detail
+from ...frame.refinement.held import Held
 from ...frame.refinement.refine import MOST_DELAY, Refinement, Refiner
 from ...frame.textures.picture_device import PictureDevice, Target
 from ...frame.textures.readback import ReadBytes
@@ -39,6 +43,7 @@ class MaskStep:
     refinement: Refinement | None = None
     plain: bool = False
     detail: bool = False
+    held: bool = False
 
 
 STEPS: Mapping[str, MaskStep] = MappingProxyType(
@@ -50,6 +55,7 @@ STEPS: Mapping[str, MaskStep] = MappingProxyType(
         "both": MaskStep(Refinement()),
         "delayed": MaskStep(Refinement(delay=MOST_DELAY)),
         "detail": MaskStep(Refinement(), detail=True),
+        "held": MaskStep(Refinement(), held=True),
     }
 )
 
@@ -82,7 +88,11 @@ class MaskWays:
                         compute, model, frame, NetworkOptions(compiling, preprocessing=way_in), console, MOST_DELAY + 1
                     )
                     stack.callback(self._segmenters[own].release)
-                self.by_name[name] = MaskWay(pictures, self._segmenters[own], STEPS[name])
+                finder = None
+                if STEPS[name].held:
+                    finder = _finder_of_hands(compute, self._segmenters[own])
+                    stack.callback(finder.release)
+                self.by_name[name] = MaskWay(pictures, self._segmenters[own], STEPS[name], finder)
                 stack.callback(self.by_name[name].release)
             self.release = stack.pop_all().close
 
@@ -111,16 +121,26 @@ def mixed_over(rgba: ReadBytes, mask: Floats, color: Sequence[int]) -> ReadBytes
     return np.asarray(np.rint(rgba * part + np.array([*color, 255], np.float32) * (1 - part)), np.uint8)
 
 
+def _finder_of_hands(compute: ComputeBackend, segmenter: FrameSegmenter) -> FindingStage:
+    frame = segmenter.frame.format
+    return finished(finding_stage_in_steps(compute, ("hand",), frame, NetworkOptions(), lambda: segmenter.frame, 1))
+
+
 class MaskWay:
     """One way from the network's output to what the compositor draws. `release` frees it."""
 
-    def __init__(self, pictures: PictureDevice, segmenter: FrameSegmenter, step: MaskStep) -> None:
-        self._pictures = pictures
-        self._target = pictures.target(segmenter.frame.format.upright_size)
+    def __init__(
+        self, pictures: PictureDevice, segmenter: FrameSegmenter, step: MaskStep, finder: FindingStage | None = None
+    ) -> None:
+        """`finder` is of hands, and stays others'."""
+        self._pictures, self._finder = pictures, finder
+        size = segmenter.frame.format.upright_size
+        self._target = pictures.target(size)
         self._detail = Detail(pictures, segmenter, "stretch") if step.detail else None
+        self._held = Held(pictures, finder, size, segmenter.layout.size) if finder else None
         self._refiner = None
         if step.refinement:
-            self._refiner = Refiner(pictures, segmenter, "stretch", step.refinement, self._detail)
+            self._refiner = Refiner(pictures, segmenter, "stretch", step.refinement, self._detail, self._held)
         self._backdrop = Backdrop(pictures, self._target.size)
         self._canvas = Canvas(
             pictures, segmenter, self._target, "stretch", ChosenLook(Look("mask")),
@@ -147,6 +167,9 @@ class MaskWay:
     def _run(self, refiner: Refiner, frame: VideoFrame) -> None:
         if self._detail:
             self._detail.run(frame)
+        if self._finder and self._held:
+            self._finder.run(frame)
+            self._held.run(frame)
         refiner.run()
 
     def mask(self, frame: VideoFrame) -> Floats:
@@ -180,10 +203,13 @@ class MaskWay:
             self._refiner.reset()
         if self._detail:
             self._detail.begin_anew()
+        if self._finder and self._held:
+            self._finder.begin_anew()
+            self._held.begin_anew()
 
     def release(self) -> None:
         """Free all that is on the device."""
-        for part in (self._canvas, self._refiner, self._detail, self._backdrop, self._target):
+        for part in (self._canvas, self._refiner, self._held, self._detail, self._backdrop, self._target):
             if part:
                 part.release()
 

@@ -32,6 +32,7 @@ from .mask_quality import BAND, THRESHOLD, TOLERANCE, MaskScorer, Truth
 from .mask_ways import STEPS, MaskWays
 
 PERFECT = "true mattes on the grid"
+_STEPS = tuple(name for name, step in STEPS.items() if not step.held)  # things are held in scenes alone
 
 
 @dataclass(frozen=True)
@@ -62,9 +63,9 @@ def bench_quality(options: QualityBench, console: Console) -> dict[str, Any]:
         compute = stack.enter_context(
             open_compute(ComputeChoice(options.backend, precision=options.precision), model, True, console)
         )
-        ways = MaskWays(compute, model, source.format, [*STEPS], console, options.precision, options.preprocessing)
+        ways = MaskWays(compute, model, source.format, _STEPS, console, options.precision, options.preprocessing)
         stack.callback(ways.release)
-        scorers = {name: MaskScorer() for name in (*STEPS, PERFECT)}
+        scorers = {name: MaskScorer() for name in (*_STEPS, PERFECT)}
         _run(source, ways, scorers, model.output_size, matte_of, console)
         return {
             "model": model.name,

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Generator, Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from texelflow.gpu_delegate.base import debug
 from texelflow.gpu_delegate.base.errors import DeviceError, ModelError, UnsupportedError
@@ -26,6 +26,8 @@ from .native_regions import NativeRegions
 from .seen_frames import SeenFrames
 
 __all__ = ["FrameRegions", "finished", "open_cpu_regions", "open_regions", "regions_in_steps"]
+
+_Made = TypeVar("_Made")
 
 
 class FrameRegions(Protocol):
@@ -74,13 +76,13 @@ def open_regions(
     return made
 
 
-def finished(steps: Generator[tuple[int, int], None, tuple[FrameRegions, ...]]) -> tuple[FrameRegions, ...]:
+def finished(steps: Generator[tuple[int, int], None, _Made]) -> _Made:
     """What steps make, at once."""
     while True:
         try:
             next(steps)
         except StopIteration as end:
-            made: tuple[FrameRegions, ...] = end.value
+            made: _Made = end.value
             return made
 
 

@@ -18,6 +18,7 @@ class NetworkOptions:
     weights_cache: ModelSharing | None = None  # what has the same one shares weights and code
     most: int = 0  # things that a network which finds some follows; 0: as many as is usual
     detail: bool = False  # whether it looks at people once more, larger (app/frame/refinement/detail.py)
+    held: bool = False  # whether what moves with hands joins its masks (app/frame/refinement/held.py)
 
 
 NETWORK_DEFAULTS = NetworkOptions()

@@ -34,7 +34,7 @@ from ..stages.frame_pipeline import Stage
 from ..textures.picture_device import PictureDevice
 from .detail_views import COLUMNS, DetailView, steady_views, wanted_views
 
-__all__ = ["DETAIL", "Detail", "LooksAtRegions"]
+__all__ = ["DETAIL", "Detail", "LooksAtRegions", "seen_part"]
 
 DETAIL = "detail"  # the stage
 
@@ -63,7 +63,7 @@ class Detail:
         layout = segmenter.layout
         self._pictures, self._segmenter, self._calls = pictures, segmenter, pictures.calls()
         self.size: ImageSize = (_finer(layout.size[0]), _finer(layout.size[1]))
-        self._seen = _seen_part(segmenter.frame.format.upright_size, layout.size, fit)
+        self._seen = seen_part(segmenter.frame.format.upright_size, layout.size, fit)
         self._texels = pictures.texels(layout.texels, layout.stride)
         self.merged, self._other = (pictures.target(self.size, "floats") for _ in range(2))
         wide = -(-layout.size[0] // COLUMNS)
@@ -158,7 +158,7 @@ def _finer(count: int) -> int:
     return -(-count * more // by)
 
 
-def _seen_part(frame: ImageSize, grid: ImageSize, fit: Fit) -> FrameRegion:
+def seen_part(frame: ImageSize, grid: ImageSize, fit: Fit) -> FrameRegion:
     """What the network sees of a frame, in its pixels."""
     there = sampling(frame, grid, fit)
     (left, width), (top, height) = _span(there.x), _span(there.y)

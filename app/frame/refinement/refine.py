@@ -21,6 +21,7 @@ from ..inference.frame_segmenter import DrawableMask
 from ..textures.picture_device import PictureDevice, Target
 from .detail import Detail
 from .guided import GuidedFilter
+from .held import Held
 from .own_colors import KeptColors
 from .temporal import CELL, TemporalBlend
 
@@ -54,8 +55,9 @@ class Refiner:
         fit: Fit,
         refinement: Refinement = Refinement(),
         detail: Detail | None = None,
+        held: Held | None = None,
     ) -> None:
-        """With `detail`, which runs before this does, masks are what that has merged.
+        """With `detail`, which runs before this does, masks are what that has merged; what is `held` joins them.
 
         Raises DeviceError if the shaders do not compile.
         """
@@ -63,7 +65,7 @@ class Refiner:
         self.age = 0
         self._pictures, self._segmenter = pictures, segmenter
         self.size = detail.size if detail else segmenter.layout.size  # of the grid of masks
-        self._blend = TemporalBlend(pictures, segmenter.layout, detail)
+        self._blend = TemporalBlend(pictures, segmenter.layout, detail, held)
         self._guided = GuidedFilter(pictures, segmenter.frame, self.size, fit)
         layout = segmenter.layout
         self._colors = KeptColors(pictures, layout) if layout.has_own_colors else None

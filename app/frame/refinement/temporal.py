@@ -33,13 +33,14 @@ from texelflow.gpu_delegate.targets.gl.opengl import BufferSpan
 from ..textures.picture_device import PictureDevice, ShaderDrawing, Target
 from ..textures.resample import MaskLayout
 from .detail import Detail
+from .held import Held
 
 _FORGOTTEN = 2.0**-16  # of a difference
 CELL = 2  # pixels of the network's grid along a side of what guided.py fits at once
 
 _MASK_UNIT, _BEFORE_UNIT = 3, 4  # of texture units that others use in turn
-_MERGED_UNIT = 5
-_SAMPLERS = {"texels": _MASK_UNIT, "before": _BEFORE_UNIT, "merged": _MERGED_UNIT}
+_MERGED_UNIT, _HELD_UNIT = 5, 6
+_SAMPLERS = {"texels": _MASK_UNIT, "before": _BEFORE_UNIT, "merged": _MERGED_UNIT, "held": _HELD_UNIT}
 
 
 def memory_frames(least: float) -> int | None:
@@ -55,20 +56,27 @@ class TemporalBlend:
     Masks have as many rows and columns more as a multiple of CELL takes; those repeat the last ones.
     """
 
-    def __init__(self, pictures: PictureDevice, layout: MaskLayout, detail: Detail | None = None) -> None:
-        """With `detail` masks are what that has merged, not a tensor's.
+    def __init__(
+        self, pictures: PictureDevice, layout: MaskLayout, detail: Detail | None = None, held: Held | None = None
+    ) -> None:
+        """With `detail` masks are what that has merged, not a tensor's; what is `held` joins them.
 
         Raises DeviceError if the shaders do not compile, or for a grid that the device does not draw.
         """
         if detail:
             layout = replace(layout, size=detail.size)
-        self._detail = detail
+        self._detail, self._held = detail, held
         self._pictures = pictures
         self._calls = pictures.calls()
         self._tensor = pictures.texels(layout.texels, layout.stride)
         width, height = (-(-side // CELL) * CELL for side in layout.size)
         self.steady, self._before, self._hindsight = (pictures.target((width, height), "floats") for _ in range(3))
-        defines = {**layout.defines(), **self._tensor.defines(), "MERGED": int(detail is not None)}
+        defines = {
+            **layout.defines(),
+            **self._tensor.defines(),
+            "MERGED": int(detail is not None),
+            "HELD": int(held is not None),
+        }
         self._drawings = tuple(
             pictures.drawing("refine_blend.frag", {**defines, "HINDSIGHT": hindsight}, _SAMPLERS, label)
             for hindsight, label in enumerate(("refine blend", "refine hindsight"))
@@ -97,7 +105,8 @@ class TemporalBlend:
         drawing = self._drawings[number]
         self._tensor.show(tensor)
         merged = self._detail.merged.texture if self._detail else 0
-        depends_on = number, before.texture, tensor.buffer, tensor.offset_bytes, merged, least, passed
+        held = self._held.texture if self._held else 0
+        depends_on = number, before.texture, tensor.buffer, tensor.offset_bytes, merged, held, least, passed
         self._calls.run(depends_on, lambda: self._draw(drawing, tensor, before, target, least, passed))
 
     def _draw(
@@ -113,6 +122,8 @@ class TemporalBlend:
             self._pictures.bind(_MERGED_UNIT, self._detail.merged.texture)
         else:
             self._tensor.bind(_MASK_UNIT, tensor)
+        if self._held:
+            self._pictures.bind(_HELD_UNIT, self._held.texture)
         self._pictures.bind(_BEFORE_UNIT, before.texture)
         drawing.use()
         drawing.set_floats("least", least)

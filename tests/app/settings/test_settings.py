@@ -156,6 +156,7 @@ class TestValues:
             "detail",
             "hybrid",
             "json_lines",
+            "keep_held",
             "memory",
             "most",
             "planner",

@@ -365,7 +365,7 @@ def bench_quality_verb(
         str | None,
         scenes_option(
             metavar="STEPS",
-            help="Of raw, input, smooth, edges, both, delayed, detail, python (the library's), by commas; raw,both.",
+            help="Of raw, input, smooth, edges, both, delayed, detail, held, python (the library's): raw,both.",
         ),
     ] = None,
     frames: Annotated[int | None, scenes_option(metavar="N", help="Of each row, at most; 12 to 24.")] = None,

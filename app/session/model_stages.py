@@ -24,7 +24,7 @@ from ..frame.inference.network_options import NetworkOptions
 from ..frame.looks.effects import Effect
 from ..frame.looks.looks import WHOLE, ChosenLook, Framing
 from ..frame.refinement.detail import DETAIL, Detail
-from ..frame.refinement.held import HELD, Held
+from ..frame.refinement.held import HELD, HeldThings
 from ..frame.refinement.refine import Refinement, Refiner
 from ..frame.stages.frame_pipeline import Stage
 from ..frame.textures.picture_device import PictureDevice, Target
@@ -79,7 +79,7 @@ class ModelStages:
     free_segmenter: Callable[[], None]  # or leave it to those that come after
     finder: FindingStage | None = None  # what finds faces, hands, people: the model, or others beside it
     detail: Detail | None = None  # what has the network look at people once more
-    held: Held | None = None  # what finds what is held
+    held: HeldThings | None = None  # what finds what is held
 
     @property
     def uploaded_bytes(self) -> int:
@@ -251,7 +251,7 @@ def _detail(pictures: PictureDevice, segmenter: NetworkPath, options: NetworkOpt
 
 def _held(
     pictures: PictureDevice, finder: FindingStage | None, segmenter: NetworkPath, detail: Detail | None, fit: Fit
-) -> Held | None:
+) -> HeldThings | None:
     """What joins a segmenter's masks, with a finder of hands. Raises UsageError for a network that cannot follow."""
     if finder is None or isinstance(segmenter, FindingPath):
         return None
@@ -259,7 +259,7 @@ def _held(
         name = segmenter.model.name
         raise UsageError(f"--keep-held: {name} puts out the person's own colors, none of what is held; leave it out")
     size = detail.size if detail else segmenter.layout.size
-    return Held(pictures, finder, segmenter.frame.format.upright_size, size, fit)
+    return HeldThings(pictures, finder, segmenter.frame.format.upright_size, size, fit)
 
 
 class SwitchableStages:

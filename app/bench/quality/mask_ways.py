@@ -24,7 +24,7 @@ from ...frame.inference.frame_segmenter import FrameSegmenter, make_segmenter
 from ...frame.inference.network_options import NetworkOptions
 from ...frame.looks.looks import ChosenLook, Look
 from ...frame.refinement.detail import Detail
-from ...frame.refinement.held import Held
+from ...frame.refinement.held import HeldThings
 from ...frame.refinement.refine import MOST_DELAY, Refinement, Refiner
 from ...frame.textures.picture_device import PictureDevice, Target
 from ...frame.textures.readback import ReadBytes
@@ -137,7 +137,7 @@ class MaskWay:
         size = segmenter.frame.format.upright_size
         self._target = pictures.target(size)
         self._detail = Detail(pictures, segmenter, "stretch") if step.detail else None
-        self._held = Held(pictures, finder, size, segmenter.layout.size) if finder else None
+        self._held = HeldThings(pictures, finder, size, segmenter.layout.size) if finder else None
         self._refiner = None
         if step.refinement:
             self._refiner = Refiner(pictures, segmenter, "stretch", step.refinement, self._detail, self._held)

@@ -22,7 +22,7 @@ from ..textures.picture_device import PictureDevice
 from .detail import seen_part
 from .held_motion import GRID_COLUMNS, HeldMotion
 
-__all__ = ["HELD", "FindsHands", "Held"]
+__all__ = ["HELD", "FindsHands", "HeldThings"]
 
 HELD = "held"  # the stage
 
@@ -33,7 +33,7 @@ class FindsHands(Protocol):
     def found(self, age: int = 0) -> tuple[Finding, ...]: ...
 
 
-class Held:
+class HeldThings:
     """What is held in each frame: `stage` comes after that of the finder. Row 0 of the texture is the top row."""
 
     def __init__(

@@ -21,7 +21,7 @@ from ..inference.frame_segmenter import DrawableMask
 from ..textures.picture_device import PictureDevice, Target
 from .detail import Detail
 from .guided import GuidedFilter
-from .held import Held
+from .held import HeldThings
 from .own_colors import KeptColors
 from .temporal import CELL, TemporalBlend
 
@@ -55,7 +55,7 @@ class Refiner:
         fit: Fit,
         refinement: Refinement = Refinement(),
         detail: Detail | None = None,
-        held: Held | None = None,
+        held: HeldThings | None = None,
     ) -> None:
         """With `detail`, which runs before this does, masks are what that has merged; what is `held` joins them.
 

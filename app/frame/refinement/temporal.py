@@ -33,7 +33,7 @@ from texelflow.gpu_delegate.targets.gl.opengl import BufferSpan
 from ..textures.picture_device import PictureDevice, ShaderDrawing, Target
 from ..textures.resample import MaskLayout
 from .detail import Detail
-from .held import Held
+from .held import HeldThings
 
 _FORGOTTEN = 2.0**-16  # of a difference
 CELL = 2  # pixels of the network's grid along a side of what guided.py fits at once
@@ -57,7 +57,7 @@ class TemporalBlend:
     """
 
     def __init__(
-        self, pictures: PictureDevice, layout: MaskLayout, detail: Detail | None = None, held: Held | None = None
+        self, pictures: PictureDevice, layout: MaskLayout, detail: Detail | None = None, held: HeldThings | None = None
     ) -> None:
         """With `detail` masks are what that has merged, not a tensor's; what is `held` joins them.
 

@@ -13,7 +13,7 @@ from tests.helpers.held_things import GRID, Way, above, hand_at, room_texture, s
 from texelflow.app.bench.quality.scene_things import drawn_thing
 from texelflow.app.frame.drawing.render import Compositor
 from texelflow.app.frame.looks.looks import Look
-from texelflow.app.frame.refinement.held import Held
+from texelflow.app.frame.refinement.held import HeldThings
 from texelflow.app.frame.refinement.held_motion import GRID_COLUMNS, HeldMotion
 from texelflow.app.frame.refinement.refine import Refinement, Refiner
 from texelflow.app.frame.textures.gl_pictures import GlPictures
@@ -73,7 +73,7 @@ def test_what_is_held_is_as_if_the_network_had_seen_it(pictures: PictureDevice, 
     motion, size_bytes = HeldMotion(), 4 * SQUARE[0] * SQUARE[1]
     planes = pictures.planes(rgba_format(GRID), 1)
     given = GivenMask(planes, pictures.memory(SQUARE, size_bytes), MaskLayout(SQUARE, stride=1))
-    held = Held(pictures, given, GRID, SQUARE, fit)
+    held = HeldThings(pictures, given, GRID, SQUARE, fit)
     refiners = [Refiner(pictures, given, fit, Refinement(), held=each) for each in (held, None)]
     drawn = [Compositor(pictures, planes, given.layout, fit, refiner=refiner) for refiner in refiners]
     target = pictures.target(GRID)
@@ -104,7 +104,10 @@ def test_what_is_held_is_as_if_the_network_had_seen_it(pictures: PictureDevice, 
         compositor.draw(given.mask, target)
         found.append(pictures.read(target)[..., 0].astype(int))
     assert np.array_equal(found[-1], found[-2])
-    for part in (*drawn, *refiners, held, target, planes):
+    for compositor, refiner in zip(drawn, refiners, strict=True):
+        compositor.release()
+        refiner.release()
+    for part in (held, target, planes):
         part.release()
     pictures.free(given.mask)
 
@@ -121,7 +124,8 @@ def camera_frames() -> Iterator[tuple[NDArray[np.uint8], Floats]]:
             place = np.array([[1, 0, x + right], [0, 1, down]], np.float32)
             alpha = np.asarray(cv2.warpAffine(matte, place, whole), np.float32)
             drawn = cv2.warpAffine(color.astype(np.float32), place, whole, borderMode=cv2.BORDER_REPLICATE)
-            picture, there = drawn * alpha[..., None] + picture * (1 - alpha[..., None]), alpha
+            picture = np.asarray(drawn * alpha[..., None] + picture * (1 - alpha[..., None]), np.float32)
+            there = alpha
         yield np.asarray(np.rint(picture), np.uint8), there
 
 

@@ -34,7 +34,7 @@ from texelflow.gpu_delegate.targets.gl.context import DRAWING, Context, open_con
 if find_spec("imgui_bundle") is None:
     pytest.skip("imgui-bundle has no wheel for this Python on this machine", allow_module_level=True)
 
-SIZE = (640, 480)
+SIZE = (640, 560)
 PLAIN, WITH_PANEL = Settings(), Settings(panel=True)
 BOXES, SLIDERS, WAYS_BACK = 408.0, 560.0, 612.0  # pixels from the left: where rows can be clicked
 PRESS, RELEASE = Button(0, True), Button(0, False)
@@ -179,14 +179,14 @@ class TestWithoutWindow:
             for y in reversed(FOLDED.values()):  # unfolds all
                 scrolled.click(500, y)
             scrolled.do(Moved(300, 300), *[Wheel(0, -5)] * 16)
-            for y in range(380, 470, 6):
+            for y in range(SIZE[1] - 100, SIZE[1] - 10, 6):
                 scrolled.click(BOXES, y)
             assert {"overlay", "fullscreen"} & {*changed(PLAIN, scrolled.settings)}
 
     def test_it_stays_at_the_right_of_a_picture_that_shrinks_or_grows(self, context: Context) -> None:
         with panel(context) as resized:
             for wide in (600, 700):  # letters stay as large
-                resized.size, resized.settings = (wide, 470), WITH_PANEL
+                resized.size, resized.settings = (wide, SIZE[1] - 10), WITH_PANEL
                 resized.do(Left())
                 assert resized.click(wide - 20, 17) == PLAIN, "its cross is at its right"
 

@@ -375,8 +375,8 @@ class Settings:
         USUAL_QUALITY, "Of videos: 0 makes the smallest files.", low=0, high=100, label="video quality"
     )
     json_lines: str = _output(
-        "", "A JSON object for each frame of what --model found, or --frame, --gestures and hidden faces need: "
-        ".jsonl, or - for a pipe.", "path", changes=_once, label="findings to", verbs=_single,
+        "", "A JSON object for each frame of all that is found in it: .jsonl, - for a pipe.", "path", changes=_once,
+        label="findings to", verbs=_single,
     )  # fmt: skip
     virtual_camera: bool = _output(False, "Be a camera to other programs.", verbs=_live)
 

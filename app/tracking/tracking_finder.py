@@ -121,18 +121,22 @@ class _TrackingFinder:
         return self._detected(frame, whole_region(frame.size, self._networks[0].input_size))[: self._most]
 
     def _detect_all(self, frame: VideoFrame, tracks: Sequence[_Track]) -> tuple[Finding, ...]:
-        """The same, and what is seen in one end of a wide frame, in each look the other; in both where all is new.
+        """The same, and what is in both ends of a wide frame; where somebody is followed, the frame and an end in turn.
 
         A detector that is made for one person sees smaller ones beside a larger one in few frames.
         """
-        found, (width, height) = self._detect(frame), frame.size
-        if width <= height or not (found or tracks):
-            return found
-        ends = (height / 2, width - height / 2)
-        for x in ends if not tracks else (ends[self._looks % 2],):
-            seen = self._detected(frame, FrameRegion(x, height / 2, height, height))
+        width, height = frame.size
+        ends = [FrameRegion(x, height / 2, height, height) for x in (height / 2, width - height / 2)]
+        if width <= height or not tracks:
+            found = self._detect(frame)
+            ends = ends if found and width > height else []
+        else:
+            self._looks += 1
+            found = self._detect(frame) if self._looks % 2 else ()
+            ends = [] if self._looks % 2 else [ends[self._looks // 2 % 2]]
+        for end in ends:
+            seen = self._detected(frame, end)
             found += tuple(finding for finding in seen if not any(_is_same_box(finding, other) for other in found))
-        self._looks += 1
         return found
 
     def _detected(self, frame: VideoFrame, region: FrameRegion) -> tuple[Finding, ...]:

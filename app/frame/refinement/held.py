@@ -2,6 +2,11 @@
 
 What is held is found in RAM, on a coarse grid (held_motion.py), and goes up as one byte for each value of the mask,
 which is the larger of both before it is refined. Frames that are not in RAM have nothing.
+
+Of 9 judged rows with phones and cups (`bench quality --scenes --groups held --steps raw,both,held`) the error of those
+things is 250 thousandths, without this 644, the matte error 19 and 30, the F-score 72.6 and 69.8 %; rows with people
+alone are as without. It takes 6.6 ms of one core more a frame in native code, most of it the networks of hands. A hand
+that they do not find holds nothing, and what is moved by nothing but the whole person, as hats are, is not looked for.
 """
 
 from collections.abc import Sequence

@@ -63,18 +63,33 @@ def load_shown_model(
 
 def shown_model_of(file: OpenModel) -> ShownModel:
     """What load_shown_model makes of a file. Raises UnsupportedError, UsageError."""
-    said = file.options
-    is_frame = said.task not in (None, *FINDING_TASKS) or any(
-        value is not None for value in (said.activation, said.channel, said.output_range, said.output)
-    )
-    if is_frame or (file.entry and file.entry.task == SEGMENTATION and said.task is None):
+    said, of_frames = file.options, _of_frame_models(file.options)
+    if said.task not in (None, *FINDING_TASKS) or (file.entry and file.entry.task == SEGMENTATION and not said.task):
         return frame_model_of(file)
+    if of_frames or said.output is not None:
+        try:
+            return frame_model_of(file)
+        except (UnsupportedError, UsageError):
+            if of_frames and _found(replace(file, options=SpecOptions(said.input_range, hybrid=said.hybrid))):
+                raise UsageError(_not_for_finders(file.name, of_frames)) from None
+            raise
     found = _found(file)
     if found:
         return found
     if said.task is None and _may_be_frame(file.graph):
         return frame_model_of(file)
     raise UnsupportedError(f"{file.name}: {_unknown(file)}")
+
+
+def _of_frame_models(options: SpecOptions) -> str:
+    """The first given option that is about masks or pictures alone; "" if none is."""
+    given = {"--channel": options.channel, "--activation": options.activation, "--output-range": options.output_range}
+    return next((name for name, value in given.items() if value is not None), "")
+
+
+def _not_for_finders(name: str, option: str) -> str:
+    what = "puts out no picture" if option == "--output-range" else "has no mask"
+    return f"{option}: {name} finds things and {what}; leave it out or choose another --model"
 
 
 def _may_be_frame(graph: Graph) -> bool:

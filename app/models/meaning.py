@@ -28,11 +28,15 @@ class Meaning:
 
     decoder: str | None  # None of a model that they do not show
     why: str  # or why they do not
+    after: tuple[str, ...] = ()  # models that they run before it, to know where it is to look
 
     @property
     def line(self) -> str:
         """For people."""
-        return f"shown: {self.why} ({self.decoder})" if self.decoder else f"not shown: {self.why}"
+        if not self.decoder:
+            return f"not shown: {self.why}"
+        first = f"; live and replay run {', then '.join(self.after)} before it" if self.after else ""
+        return f"shown: {self.why} ({self.decoder}){first}"
 
 
 def model_meaning(path: Path, entry: ModelEntry | None, graph: Graph) -> Meaning:

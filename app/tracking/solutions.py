@@ -21,7 +21,7 @@ from .region_rules import (
     mirrored,
 )
 
-__all__ = ["SOLUTIONS", "Followed", "PartLook", "Solution", "solution_of"]
+__all__ = ["SOLUTIONS", "Followed", "PartLook", "Solution", "solution_ending_with", "solution_of"]
 
 RegionOf = Callable[[Finding], FrameRegion | None]  # None: the finding does not say
 
@@ -182,3 +182,9 @@ SOLUTIONS = (
 def solution_of(name: str) -> Solution | None:
     """The one that a model of the catalogue is the last network of, or that has this name; None if there is none."""
     return next((solution for solution in SOLUTIONS if solution.name == name), None)
+
+
+def solution_ending_with(name: str, decoder: str | None) -> Solution | None:
+    """That of a model's name or, of a file, that of a network which is read alike; None if it runs alone."""
+    alike = (each for each in SOLUTIONS if each.decoder and each.decoder == decoder)
+    return solution_of(name) or next(alike, None)

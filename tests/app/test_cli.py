@@ -152,6 +152,7 @@ def test_refuses_a_recording(make: Callable[[Path], Path], fragment: str, tmp_pa
             ["bench", "frame", "--model", "iris-landmark"],
             "is a model for iris landmarks; those that segment are: selfie, selfie-",
         ),
+        (["check", CLIP, "--model", "face-landmark"], "check face-landmark compares its tensors"),
         (["replay", CLIP, "--log", "log.txt"], ".json or .csv"),
         (["replay", CLIP, "--out", "x.exe"], ".mp4"),
         (["replay", CLIP, "--wat"], "--wat"),

@@ -31,7 +31,7 @@ _FIRST_COLOR = {"face": 0, "hand": 1, "person": 2, "object": 3, "eye": 4}  # of 
 _WHITE, _PLAIN, _DIM, _BACK, _BAR = (
     (1.0, 1.0, 1.0),
     (0.84, 0.86, 0.89),
-    (0.57, 0.61, 0.65),
+    (0.7, 0.73, 0.77),
     (0.07, 0.08, 0.1),
     _PALETTE[0],
 )

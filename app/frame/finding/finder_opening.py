@@ -13,7 +13,7 @@ from ...picture.picture import PictureFormat
 from ...picture.video_frame import VideoFrame
 from ...tracking.face_guard import GUARD_MODEL, FaceGuard, guarding
 from ...tracking.finder import FoundKind, FrameFinder
-from ...tracking.solutions import SOLUTIONS, Solution, solution_of
+from ...tracking.solutions import Solution, solution_ending_with, solution_of
 from ...tracking.tracking_finder import make_finder
 from ..inference.backends import ComputeBackend
 from ..inference.frame_segmenter import made_on_thread
@@ -93,8 +93,7 @@ class OpenFinder:
 
 def solution_for(model: FindingModel) -> Solution:
     """The solution that ends with a model: that of its name or, of a file, of a network that is read alike."""
-    alike = (each for each in SOLUTIONS if each.decoder and each.decoder == model.decoder)
-    known = solution_of(model.name) or next(alike, None)
+    known = solution_ending_with(model.name, model.decoder)
     if known is None:
         return Solution(model.name, "", (model.name,), most=_MOST_OF_OWN)
     return replace(known, models=(*known.models[:-1], model.name))

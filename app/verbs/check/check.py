@@ -15,6 +15,7 @@ from texelflow.gpu_delegate.model.layout import stores_halves
 from texelflow.gpu_delegate.plan.compile_options import COMPILE_DEFAULTS, CompileOptions
 from texelflow.gpu_delegate.reading.bundles import on_disk
 from texelflow.gpu_delegate.reading.foreign_files import MOST_START, foreign_file, is_archive
+from texelflow.gpu_delegate.reading.model_file import printable_name
 
 from ...console import Console
 from ...files import Files, Read, Write, own_name, settle
@@ -22,7 +23,8 @@ from ...frame.inference.backends import check_bf16, delegate_options
 from ...frame.inference.network_options import NetworkOptions
 from ...media.sources import FileSource, Position
 from ...models.catalogue import CATALOGUE, model_path, resolve
-from ...models.model_loading import load_frame_model
+from ...models.finding_loading import load_shown_model
+from ...models.finding_model import FindingModel
 from ...models.spec import SpecOptions
 from ...picture.preprocess import Preprocessing
 from ...replay.replay import CUT_OFF
@@ -142,7 +144,12 @@ def _check_clip(target: str, options: CheckOptions, console: Console) -> tuple[d
     settle(Files(reads, writes), options.force)
     with FileSource(target, options.first, options.last) as source:
         with console.download() as progress:
-            model = load_frame_model(options.model, options.spec, progress)
+            model = load_shown_model(options.model, options.spec, progress)
+        if isinstance(model, FindingModel):
+            raise UsageError(
+                f"{model.name} finds things, and of a recording masks and pictures are compared; "
+                f"check {printable_name(options.model)} compares its tensors"
+            )
         spare = own_name(DEFAULT_REPORT, reads)
         figures, code = check_clip(
             source,

@@ -4,7 +4,7 @@ Every model is explained: what the GPU cannot take is named with the reason, and
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from ...frame.inference.backends import check_bf16
 from ...models.catalogue import model_path, resolve
 from ...models.meaning import model_meaning
 from ...plots import check_matplotlib
+from ...tracking.solutions import solution_ending_with
 from ..chosen_signature import load_signature, signature_figures
 from ..peaks import measure_peaks
 from .advice_tables import show_advice
@@ -110,6 +111,8 @@ def run_inspect(model: str | None, options: InspectOptions, console: Console) ->
         list_ops(graph, console, options.json)
         return 0
     meaning = model_meaning(path, resolved.entry, graph)
+    if row := solution_ending_with(resolved.entry.name if resolved.entry else graph.name, meaning.decoder):
+        meaning = replace(meaning, after=row.models[:-1])
     if options.cpu:
         return inspect_native(graph, meaning, options.compiling.fuse, options.json, console, options.plot)
     machine = _machine(options)

@@ -57,6 +57,9 @@ def test_inspect_says_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         assert main(["inspect", str(tmp_path / "faces.tflite"), "--no-peaks", "--json", *more]) == 0
         assert '"decoder": "blaze-boxes"' in capsys.readouterr().out
 
+    assert main(["inspect", "hand-recrop", "--no-peaks", "--cpu", "native"]) == 0
+    assert "live and replay run palm-detection-full before it" in " ".join(capsys.readouterr().out.split())
+
 
 @pytest.mark.parametrize("entry", CATALOGUE.values(), ids=lambda entry: entry.name)
 def test_the_catalogue_says_what_each_shows(entry: ModelEntry) -> None:

@@ -10,7 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.helpers.clips import write_clip
 from tests.helpers.commands import Command
+from tests.helpers.live_stage import demo_frame
+from tests.helpers.running import Running
 from texelflow import assets
 from texelflow.app.frame.stages.frame_pipeline import FrameRecord, StageRecord
 from texelflow.app.models.decoders.found import FOUND, Finding
@@ -108,3 +111,19 @@ def test_a_pipe_gets_each_line_at_once_and_keeps_them_after_ctrl_c() -> None:
         code = process.wait()
     indices = [json.loads(line)["index"] for line in (first, *rest)]
     assert (code, indices) == (130, [*range(len(indices))]) or (code, len(indices)) == (0, 240)
+
+
+def test_ctrl_c_leaves_whole_lines_in_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "found.jsonl"
+    clip = write_clip(tmp_path / "people.mp4", [demo_frame(60, 2)] * 200)
+    options = "--model", "face-landmark", "--json-lines", path, "--backend", "cpu"
+    with Running("replay", clip, *options) as running:
+        running.until(lambda: path.exists() and path.read_text().count("\n") > 5)
+        running.send(signal.SIGINT)
+        code, line = running.end()
+    text = path.read_text()
+    lines = [json.loads(each) for each in text.splitlines()]
+    assert (text[-1], [each["index"] for each in lines]) == ("\n", [*range(len(lines))])
+    assert {len(found["points"]) for found in lines[-1]["findings"]} == {468}
+    assert (code, len(lines) < 200) == (130, True)
+    assert line == f"texelflow: interrupted after {len(lines)} frames; what was written is complete"

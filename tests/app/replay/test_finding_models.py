@@ -95,6 +95,8 @@ def test_a_clip_without_hands_says_so_after_a_second(texelflow: Command, tmp_pat
         (("--masks", "masks"), "--masks: hand-landmark-full finds things and has no mask"),
         (("--threshold", 0.4), "--threshold: hand-landmark-full finds things and has no mask"),
         (("--effect", "blur"), "--effect blur: hand-landmark-full finds things and has no mask; with it there are"),
+        (("--classes", "person"), "--channel: hand-landmark-full finds things and has no mask"),
+        (("--output-range", "0,1"), "--output-range: hand-landmark-full finds things and puts out no picture"),
         (("--private", "--effect", "findings"), "--private: hand-landmark-full with effect findings shows the room"),
     ],
 )

@@ -26,6 +26,7 @@ from tests.helpers.display import display, managed, managed_screen, screen  # no
 from tests.helpers.gpu_resets import gpu  # noqa: F401
 from tests.helpers.live_stage import managed_theatre, people, still, theatre  # noqa: F401
 from tests.helpers.markers import _no_devices, pytest_collection_modifyitems  # noqa: F401  # for all tests
+from tests.helpers.picture_devices import pictures  # noqa: F401  # fixture
 from tests.helpers.runtimes import runtime  # noqa: F401  # fixture
 from texelflow import assets
 from texelflow.app.frame.backend_choice.auto_choice import AUTO_CHOICE

@@ -1,6 +1,5 @@
 """Looking at people once more: sums of looks against NumPy on both devices, and the same masks from both."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.helpers.picture_devices import needs_code
 from tests.helpers.refined import Doubles, bilinear, smooth
 from texelflow import assets
 from texelflow.app.console import Console
@@ -16,8 +16,6 @@ from texelflow.app.frame.inference.backends import ComputeChoice, CpuChoice
 from texelflow.app.frame.inference.frame_segmenter import make_segmenter
 from texelflow.app.frame.inference.network_options import NetworkOptions
 from texelflow.app.frame.refinement.detail import Detail
-from texelflow.app.frame.textures.gl_pictures import GlPictures
-from texelflow.app.frame.textures.native_pictures import NativePictures
 from texelflow.app.frame.textures.picture_device import FramePlanes, PictureDevice
 from texelflow.app.frame.textures.resample import MaskLayout
 from texelflow.app.media.sources import FileSource, VideoFrame
@@ -27,21 +25,9 @@ from texelflow.app.picture.picture import rgba_format, rgba_picture
 from texelflow.app.picture.preprocess import Floats
 from texelflow.gpu_delegate.targets.gl.context import Context
 from texelflow.gpu_delegate.targets.gl.opengl import BufferRange
-from texelflow.gpu_delegate.targets.llvm import compiler
 
 CLIP = Path(assets.__file__).parent / "people.mp4"
 FRAME, GRID = (90, 60), (64, 48)
-needs_code = pytest.mark.skipif(bool(compiler.available()), reason="there is no code for this CPU")
-
-
-@pytest.fixture(params=[pytest.param("gl", marks=pytest.mark.gl), pytest.param("native", marks=needs_code)])
-def pictures(request: pytest.FixtureRequest) -> Iterator[PictureDevice]:
-    if request.param == "gl":
-        yield GlPictures(request.getfixturevalue("context"))
-    else:
-        device = NativePictures(2)
-        yield device
-        device.release()
 
 
 @dataclass

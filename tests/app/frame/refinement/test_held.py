@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 
 import texelflow
 from tests.helpers.held_things import GRID, Way, above, hand_at, room_texture, shown
+from tests.helpers.picture_devices import needs_code
 from texelflow.app.bench.quality.scene_things import drawn_thing
 from texelflow.app.frame.drawing.render import Compositor
 from texelflow.app.frame.looks.looks import Look
 from texelflow.app.frame.refinement.held import HeldThings
 from texelflow.app.frame.refinement.held_motion import GRID_COLUMNS, HeldMotion
 from texelflow.app.frame.refinement.refine import Refinement, Refiner
-from texelflow.app.frame.textures.gl_pictures import GlPictures
-from texelflow.app.frame.textures.native_pictures import NativePictures
 from texelflow.app.frame.textures.picture_device import FramePlanes, PictureDevice
 from texelflow.app.frame.textures.resample import MaskLayout
 from texelflow.app.media.sources import VideoFrame
@@ -27,20 +26,8 @@ from texelflow.app.picture.picture import rgba_format, rgba_picture
 from texelflow.app.picture.preprocess import Fit, Floats
 from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.targets.gl.opengl import BufferRange
-from texelflow.gpu_delegate.targets.llvm import compiler
 
 SQUARE = 64, 64
-needs_code = pytest.mark.skipif(bool(compiler.available()), reason="there is no code for this CPU")
-
-
-@pytest.fixture(params=[pytest.param("gl", marks=pytest.mark.gl), pytest.param("native", marks=needs_code)])
-def pictures(request: pytest.FixtureRequest) -> Iterator[PictureDevice]:
-    if request.param == "gl":
-        yield GlPictures(request.getfixturevalue("context"))
-    else:
-        device = NativePictures(2)
-        yield device
-        device.release()
 
 
 @dataclass

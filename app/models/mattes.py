@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from texelflow.gpu_delegate.base.errors import UnsupportedError
 from texelflow.gpu_delegate.base.wording import counted
@@ -23,12 +24,16 @@ from .added_nodes import AddedNodes
 ALPHA = 3  # the channel of it behind the colors
 MATTE_CHANNELS = 4
 WIDE = 512  # pixels of the longer side that a downsample ratio leaves, as Robust Video Matting advises
+CONVERT_FIXED = (
+    "convert it with fixed sizes, as Robust Video Matting with: onnx2tf -i rvm_mobilenetv3_fp32.onnx -ois "
+    "src:1,3,288,512 r1i:1,16,144,256 r2i:1,20,72,128 r3i:1,40,36,64 r4i:1,64,18,32"
+)
 
 _BOUNDED = ("LOGISTIC", "SOFTMAX", "RELU_0_TO_1", "MINIMUM", "MAXIMUM")  # what ends in them needs no activation
 _SCORED = ("LOGISTIC", "SOFTMAX")  # the same of any network
 _MOST_STATES = 64  # each is held against all outputs
 _UNCHANGED = ("RESHAPE", "QUANTIZE", "DEQUANTIZE")
-_ALPHA_NAME = re.compile(r"pha\b|alpha|matte", re.IGNORECASE)
+ALPHA_NAME = re.compile(r"pha\b|alpha|matte", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -47,9 +52,9 @@ def with_memory(graph: Graph) -> Graph:
     """
     if len(graph.inputs) < 2:
         return graph
-    picture = _picture_of(graph)
+    picture = picture_of_inputs(graph)
     others = [index for index in graph.inputs if index != picture]
-    ratios = [index for index in others if _is_scalar(graph.tensors[index])]
+    ratios = [index for index in others if is_scalar(graph.tensors[index])]
     states = [index for index in others if index not in ratios]
     pairs = _pairs(graph, states) if len(states) <= _MOST_STATES else {}
     if len(ratios) > 1 or not pairs:
@@ -90,7 +95,7 @@ def needs_no_activation(graph: Graph, output: int) -> bool:
     is_matte = bool(graph.states) or own_colors_of(graph) is not None
     last = _last_op(graph, output)
     if is_matte and tensor.shape[-1:] == (1,):
-        return last in _BOUNDED or _ALPHA_NAME.search(tensor.name) is not None
+        return last in _BOUNDED or ALPHA_NAME.search(tensor.name) is not None
     return last == "SOFTMAX" or (last in _SCORED and tensor.shape[-1:] == (1,))
 
 
@@ -120,20 +125,24 @@ def with_own_colors(
     return made.graph((joined, *kept)), joined
 
 
-def _picture_of(graph: Graph) -> int:
-    """The one input that can be a picture and has no output of its shape, else the largest. Raises UnsupportedError."""
-    shapes = {index: graph.tensors[index].shape for index in graph.inputs}
-    found = [index for index, shape in shapes.items() if len(shape) == 4 and (shape[0], shape[3]) == (1, 3)]
+def may_be_picture(shape: Shape) -> bool:
+    """Whether an input of this shape can be a picture in color."""
+    return len(shape) == 4 and (shape[0], shape[3]) == (1, 3)
+
+
+def picture_of_inputs(graph: Graph) -> int:
+    """The largest input that can be a picture. Raises UnsupportedError."""
+    found = [index for index in graph.inputs if may_be_picture(graph.tensors[index].shape)]
     if not found:
         raise _unknown(graph, ABSENT)
-    return max(found, key=lambda index: _pixels(shapes[index]))
+    return max(found, key=lambda index: _pixels(graph.tensors[index].shape))
 
 
 def _pixels(shape: Shape) -> int:
     return shape[1] * shape[2]
 
 
-def _is_scalar(tensor: Tensor) -> bool:
+def is_scalar(tensor: Tensor) -> bool:
     return tensor.shape in ((), (1,)) and tensor.dtype == "float32" and not tensor.unusable
 
 
@@ -148,16 +157,21 @@ def _pairs(graph: Graph, states: Sequence[int]) -> dict[int, int]:
     Empty where one has none. What is called an alpha comes last.
     """
     found = dict[int, int]()
-    left = sorted(graph.outputs, key=lambda index: _ALPHA_NAME.search(graph.tensors[index].name) is not None)
+    left = sorted(graph.outputs, key=lambda index: ALPHA_NAME.search(graph.tensors[index].name) is not None)
     for state in states:
         wanted = graph.tensors[state]
         fitting = [index for index in left if _kind(graph.tensors[index]) == _kind(wanted)]
-        named = [index for index in fitting if _number(graph.tensors[index].name) == _number(wanted.name) is not None]
+        named = [index for index in fitting if are_named_alike(graph.tensors[index], wanted)]
         if not fitting or wanted.unusable:
             return {}
         found[state] = (named or fitting)[0]
         left.remove(found[state])
     return found
+
+
+def are_named_alike(output: Tensor, state: Tensor) -> bool:
+    """Whether names say that an output takes a state's place."""
+    return _number(output.name) == _number(state.name) is not None
 
 
 def _number(name: str) -> str | None:
@@ -170,10 +184,15 @@ def _kind(tensor: Tensor) -> tuple[object, ...]:
     return tensor.shape, tensor.dtype, tensor.quantization
 
 
+def downsample_ratio(size: Sequence[int], own: Tensor) -> npt.NDArray[np.generic]:
+    """For pictures of (height, width): as much as leaves WIDE pixels, 1 for smaller ones; in its tensor's shape."""
+    return np.full(own.shape, min(1.0, WIDE / max(*size, 1)), own.dtype)
+
+
 def _with_ratio(graph: Graph, ratio: int, picture: int) -> Graph:
-    """The graph with its downsample ratio as a constant: as much as leaves WIDE pixels, 1 for smaller pictures."""
-    own, (_, height, width, _) = graph.tensors[ratio], graph.tensors[picture].shape
-    value = np.full(own.shape, min(1.0, WIDE / max(height, width, 1)), own.dtype)
+    """The graph with its downsample ratio as a constant."""
+    own = graph.tensors[ratio]
+    value = downsample_ratio(graph.tensors[picture].shape[1:3], own)
     tensors = {**graph.tensors, ratio: replace(own, data=value)}
     return replace(graph, tensors=tensors, inputs=tuple(index for index in graph.inputs if index != ratio))
 
@@ -192,7 +211,9 @@ def _unknown(graph: Graph, picture: int) -> UnsupportedError:
         for index in graph.inputs[:6]
         if index != picture
     )
+    is_open = any(set(graph.tensors[index].shape) == {1} for index in graph.inputs if index != picture)
     return UnsupportedError(
         f"{counted(len(graph.inputs), 'input')} and {counted(len(graph.outputs), 'output')}; a network for frames has "
         f"one picture as input, and of each other input ({listed}) an output of the same shape, for the next frame"
+        f"{'; ' + CONVERT_FIXED if is_open else ''}"
     )

@@ -13,7 +13,7 @@ from .entries import ModelEntry
 from .finding_loading import shown_model_of
 from .finding_model import FindingModel
 from .mattes import with_memory
-from .model_loading import FrameModel, OpenModel, PictureModel
+from .model_loading import FrameModel, OpenModel, PictureModel, sized_graph
 from .spec import SpecOptions
 
 __all__ = ["Meaning", "model_meaning"]
@@ -43,7 +43,9 @@ def model_meaning(path: Path, entry: ModelEntry | None, graph: Graph) -> Meaning
     """Of the model in a file, whose graph has been read."""
     name = entry.name if entry else graph.name
     try:
-        model = shown_model_of(OpenModel(name, model_file_bytes(path), graph, entry, SpecOptions()))
+        data = model_file_bytes(path)
+        graph = sized_graph(data, graph)
+        model = shown_model_of(OpenModel(name, data, graph, entry, SpecOptions()))
     except (ModelError, UnsupportedError, UsageError) as error:
         return Meaning(None, str(error).removeprefix(f"{name}: ") + _kept_words(graph))
     if isinstance(model, FindingModel):

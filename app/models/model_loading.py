@@ -30,6 +30,7 @@ from .mattes import (
     with_own_colors,
 )
 from .metadata import ModelMetadata, read_metadata
+from .open_sizes import with_known_sizes
 from .spec import ModelSpec, PictureSpec, SpecOptions, decide_spec, input_size
 
 _LOG = logging.getLogger(__name__)
@@ -162,10 +163,18 @@ class OpenModel:
     options: SpecOptions
 
 
+def sized_graph(data: bytes, graph: Graph) -> Graph:
+    """See with_known_sizes; errors tell the graph's name, too."""
+    try:
+        return with_known_sizes(data, graph)
+    except UnsupportedError as error:
+        raise UnsupportedError(f"{graph.name}: {error}") from error
+
+
 def open_model(name_or_path: str, options: SpecOptions | None, progress: Progress | None, read: ReadModel) -> OpenModel:
     """The file behind a name or path. Raises CatalogueError, ModelError, UnsupportedError."""
     shown, data, entry = _read(name_or_path, progress)
-    options, graph = options or SpecOptions(), read(data, shown)
+    options, graph = options or SpecOptions(), sized_graph(data, read(data, shown))
     if options.hybrid != graph.hybrid:
         graph = replace(graph, hybrid=options.hybrid)
     if graph.other_signatures:

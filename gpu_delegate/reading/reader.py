@@ -35,7 +35,7 @@ from ..passes.steps import has_form
 from .bodies import CONSTANTS_FROM, Bodies, called_subgraphs_of, check_alike
 from .bundles import model_file_bytes, model_in
 from .file_options import OPTIONS_CLASSES, Options, read_custom_options, read_options
-from .file_tensors import FileTensors
+from .file_tensors import MAX_RANK, FileTensors
 from .initial_values import InitialValues, initial_values
 from .model_file import MAX_OPERATORS, MAX_TENSORS, ModelFile, names_of, printable_name
 from .signatures import entries_of, subgraph_of, with_first_subgraph
@@ -50,6 +50,8 @@ __all__ = [
 
 MAX_ALL_OPERANDS = 1 << 20  # of all operators together: in a malicious file they may share one vector
 MAX_CUSTOM_CODE = 1 << 10
+# By type: of floats those between a size and a size that is a share of it.
+_MOST_KEPT = MappingProxyType({**dict.fromkeys(("int32", "int64", "bool"), MAX_OPERANDS), "float32": MAX_RANK})
 OPEN: Shape = (-1,)  # in the place of a shape that the file leaves to whoever computes the tensor
 CUSTOM: int = tflite.BuiltinOperator.CUSTOM
 
@@ -103,7 +105,7 @@ class GraphReader:
         self.tensors = FileTensors(self.file, self.bodies.taken)
         self.codes: dict[int, _Code] = {}
         self.operands = 0
-        self.values: dict[int, Tensor] = {}  # of small integers that operators compute from constants and shapes
+        self.values: dict[int, Tensor] = {}  # small ones that operators compute from constants and shapes
         self.initial: InitialValues | None = None  # of variables, once one is there
         self.unwritable: set[str] = set()
         self.next_constant = CONSTANTS_FROM
@@ -300,7 +302,7 @@ class GraphReader:
     def keep_value(self, node: Node) -> None:
         """Compute what is known before a run and may be a size, axes or the like of a later operator."""
         out = self.tensors[node.outputs[0]]
-        if len(node.outputs) > 1 or math.prod(out.shape) > MAX_OPERANDS or out.dtype not in ("int32", "int64", "bool"):
+        if len(node.outputs) > 1 or math.prod(out.shape) > _MOST_KEPT.get(out.dtype, 0):
             return
         known = [self.values.get(i, self.tensors[i]) for i in node.inputs if i != ABSENT]
         with contextlib.suppress(ValueError):

@@ -8,22 +8,31 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+import numpy as np
+import numpy.typing as npt
+
 from ..base.errors import ModelError, UnsupportedError
 from ..model.graph import ABSENT, Graph, Opaque, Shape
 from .reader import GraphReader
 
 
-def read_resized(data: bytes, part: Graph, shapes: Mapping[int, Shape]) -> Graph:
+def read_resized(
+    data: bytes, part: Graph, shapes: Mapping[int, Shape], values: Mapping[int, npt.NDArray[np.generic]] | None = None
+) -> Graph:
     """Some operators of the model, which are a graph of their own, for other shapes of the tensors that they read.
 
-    `data` is the file that the graph has been read from, of whichever of its subgraphs. Raises UnsupportedError where
-    an operator does not take what becomes of these shapes.
+    `data` is the file that the graph has been read from, of whichever of its subgraphs. Of inputs with values, which
+    have their shapes, those become constants, by which sizes may be computed. Raises UnsupportedError where an
+    operator does not take what becomes of these shapes.
     """
     listed = " and ".join(str(list(shape)) for shape in shapes.values())
     try:
         reader = GraphReader(data, part.subgraph)
         for index, shape in shapes.items():
             reader.tensors.reshape(index, shape)
+        for index, value in (values or {}).items():
+            reader.tensors.reshape(index, value.shape)
+            reader.tensors.add(replace(reader.tensors[index], data=value))
         nodes = tuple(reader.node(node.index) for node in part.nodes)
     except (ModelError, UnsupportedError, struct.error) as error:
         raise UnsupportedError(f"{part.name} cannot run on inputs of shape {listed}: {error}") from error

@@ -62,6 +62,24 @@ class _Layers(ModelBuilder):
         kept = self.binary("MUL", self.binary("SUB", self.constant([1.0]), update), state)
         return self.binary("ADD", kept, self.binary("MUL", update, new))
 
+    def size_of(self, x: int) -> int:
+        """Its rows and columns, as a tensor."""
+        begin, end, step = (self.constant((value,), "int32") for value in (1, 3, 1))
+        shape = self.op("SHAPE", [x], (4,), "int32", out_type=2)
+        return self.op("STRIDED_SLICE", [shape, begin, end, step], (2,), "int32")
+
+    def resized_to(self, x: int, size: int) -> int:
+        """Of a size that is computed, as are those of all that is made of it."""
+        return self.op("RESIZE_BILINEAR", [x, size], (1, 1, 1, self.shape(x)[3]), half_pixel_centers=True)
+
+    def like(self, state: int, x: int, depth: int) -> int:
+        """A state of any size as wide and high as x."""
+        ends = [self.op("SHAPE", [x], (4,), "int32", out_type=2), self.constant((0,), "int32")]
+        one = self.constant((1,), "int32")
+        ends = [self.op("STRIDED_SLICE", [*ends, self.constant((3,), "int32"), one], (3,), "int32")]
+        shape = self.op("CONCATENATION", [*ends, self.constant((depth,), "int32")], (4,), "int32", axis=0)
+        return self.op("BROADCAST_TO", [state, shape], (*self.shape(x)[:3], depth))
+
     def bounded(self, x: int) -> int:
         return self.binary("MINIMUM", self.binary("MAXIMUM", x, self.constant([0.0])), self.constant([1.0]))
 
@@ -108,6 +126,41 @@ def recurrent_matte(
     m.inputs[:5] = [given[place] for place in inputs]
     if names:
         for tensor, name in (*zip(given, RVM_INPUTS, strict=True), *zip(found, RVM_OUTPUTS, strict=True)):
+            m.named(tensor, name)
+    return m.build()
+
+
+def open_matte(
+    size: tuple[int, int] | None = None, order: Sequence[int] = (0, 1, 2, 3, 4, 5), names: bool = True
+) -> bytes:
+    """As Robust Video Matting is when nothing is fixed: states of one value, sizes by a ratio, pictures of any size.
+
+    Of a size its picture has that one in the file. `order` is where RVM_OUTPUTS are in the file.
+    """
+    m, (width, height) = _Layers(seed=5), size or (1, 1)
+    source = m.tensor((1, height, width, 3), signature=None if size else (-1, -1, -1, 3))
+    states = [m.tensor((1, 1, 1, 1), signature=(-1, -1, -1, -1)) for _ in _DEPTHS]
+    ratio = m.tensor((1,))
+    m.inputs += [source, *states, ratio]
+    floats = m.op("CAST", [m.size_of(source)], (2,), in_data_type=2, out_data_type=0)
+    small = m.op("CAST", [m.binary("MUL", floats, ratio)], (2,), "int32", in_data_type=0, out_data_type=2)
+    seen, x = list[int](), m.resized_to(source, small)
+    for depth in (6, 8, 8, 8):
+        x = m.conv(x, depth, 2, "RELU")
+        seen.append(x)
+    after = list[int]()
+    for level in (3, 2, 1, 0):
+        depth, own = _DEPTHS[level], m.conv(x, _DEPTHS[level], activation="RELU")
+        after.insert(0, m.remembered(own, m.like(states[level], own, depth)))
+        if level:
+            x = m.joined(m.resized_to(after[0], m.size_of(seen[level - 1])), seen[level - 1])
+    x = m.conv(m.joined(m.resized_to(after[0], m.size_of(source)), source), 6, activation="RELU")
+    pha = m.bounded(m.binary("ADD", m.conv(x, 1, gain=2), m.constant([0.4])))
+    fgr = m.bounded(m.binary("ADD", m.conv(x, 3, gain=0.5), source))
+    found = [fgr, pha, *after]
+    m.output(*(found[place] for place in order))
+    if names:
+        for tensor, name in zip((*m.inputs, *found), (*RVM_INPUTS, "downsample_ratio", *RVM_OUTPUTS), strict=True):
             m.named(tensor, name)
     return m.build()
 

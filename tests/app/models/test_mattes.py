@@ -4,11 +4,20 @@ from collections.abc import Callable
 from pathlib import Path
 from types import MappingProxyType
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.model_files.matte_models import MATTE_SIZE, RVM_INPUTS, RVM_OUTPUTS, recurrent_matte, single_matte
+from tests.helpers.markers import one_in
+from tests.model_files.matte_models import (
+    MATTE_SIZE,
+    RVM_INPUTS,
+    RVM_OUTPUTS,
+    open_matte,
+    recurrent_matte,
+    single_matte,
+)
 from tests.model_files.model_builder import ModelBuilder
 from texelflow.app.models.mattes import ALPHA, own_colors_of, shown_outputs, with_memory
 from texelflow.app.models.model_loading import SegmentationModel, load_frame_model, load_segmentation
@@ -80,14 +89,54 @@ def test_a_matte_is_no_picture(tmp_path: Path) -> None:
         load_frame_model(str(path), SpecOptions((0.0, 1.0), task="picture", output_range=(0.0, 1.0)))
 
 
-def test_states_of_no_size_are_refused(load: Callable[[bytes], SegmentationModel]) -> None:
-    """As files have them that begin with zeros of any size."""
+@one_in(2, "names", [False, True])
+@pytest.mark.parametrize(
+    ("size", "kept"), [(None, (1, 18, 32, 7)), (MATTE_SIZE, (1, 3, 4, 7)), ((1024, 64), (1, 2, 32, 7))]
+)
+def test_states_of_no_size_get_that_of_their_outputs(
+    load: Callable[[bytes], SegmentationModel], names: bool, size: tuple[int, int] | None, kept: Shape
+) -> None:
+    """As files have them that begin with zeros of any size; a picture of no size gets one, a ratio makes others."""
+    model = load(open_matte(size, order=(5, 0, 3, 1, 2, 4), names=names))
+    assert model.input_size == model.output_size == (size or (512, 288))
+    assert model.graph.states[-1].own.shape == kept
+    depths = [(state.own.shape[3], model.graph.tensors[state.written].shape[3]) for state in model.graph.states]
+    assert depths == [(4, 4), (5, 5), (6, 6), (7, 7)]
+    assert model.spec.has_own_colors
+
+
+def state_of_no_size(added: Shape, output: str = "SUM") -> bytes:
+    """A picture, and a state to which something of this shape is added, of which only sums come out, or itself."""
     m = ModelBuilder()
     picture, state = m.input((1, 8, 8, 3)), m.tensor((1, 1, 1, 1), signature=(-1, -1, -1, -1))
     m.inputs.append(state)
-    added = m.op("ADD", [picture, state], (1, 8, 8, 3))
-    m.output(m.op("MEAN", [added, m.constant((3,), "int32")], (1, 8, 8, 1), keep_dims=True), added)
-    with pytest.raises(UnsupportedError, match=r"\(tensor1 \[1, 1, 1, 1\]\) an output of the same shape"):
+    sums = m.op("ADD", [state, m.constant(np.ones(added))], added)
+    own = sums if output == "itself" else m.op("SUM", [sums, m.constant((0, 1, 2, 3), "int32")], ())
+    alpha = m.op("MEAN", [picture, m.constant((3,), "int32")], (1, 8, 8, 1), keep_dims=True)
+    m.output(m.op("LOGISTIC", [alpha], (1, 8, 8, 1)), own)
+    return m.build()
+
+
+def test_a_state_is_what_is_added_to_it(load: Callable[[bytes], SegmentationModel]) -> None:
+    model = load(state_of_no_size((1, 8, 4, 2), "itself"))
+    assert [state.own.shape for state in model.graph.states] == [(1, 8, 4, 2)]
+
+
+def test_states_of_no_size_that_no_output_fits_say_how_to_convert(load: Callable[[bytes], SegmentationModel]) -> None:
+    with pytest.raises(
+        UnsupportedError, match=r"\[1, 1, 1, 1\]\) an output of the same shape.*onnx2tf -i .* -ois src:"
+    ):
+        load(state_of_no_size((1, 8, 4, 2)))
+
+
+def test_pictures_of_no_size_that_an_operator_does_not_take(load: Callable[[bytes], SegmentationModel]) -> None:
+    m = ModelBuilder()
+    picture = m.tensor((1, 1, 1, 3), signature=(-1, -1, -1, 3))
+    m.inputs.append(picture)
+    m.output(m.op("ADD", [picture, m.constant(np.ones((1, 5, 7, 3)))], (1, 5, 7, 3)))
+    with pytest.raises(
+        UnsupportedError, match=r"cannot run on inputs of shape \[1, 288, 512, 3\].*convert it with fixed"
+    ):
         load(m.build())
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.helpers.markers import exhaustive, one_in
 from tests.helpers.pictures import Image, noise
-from tests.model_files.matte_models import recurrent_matte
+from tests.model_files.matte_models import RVM_INPUTS, RVM_OUTPUTS, open_matte, recurrent_matte
 from texelflow.app.frame.inference.backends import CpuChoice
 from texelflow.app.frame.inference.cpu_engine import AnyCpuPath, open_cpu_path
 from texelflow.app.frame.inference.cpu_path import CpuPath
@@ -19,6 +19,7 @@ from texelflow.app.models.model_loading import SegmentationModel, load_segmentat
 from texelflow.app.models.spec import SpecOptions
 from texelflow.app.picture.picture import Picture, rgba_format, rgba_picture
 from texelflow.app.picture.preprocess import Floats
+from texelflow.gpu_delegate.cpu.interpreter_module import load_interpreter_module
 from texelflow.gpu_delegate.model.layout import Precision
 from texelflow.gpu_delegate.plan.compile_options import CompileOptions
 from texelflow.gpu_delegate.targets.gl.context import Context
@@ -73,6 +74,63 @@ def test_native_code_remembers_as_tensorflow_lite(matte: SegmentationModel) -> N
     assert worst < 1e-4
     assert forgot > 0.1
     path.close()
+
+
+class AsConverted:
+    """TensorFlow Lite on a file that leaves sizes open: what came out of a frame goes in with the next one's sizes."""
+
+    def __init__(self, data: bytes, ratio: float) -> None:
+        self._run = load_interpreter_module(False).Interpreter(model_content=data)
+        self._inputs = {each["name"]: each["index"] for each in self._run.get_input_details()}
+        self._outputs = {each["name"]: each["index"] for each in self._run.get_output_details()}
+        self._ratio, self._states = np.array([ratio], np.float32), [np.zeros((1, 1, 1, 1), np.float32)] * 4
+
+    def mask(self, tensor: Floats) -> Floats:
+        values = zip(RVM_INPUTS, [tensor, *self._states], strict=True)
+        given = {**dict(values), "downsample_ratio": self._ratio}
+        for name, value in given.items():
+            self._run.resize_tensor_input(self._inputs[name], value.shape)
+        self._run.allocate_tensors()
+        for name, value in given.items():
+            self._run.set_tensor(self._inputs[name], value)
+        self._run.invoke()
+        alpha, *self._states = (self._run.get_tensor(self._outputs[name]) for name in RVM_OUTPUTS[1:])
+        return np.asarray(alpha[0, :, :, 0], np.float32)
+
+
+def of_no_size(folder: Path) -> tuple[SegmentationModel, AsConverted]:
+    """A matte whose states are [1, 1, 1, 1] in the file, and whose ratio leaves 512 of 576 columns."""
+    data, path = open_matte((576, 16), order=(5, 3, 1, 2, 4)), folder / "open.tflite"
+    path.write_bytes(data)
+    return load_segmentation(str(path), SpecOptions(input_range=(0.0, 1.0))), AsConverted(data, 512 / 576)
+
+
+def apart_from_file(path: "OnGpu | AnyCpuPath", model: SegmentationModel, file: AsConverted, frames: int) -> float:
+    """The largest difference of all frames, from the first on, whose states are one zero."""
+    resampling, worst = CpuPath(model, rgba_format(SIZE), as_read=True), 0.0
+    for picture in film()[:frames]:
+        tensor = resampling.image_to_tensor(picture)
+        expected = file.mask(tensor.reshape(1, *tensor.shape[-3:]))
+        found = path.mask(picture) if isinstance(path, OnGpu) else path.network(path.image_to_tensor(picture))
+        worst = max(worst, float(np.abs(found - expected).max()))
+    return worst
+
+
+@one_in(2, "frames", [8, FRAMES])
+def test_states_without_a_size_in_native_code(tmp_path: Path, frames: int) -> None:
+    model, file = of_no_size(tmp_path)
+    path = NativePath(model, rgba_format(SIZE), threads=1)
+    assert apart_from_file(path, model, file, frames) < 1e-4
+    path.close()
+
+
+@pytest.mark.gl
+@one_in(2, "frames", [8, FRAMES])
+def test_states_without_a_size_in_opengl(context: Context, tmp_path: Path, frames: int) -> None:
+    model, file = of_no_size(tmp_path)
+    path = GlPath(context, model, rgba_format(SIZE), NetworkOptions(CompileOptions()))
+    assert apart_from_file(OnGpu(path), model, file, frames) < 1e-4
+    path.release()
 
 
 @exhaustive

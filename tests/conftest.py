@@ -29,6 +29,7 @@ from tests.helpers.markers import _no_devices, pytest_collection_modifyitems  # 
 from tests.helpers.picture_devices import pictures  # noqa: F401  # fixture
 from tests.helpers.runtimes import runtime  # noqa: F401  # fixture
 from texelflow import assets
+from texelflow.app.__main__ import GARBAGE_AFTER
 from texelflow.app.frame.backend_choice.auto_choice import AUTO_CHOICE
 from texelflow.app.models.catalogue import resolve
 from texelflow.gpu_delegate.base.cache_folder import VARIABLE as CACHE_FOLDER
@@ -64,6 +65,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     Kernels are those of a GPU's family, and a GPU is taken for what it is.
     """
+    gc.disable()  # until all tests are there, there is no garbage
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ[VARIABLE] = "0"  # whatever was tuned on this machine
     os.environ[AUTO_CHOICE] = "hardware"  # whatever was measured on it
@@ -105,7 +107,9 @@ def _compile_first(folder: Path) -> Callable[[], None]:
 
 
 def pytest_collection_finish() -> None:
-    """Tests and modules live to the end: collections of garbage need not visit them again and again."""
+    """Tests and modules live to the end: collections of garbage need not visit them again and again, nor so often."""
+    gc.enable()
+    gc.set_threshold(GARBAGE_AFTER)
     gc.collect()
     gc.freeze()
 

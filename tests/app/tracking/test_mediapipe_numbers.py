@@ -7,10 +7,10 @@ import pytest
 from tests.helpers.markers import exhaustive, exhaustive_if
 from tests.helpers.oracle_networks import oracle_finder
 from tests.tools.mediapipe_beside.held_beside import Apart, FinderMaker, Job, Theirs, apart, found_by_us
-from tests.tools.mediapipe_beside.kept_numbers import kept_jobs, read_kept
+from tests.tools.mediapipe_beside.kept_numbers import kept_jobs, kept_names, read_kept
 from tests.tools.mediapipe_beside.native_finder import native_finder
 
-_NAMES = [f"{job.solution}, {'pictures' if job.still else 'tracked'}" for job in kept_jobs()]
+_NAMES = kept_names()
 # Of a thing's size. Where a frame says that the next one looks, what rounding there is grows.
 _MOST_APART = {"hand-landmark-full, tracked": 0.008, "face-landmark, tracked": 0.001}
 _LEAST_OVERLAP = {"hand-landmark-full, tracked": 0.98, "face-landmark, tracked": 0.995}

@@ -1,5 +1,6 @@
 """What MediaPipe found in a few pictures and a clip, kept as numbers, for machines without it."""
 
+import functools
 import json
 import tempfile
 from dataclasses import replace
@@ -8,7 +9,7 @@ from pathlib import Path
 from tests.tools.mediapipe_beside.drawn_people import DrawnClip, drawn_clips, drawn_stills, photo
 from tests.tools.mediapipe_beside.held_beside import Job, Theirs, found_by_mediapipe, theirs_of
 
-__all__ = ["kept_jobs", "kept_of", "read_kept", "write_kept"]
+__all__ = ["kept_jobs", "kept_names", "kept_of", "read_kept", "write_kept"]
 
 _DATA = Path(__file__).parents[2] / "data"
 _KEPT = _DATA / "people" / "found_by_mediapipe.json"
@@ -24,7 +25,13 @@ _TRACKED = {"hand-landmark-full": "hand_fist", "face-landmark": "hopper"}
 _FRAMES = 6
 
 
-def kept_jobs() -> list[Job]:
+def kept_names() -> list[str]:
+    """What each of `kept_jobs` is called: its solution, and what it is shown."""
+    return [*(f"{solution}, pictures" for solution in _STILLS), *(f"{solution}, tracked" for solution in _TRACKED)]
+
+
+@functools.cache
+def kept_jobs() -> tuple[Job, ...]:
     """Pictures one by one, then clips."""
     photos = {
         path.stem: photo(path) for folder in ("people", "scenes/photos") for path in (_DATA / folder).glob("*.jpg")
@@ -37,7 +44,7 @@ def kept_jobs() -> list[Job]:
     for solution, name in _TRACKED.items():
         clip = next(drawn_clips(name, photos[name], other[name]))
         jobs.append(Job(solution, False, 1, (replace(clip, frames=clip.frames[:_FRAMES]),)))
-    return jobs
+    return tuple(jobs)
 
 
 def write_kept(python: Path) -> None:

@@ -206,18 +206,22 @@ def test_parts_of_frames_are_drawn_as_by_opengl(
 
 
 @one_in(
-    6,
-    ("fit", "size"),
-    [(fit, size) for size in [(17, 9), (5, 70), (33, 31), (640, 16), (16, 16)] for fit in get_args(Fit)],
-    ids=str,
+    16,
+    ("look", "fit", "size"),
+    [
+        (look, fit, size)
+        for size in [(17, 9), (5, 70), (33, 31), (640, 16), (16, 16)]
+        for fit in get_args(Fit)
+        for look in (Look("blur"), Look("color", feather=2.0), Look("cutout"))
+    ],
+    ids=lambda value: value.effect if isinstance(value, Look) else str(value),
 )
 def test_odd_and_small_sizes_are_drawn_as_by_opengl(
-    context: Context, native: NativePictures, size: ImageSize, fit: Fit
+    context: Context, native: NativePictures, size: ImageSize, fit: Fit, look: Look
 ) -> None:
     format = PictureFormat(size, "yuv", 8, (1, 1), "bt601", False, "left")
-    for look in (Look("blur"), Look("color", feather=2.0), Look("cutout")):
-        ours, theirs = (Easel(device, format, look, fit, REFINED).drawn() for device in (native, GlPictures(context)))
-        assert difference(ours, theirs) <= (2 if look.effect == "blur" else 1), look
+    ours, theirs = (Easel(device, format, look, fit, REFINED).drawn() for device in (native, GlPictures(context)))
+    assert difference(ours, theirs) <= (2 if look.effect == "blur" else 1)
 
 
 @one_in(
@@ -304,12 +308,11 @@ def test_codes_are_those_of_opengl(context: Context, native: NativePictures, siz
         part.release()
 
 
-@pytest.mark.parametrize("lanes", [4, 8])
-def test_narrower_vectors_draw_the_same(native: NativePictures, lanes: int) -> None:
-    narrow = NativePictures(1, target=target_of(lanes))
-    for look in (Look("replace", light_wrap=0.5), Look("blur")):
-        ours, theirs = (Easel(each, FORMATS[2], look, refinement=REFINED).drawn(2) for each in (narrow, native))
-        assert difference(ours, theirs) <= 1
+@one_in(3, ("lanes", "effect"), [(lanes, effect) for lanes in (4, 8) for effect in ("replace", "blur")])
+def test_narrower_vectors_draw_the_same(native: NativePictures, lanes: int, effect: Effect) -> None:
+    narrow, look = NativePictures(1, target=target_of(lanes)), Look(effect, light_wrap=0.5)
+    ours, theirs = (Easel(each, FORMATS[2], look, refinement=REFINED).drawn(2) for each in (narrow, native))
+    assert difference(ours, theirs) <= 1
     narrow.release()
 
 

@@ -22,7 +22,7 @@ from tests.helpers.engine import Floats, on_gpu
 from tests.helpers.markers import exhaustive, one_in
 from tests.model_files.model_builder import SELFIE, selfie_like
 from tests.model_files.sketch import GraphCase, Sketch
-from tests.op_table.__main__ import ops_on_gpu
+from tests.op_table.__main__ import is_custom
 from tests.tables.graph_cases import RUN
 from texelflow import assets
 from texelflow.app.console import Console
@@ -37,7 +37,7 @@ from texelflow.gpu_delegate.model.graph import Attributes, Graph, Node, Tensor
 from texelflow.gpu_delegate.model.layout import PHWC4, PHWC4_HALVES, PLAIN, MapShape, Precision, Storage
 from texelflow.gpu_delegate.model.packing import from_memory, to_memory
 from texelflow.gpu_delegate.ops.cast import Cast
-from texelflow.gpu_delegate.ops.registry import OPS
+from texelflow.gpu_delegate.ops.registry import OPS, SUPPORTED_OPS
 from texelflow.gpu_delegate.plan.compile_options import CompileOptions
 from texelflow.gpu_delegate.reading.reader import read_model
 from texelflow.gpu_delegate.targets.gl.context import Context
@@ -98,7 +98,12 @@ def wrong(context: Context, compiled: CompiledGraph, reference: Reference, input
 OUT_OF_REACH = ("ARG_MAX", "ARG_MIN", "TOPK_V2", "REDUCE_PROD")
 STEPS = ("CEIL", "FLOOR", "FLOOR_DIV", "FLOOR_MOD", "ROUND", "CAST", "SIN", "COS")  # that jump, or turn, between halves
 BEYOND = ("padding lanes that overflow", ", large", "far", "integers", "int32", "truth values")
-IN_REACH = [op for op in ops_on_gpu() if op not in (*OUT_OF_REACH, "QUANTIZE", "DEQUANTIZE")]
+APART = ("folded", "state")  # roles of ops that no kernel computes, as test_op_table.py finds by compiling each
+IN_REACH = [
+    op
+    for op in SUPPORTED_OPS
+    if op not in (*OUT_OF_REACH, "QUANTIZE", "DEQUANTIZE") and OPS[op].role not in APART and not is_custom(op)
+]
 TABLE = [case for op in IN_REACH for case in cases_of(op) if not any(what in case.what for what in BEYOND)]
 GRAPHS = [case for case in RUN if case.op not in OUT_OF_REACH and not any(what in case.what for what in BEYOND)]
 FIRSTS = {case.op: case for case in reversed(TABLE) if case.what != "example"}.values()

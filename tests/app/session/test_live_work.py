@@ -1,9 +1,9 @@
 """How much is done for a frame in a live session: models that change while it runs, masks that are left out."""
 
-from itertools import pairwise
 from pathlib import Path
 
 from tests.helpers.clips import write_clip
+from tests.helpers.clocks import ManualClock
 from tests.helpers.live_stage import Script, Stage, Theatre, demo_frame
 from tests.helpers.markers import exhaustive
 from texelflow.app.capture.pattern import time_code_of
@@ -81,20 +81,20 @@ class TestWork:
 
     def test_every_third(self, theatre: Theatre, people: Path) -> None:
         def script(stage: Stage) -> Script:
-            for _ in range(9):
-                yield from stage.frames(1)
-                seen.append(stage.drawn().tobytes())
             counts = stage.parts.workload.counts
-            assert counts.fresh == 1 + (counts.fresh + counts.every - 1) // 3
-            camera = stage.parts.clock.camera(str(stage.parts.workload.counts))
+            while counts.fresh + counts.every < 9 or len({picture for _, picture in seen}) < 3:
+                yield from stage.frames(1)
+                counts = stage.parts.workload.counts
+                assert counts.fresh == 1 + (counts.fresh + counts.every - 1) // 3
+                seen.append((counts.fresh, stage.drawn().tobytes()))
+            camera = stage.parts.clock.camera(str(counts))
             assert camera
             assert str(counts) in camera.work
 
-        seen: list[bytes] = []
+        seen: list[tuple[int, bytes]] = []
+        theatre.clock = ManualClock()  # a machine that is too busy to read the clip is no camera that fell silent
         theatre.run(script, camera=str(people), every=3, effect="mask", edges=False, smooth=0.0)
-        changes = [one != other for one, other in pairwise(seen)]
-        assert changes.count(True) in (1, 2, 3)  # the clip may come to the same picture again
-        assert all(not (one and other) for one, other in pairwise(changes))
+        assert len(set(seen)) == len({fresh for fresh, _ in seen}), "a picture for each run of the network"
 
     def test_masks_begin_anew_where_there_were_none(self, theatre: Theatre) -> None:
         def script(stage: Stage) -> Script:

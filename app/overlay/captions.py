@@ -17,7 +17,7 @@ def captions(cameras: Iterable[CameraFigures], grid: PictureGrid, area: ScreenAr
     """At the lower right of each picture of a grid, which fills an area: what is wrong, and its rate where wanted."""
     for camera, place in zip(cameras, grid.places, strict=True):
         if camera.trouble or with_rates:
-            _caption(camera, _on_screen(place, grid, area))
+            _caption(camera, cell_on_screen(place, grid, area))
 
 
 def caption_of(camera: CameraFigures) -> list[str]:
@@ -48,7 +48,8 @@ def _caption(camera: CameraFigures, area: ScreenArea) -> None:
     painter.text(x, y, BRIGHT if camera.trouble else LATE if is_slow(camera) else PLAIN, "\n".join(lines))
 
 
-def _on_screen(place: CellPlace, grid: PictureGrid, area: ScreenArea) -> ScreenArea:
+def cell_on_screen(place: CellPlace, grid: PictureGrid, area: ScreenArea) -> ScreenArea:
+    """Where one of a grid's pictures is, if the grid fills an area."""
     across, down = area.width / grid.size[0], area.height / grid.size[1]
     left, top = area.left + place.left * across, area.top + place.top * down
     return ScreenArea(left, top, left + place.width * across, top + place.height * down)

@@ -41,15 +41,15 @@ class Gui:
     """One Dear ImGui with its own OpenGL 3 backend: no window, no settings file. Call release() at the end.
 
     Belongs to the thread of the context; several may live side by side. Input is optional, by `feed`.
-    takes_mouse: whether what was drawn last has anything to be clicked; takes_keys: whether text is typed into it,
-    or an open list waits for a choice.
+    takes_mouse: whether what was drawn last has anything to be clicked; has_mouse: whether the mouse was over such a
+    thing then, or drags one; takes_keys: whether text is typed into it, or an open list waits for a choice.
     """
 
     def __init__(self, context: Context) -> None:
         """Raises DeviceError if imgui-bundle cannot be loaded or cannot draw here."""
         self._imgui = load_imgui()
         self.renew(context)
-        self.takes_mouse = self.takes_keys = False
+        self.takes_mouse = self.has_mouse = self.takes_keys = False
         self._gui: Any = None
         self._font_px = 0
         self._inputs: list[Input] = []
@@ -61,6 +61,8 @@ class Gui:
 
     def feed(self, inputs: Sequence[Input]) -> None:
         """Input of the user, for the next drawing."""
+        if inputs and isinstance(inputs[0], Moved) and self._inputs and isinstance(self._inputs[-1], Moved):
+            self._inputs.pop()  # a mouse may move for long while nothing is drawn
         self._inputs += inputs
 
     def draw(
@@ -71,7 +73,7 @@ class Gui:
         Draws nothing where there is no pixel. Raises DeviceError if Dear ImGui fails.
         """
         if min(size) < 1 or not parts:
-            self.takes_mouse = self.takes_keys = False
+            self.takes_mouse = self.has_mouse = self.takes_keys = False
             places = [done for done in self._inputs if isinstance(done, Moved)]
             self._inputs = [Left(), *places[-1:]] if self._inputs else []  # nobody was there to see what was done
             return
@@ -92,7 +94,7 @@ class Gui:
                 raise
             imgui.render()
             imgui.backends.opengl3_render_draw_data(imgui.get_draw_data())
-        self.takes_mouse = io.metrics_render_windows > 0
+        self.takes_mouse, self.has_mouse = io.metrics_render_windows > 0, bool(io.want_capture_mouse)
         self.takes_keys = io.want_text_input or imgui.is_popup_open("", imgui.PopupFlags_.any_popup)
 
     def _end_failed_frame(self) -> None:

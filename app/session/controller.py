@@ -13,9 +13,11 @@ from typing import Any
 
 from texelflow.gpu_delegate.base.errors import TexelflowError, UsageError
 
-from ..frame.looks.effects import BUILT_IN_BACKGROUNDS, Effect, effect_by_number, shows_room
+from ..frame.looks.effects import BUILT_IN_BACKGROUNDS, HIDING_FACES, Effect, effect_by_number, shows_room
 from ..models.finding_loading import ShownModel
 from ..outputs.frame_outputs import OutputKind
+from ..overlay.input_events import Input
+from ..overlay.overlay_placement import ScreenArea
 from ..settings.config_watch import ConfigWatch
 from ..settings.gesture_actions import GESTURE_ACTIONS
 from ..settings.settings import (
@@ -24,6 +26,7 @@ from ..settings.settings import (
     Settings,
     SettingValue,
     changed,
+    parse_faces,
     parse_point,
     specs,
     while_running,
@@ -47,6 +50,7 @@ from .derived import (
 from .hud import Hud
 from .model_stages import makes_masks
 from .parts import SessionParts
+from .picture_mouse import ZOOM_STEP, PictureMouse, Pointed, ZoomedPart
 from .playback import Playback
 from .room_guard import RoomGuard, Shown, hiding, opened_by, shown_to
 
@@ -63,7 +67,7 @@ _REOPENING = {spec.name for spec in specs() if spec.changes == "reopens camera"}
 _LABELS = {spec.name: spec.label for spec in specs()}
 _COMPLAINT_S = 6.0
 _NEXT_FRAMING: Mapping[FramingMode, FramingMode] = {"off": "person", "person": "group", "group": "off"}
-_ZOOM_STEP, _PAN_STEP = 1.1, 0.08  # by one press: times; of what is seen
+_PAN_STEP = 0.08  # by one press: of what is seen
 
 
 class Controller:
@@ -88,6 +92,7 @@ class Controller:
         self._keys = TABLES[parts.verb]
         self._guard = RoomGuard(settings.private, watch.settings.effect)
         self._cycles = False  # whether the effect that was asked for last is the next one, not one by its number
+        self._mouse = PictureMouse()
         self._hud: Hud
         self._note: Callable[[str], None]
         self._commands: dict[Command, Callable[[Action], None]] = {
@@ -131,6 +136,33 @@ class Controller:
         if action and not (key.repeated and playback and playback.busy):
             self.touched = self.stale = True
             self._commands[action.command](action)
+
+    def point(self, inputs: Sequence[Input], areas: Sequence[ScreenArea]) -> None:
+        """Do what the mouse did to the picture, or to one of several, which are there in the window."""
+        settings = self.settings
+        before = ZoomedPart(settings.zoom, parse_point(settings.pan))
+        part, clicks = self._mouse.follow(inputs, areas, before)
+        if part != before:
+            self.touched = True
+            self.change(zoom=round(part.zoom, 3), pan=f"{part.center[0]:.4f},{part.center[1]:.4f}")
+        for click in clicks:
+            self._turn_face(click)
+
+    def _turn_face(self, click: Pointed) -> None:
+        """Open the hidden face that was clicked, or close it.
+
+        A window may be clicked to get at it: what uncovers somebody takes a second click, once numbers are shown.
+        """
+        number = self._parts.stages.face_at(click.x, click.y)
+        if self.settings.effect not in HIDING_FACES or not number:
+            return
+        self.touched = True
+        if not self.settings.face_numbers:
+            self.change(face_numbers=True)
+            self._say("click a face to open it, or to close it again")
+        else:
+            opened = sorted(parse_faces(self.settings.open_faces) ^ {number})
+            self.change(open_faces=",".join(map(str, opened)))
 
     def obey(self, gesture: Gesture) -> None:
         """Do what a gesture is for, and say so."""
@@ -284,7 +316,7 @@ class Controller:
     def _change_zoom(self, action: Action) -> None:
         """By steps, or back to all of the picture."""
         if action.value:
-            self.change(zoom=round(min(max(self.settings.zoom * _ZOOM_STEP**action.value, 1.0), MOST_ZOOM), 3))
+            self.change(zoom=round(min(max(self.settings.zoom * ZOOM_STEP**action.value, 1.0), MOST_ZOOM), 3))
         else:
             self.change(zoom=1.0, pan=Settings.pan)
 

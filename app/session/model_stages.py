@@ -29,11 +29,13 @@ from ..frame.refinement.refine import Refinement, Refiner
 from ..frame.stages.frame_pipeline import Stage
 from ..frame.textures.picture_device import PictureDevice, Target
 from ..models.decoders.found import Finding
+from ..models.decoders.region import FrameRegion
 from ..models.finding_loading import ShownModel
 from ..picture.grid import PictureGrid
 from ..picture.picture import PictureFormat
 from ..picture.preprocess import Fit
 from ..picture.video_frame import VideoFrame
+from ..tracking.face_covers import face_at
 from ..tracking.finder import FoundKind
 from .framer import Framer
 from .kept_network import KeptNetwork
@@ -277,6 +279,7 @@ class SwitchableStages:
         self.fresh, self.age, self.catches_up, self.refines = True, 0, False, True
         self.shows = self.finds = True
         self._framer = Framer(framing)
+        self._crops: tuple[FrameRegion | None, ...] = ()  # of the last picture
         self._coming: tuple[StageSteps, str] | None = None
         self._uploaded_bytes = 0  # by models that are gone
         self._is_lost = False
@@ -317,9 +320,24 @@ class SwitchableStages:
         if self.shows:
             canvas = self.canvas
             found = self.current.found_by_cameras(self.age)
-            canvas.show_parts(self._framer.crops(canvas.frame_sizes, found, frame.time_ms / 1000))
+            self._crops = self._framer.crops(canvas.frame_sizes, found, frame.time_ms / 1000)
+            canvas.show_parts(self._crops)
             canvas.stage.run(frame)
             self._finish()
+
+    def face_at(self, x: float, y: float) -> int:
+        """The number of the face that may be hidden at a place of the last picture, as fractions of it; 0 for none.
+
+        Of several cameras none: each of them counts from one.
+        """
+        finder = self.current.finder
+        if finder is None or not finder.guards or len(self._crops) != 1:
+            return 0
+        (width, height), crop = self.canvas.frame_sizes[0], self._crops[0]
+        part = crop or FrameRegion(width / 2, height / 2, width, height)
+        x = 1 - x if self.canvas.look.mirror else x
+        place = part.center_x + (x - 0.5) * part.width, part.center_y + (y - 0.5) * part.height
+        return face_at(finder.covers(self.age), *place)
 
     def drawn(self, effect: Effect) -> Target:
         """The last frame with another effect."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from ..frame.stages.frame_figures import Figures
 from ..outputs.frame_outputs import Outputs
 from ..outputs.screenshots import Screenshots
-from ..overlay.captions import captions
+from ..overlay.captions import captions, cell_on_screen
 from ..overlay.gallery import Gallery
 from ..overlay.overlay import Overlay
 from ..overlay.overlay_placement import ScreenArea
@@ -52,6 +52,14 @@ def facts_of(parts: SessionParts) -> Facts:
         compute.renderer(segmenter.on_cpu), compute.backend, Path(parts.stages.name).name, segmenter.precision,
         segmenter.dispatches, parts.clock.budget_ms, parts.pipeline.timer_note,
     )  # fmt: skip
+
+
+def areas_of(parts: SessionParts) -> tuple[ScreenArea, ...]:
+    """Where the picture of each camera is in the window."""
+    area, cameras = parts.view.picture_area, parts.cameras
+    if cameras is None:
+        return (area,)
+    return tuple(cell_on_screen(place, cameras.grid, area) for place in cameras.grid.places)
 
 
 def captions_of(parts: SessionParts, area: Callable[[], ScreenArea]) -> Callable[[bool], Part | None]:

@@ -29,7 +29,7 @@ from .grid_stages import all_stages_in_steps
 from .hud import Hud
 from .model_stages import StageSteps
 from .model_switch import ModelSwitch
-from .parts import SessionParts, captions_of, facts_of
+from .parts import SessionParts, areas_of, captions_of, facts_of
 from .recovery import Rebuild, Recovery
 from .seek_bar import SeekBar
 from .workload import busy_ms
@@ -70,8 +70,7 @@ class Session:
         self._state: CaptureState = LIVE
         self._of_background = ""  # what was said of it last
         controller.begin(self._hud, self._take_screenshot, note)
-        if seeks:
-            parts.view.watch_mouse()
+        parts.view.watch_mouse()
         if parts.clock.keeps_all:
             parts.outputs.lines()  # that they begin is no news: nobody can begin others
 
@@ -102,6 +101,8 @@ class Session:
         parts, playback = self.parts, self.parts.playback
         for key in parts.view.keys(self._patience_s()):
             self.controller.press(key)
+        if pointed := parts.view.pointed():
+            self.controller.point(pointed, areas_of(parts))
         if parts.view.stirred and self._hud.seek_bar:
             self._hud.seek_bar.stir()
             self.controller.touched |= self._hud.seek_bar.held

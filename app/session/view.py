@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ..frame.stages.frame_pipeline import Stage
+from ..overlay.input_events import Input
 from ..overlay.overlay_placement import ScreenArea
 from ..window.glfw_window import Window
 from ..window.keys import Key
@@ -37,6 +38,10 @@ class View(Protocol):
 
     def watch_mouse(self) -> None:
         """Notice the mouse wherever it is, from now on."""
+        ...
+
+    def pointed(self) -> list[Input]:
+        """What the mouse did to the picture since the last call, as far as keys() has noticed it."""
         ...
 
     def dropped(self) -> list[Path]:
@@ -97,6 +102,10 @@ class WindowView:
         """Notice the mouse wherever it is, from now on."""
         self._screen.watches_mouse = True
 
+    def pointed(self) -> list[Input]:
+        """As Screen.pointed has it."""
+        return self._screen.pointed()
+
     def keys(self, timeout_s: float) -> list[Key]:
         """As Screen.keys has it."""
         return self._screen.keys(timeout_s)
@@ -140,6 +149,10 @@ class NoView:
 
     def watch_mouse(self) -> None:
         """There is none."""
+
+    def pointed(self) -> list[Input]:
+        """Nothing."""
+        return []
 
     def dropped(self) -> list[Path]:
         """None."""

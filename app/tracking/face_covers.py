@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from ..models.decoders.found import Finding
 from ..picture.picture import ImageSize
 
-__all__ = ["FaceCover", "FaceCovers", "covers_in_frame", "sure_covers"]
+__all__ = ["FaceCover", "FaceCovers", "covers_in_frame", "face_at", "sure_covers"]
 
 HELD_MS = 500.0  # how long a face that was lost stays covered
 _WIDER, _HIGHER, _UP = 1.6, 2.1, 0.0  # a cover's size in sizes of a detector's box, brows to chin; its shift up
@@ -167,6 +167,17 @@ class FaceCovers:
 def sure_covers(findings: Sequence[Finding], frame: ImageSize) -> tuple[FaceCover, ...]:
     """Of faces of which the finder is sure."""
     return tuple(_cover_of(each, frame) for each in findings if each.kind == "face" and each.score >= _SURE)
+
+
+def face_at(covers: Sequence[FaceCover], x: float, y: float) -> int:
+    """The number of the face whose cover is at a place, in the covers' pixels: of several the smallest one's; or 0."""
+    there = [
+        cover
+        for cover in covers
+        if cover.track
+        and math.hypot((x - cover.center_x) / cover.half_width, (y - cover.center_y) / cover.half_height) <= 1
+    ]
+    return min(there, key=lambda cover: cover.half_width * cover.half_height).track if there else 0
 
 
 def covers_in_frame(covers: Sequence[FaceCover], frame: ImageSize, most: int) -> tuple[FaceCover, ...]:

@@ -131,6 +131,10 @@ LIVE: Table = (
 )
 
 
+_MOUSE = (  # what it does is in app/session/picture_mouse.py
+    ("Wheel Drag", "zoom around the mouse; move what is zoomed"),
+    ("Click", "numbers of hidden faces; open one, or close it"),
+)
 TABLES: Mapping[str, Table] = MappingProxyType({"replay": REPLAY, "live": LIVE})  # by verb
 
 
@@ -144,5 +148,5 @@ def action_of(key: Key, bindings: Table = REPLAY) -> Action | None:
 
 
 def help_rows(bindings: Table = REPLAY) -> tuple[tuple[str, str], ...]:
-    """(keys, what they do) of each row, for the list on the screen."""
-    return tuple((binding.shown, binding.help) for binding in bindings)
+    """(keys, what they do) of each row, for the list on the screen; then what the mouse does."""
+    return (*((binding.shown, binding.help) for binding in bindings), *_MOUSE)

@@ -9,7 +9,7 @@ from ..frame.textures.offscreen_target import on_opengl
 from ..frame.textures.picture_device import Target
 from ..media.sources import VideoFrame
 from ..overlay.gui import Gui
-from ..overlay.input_events import Button, Input, Moved
+from ..overlay.input_events import Button, Input, Moved, Wheel
 from ..overlay.overlay_placement import ScreenArea
 from ..picture.preprocess import ImageSize
 from .blit import blit, letterbox
@@ -17,6 +17,7 @@ from .glfw_window import Window
 from .keys import Key
 
 Part = Callable[[], None]  # draws something with Dear ImGui
+_MOST_UNCLEAR = 1000
 
 
 class ShownPicture(Protocol):
@@ -42,6 +43,8 @@ class Screen:
         self._sizes: tuple[ImageSize, ...] = ()  # of what is shown, and of the window
         self._place = (0, 0, 0, 0)  # where it is shown there
         self._mouse: Moved | None = None  # where it was last
+        self._pointed: list[Input] = []  # what the mouse did beside all that is over the picture
+        self._unclear: list[Input] = []  # what it did perhaps to something that is: the next drawing tells
         self._window, self._gui, self._canvas, self._aspect = window, gui, canvas, aspect
         self.stages = (
             Stage("blit", self._if_seen(self._blit), gathers_always),
@@ -67,7 +70,14 @@ class Screen:
         inputs = self._window.inputs()
         self._gui.feed(inputs)
         self._notice(inputs)
+        (self._unclear if self._gui.takes_mouse else self._pointed).extend(inputs)
+        del self._unclear[:-_MOST_UNCLEAR]
         return [] if self._gui.takes_keys else keys
+
+    def pointed(self) -> list[Input]:
+        """What the mouse did to the picture since the last call; what the panel, say, took is not among it."""
+        done, self._pointed = self._pointed, []
+        return done
 
     def _notice(self, inputs: Sequence[Input]) -> None:
         """Where the mouse is first is no news."""
@@ -103,5 +113,13 @@ class Screen:
     def _write(self) -> None:
         scale = self._window.scale if self.parts else 1.0
         self._gui.draw(self._window.framebuffer, self._window.size, scale, self.parts)
+        taken = (Wheel, Button) if self._gui.has_mouse else ()
+        self._pointed += (done for done in self._unclear if not isinstance(done, taken) or _ends(done))
+        self._unclear = []
         self._window.points = self._gui.takes_mouse
         self._window.listening = self._gui.takes_mouse or self.watches_mouse
+
+
+def _ends(done: Input) -> bool:
+    """Whether a button is let go: what began over the picture ends there."""
+    return isinstance(done, Button) and not done.down

@@ -22,7 +22,11 @@ def test_each_key_is_shown_and_explained(bindings: Table) -> None:
         assert binding.shown == "1-9" or sorted(binding.actions) == sorted(shown)
         assert binding.help
         assert binding.help.isprintable()
-    assert [keys for keys, _ in help_rows(bindings)] == [binding.shown for binding in bindings]
+    assert [keys for keys, _ in help_rows(bindings)] == [
+        *(binding.shown for binding in bindings),
+        "Wheel Drag",
+        "Click",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ import pytest
 from tests.helpers.clips import moving, write_clip
 from tests.helpers.commands import Command, Result
 from tests.helpers.markers import exhaustive, one_in
+from tests.helpers.waiting import PATIENCE_S
 from tests.model_files.model_builder import ModelBuilder
 from texelflow import assets
 from texelflow.app.cli import main
@@ -479,7 +480,7 @@ def test_signals_end_in_one_line(number: int, engine: str, library: str) -> None
             time.sleep(0.05)
         time.sleep(0.5)  # until that, the last that is loaded, is there
         process.send_signal(number)
-        _, complaint = process.communicate(timeout=60)
+        _, complaint = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, complaint) == (128 + number, "texelflow: interrupted\n")
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.commands import Command
+from tests.helpers.waiting import PATIENCE_S
 from texelflow.app import completion
 from texelflow.app.frame.looks.effects import EFFECTS
 from texelflow.app.models.entries import CATALOGUE, SEGMENTERS
@@ -72,7 +73,13 @@ def test_every_shown_option_is_offered_and_no_hidden_one(texelflow: Command, mon
 
 def in_a_shell(*command: str, environment: dict[str, str], cwd: Path) -> str:
     done = subprocess.run(
-        command, cwd=cwd, capture_output=True, text=True, timeout=60, check=True, env={**os.environ, **environment}
+        command,
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=True,
+        env={**os.environ, **environment},
     )
     assert done.stderr == ""
     return done.stdout

@@ -13,6 +13,7 @@ from tests.app.models.test_models import index, write_wheel
 from tests.helpers.display import Display
 from tests.helpers.markers import exhaustive
 from tests.helpers.running import ROOT
+from tests.helpers.waiting import PATIENCE_S
 from texelflow import assets
 from texelflow.app.models.catalogue import CATALOGUE
 from texelflow.gpu_delegate.base.isolated_python import OURS, python_command
@@ -98,7 +99,7 @@ def test_a_first_replay_in_a_window(poisoned: Path, real_index: Path, display: D
         try:
             display.window(CLIP.name)
             process.terminate()
-            error = process.communicate(timeout=60)[1]
+            error = process.communicate(timeout=PATIENCE_S)[1]
         finally:
             process.kill()
     assert process.returncode == 143, error

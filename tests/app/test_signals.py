@@ -13,6 +13,7 @@ import pytest
 
 from tests.helpers.fake_camera import compiler
 from tests.helpers.running import ROOT
+from tests.helpers.waiting import PATIENCE_S
 from texelflow.app.signals import EndedBySignal, StopFlag, exit_code, postponed, raising, stop_flag
 
 
@@ -93,7 +94,7 @@ def test_postponed_signals_come_at_the_end() -> None:
 def run_python(program: str, **environment: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, env={**os.environ, **environment},
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=PATIENCE_S, check=False,
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ import pytest
 from tests.helpers.clips import Recipe, moving, write_clip
 from tests.helpers.markers import one_in
 from tests.helpers.running import ROOT, times_of
+from tests.helpers.waiting import PATIENCE_S
 from texelflow import assets
 from texelflow.app.cli import main
 
@@ -53,7 +54,7 @@ def ended(command: str, **environment: str) -> tuple[int, str]:
     program = f"{sys.executable} -m texelflow.app"
     done = subprocess.run(
         ["sh", "-c", command.replace("texelflow", program)], cwd=ROOT, env={**os.environ, **environment},
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S, check=False,
     )  # fmt: skip
     return done.returncode, done.stderr
 

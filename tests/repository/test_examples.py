@@ -26,6 +26,7 @@ from tests.helpers.display import Display
 from tests.helpers.markers import exhaustive
 from tests.helpers.runtimes import RUNTIMES
 from tests.helpers.traced_calls import calls_of, reading
+from tests.helpers.waiting import PATIENCE_S
 from tests.model_files.model_builder import ModelBuilder
 
 Frame = npt.NDArray[np.uint8]
@@ -199,5 +200,5 @@ def test_webcam(frame_rgba: Frame, tmp_path: Path, display: Display) -> None:
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
         display.window("webcam")
         display.press("Escape")
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, err

@@ -9,6 +9,7 @@ import pytest
 
 from tests.helpers import durations
 from tests.helpers.running import ROOT
+from tests.helpers.waiting import PATIENCE_S
 
 PLUGINS = ["-p", "tests.helpers.markers", "-p", "no:hypothesispytest", "-p", "no:cacheprovider"]
 TESTS = """
@@ -51,7 +52,7 @@ def run(path: Path, *options: str) -> str:
         *options,
         str(path),
     ]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60).stdout
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE_S).stdout
 
 
 def test_fixtures_mark_tests_and_unmarked_ones_are_refused(made_up: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.gpu_compilers.platforms import RADV_ICD
+from tests.helpers.waiting import PATIENCE_S
 
 SETUP = Path(__file__).parents[2] / ".ci" / "setup"
 APT = '#!/bin/sh\necho "$@" >>"$(dirname "$0")/asked"\nexit %d\n'
@@ -29,7 +30,7 @@ def run_setup(folder: Path, user: int, apt: int | None, tools: tuple[str, ...] =
         env={"PATH": str(folder)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.returncode == 0

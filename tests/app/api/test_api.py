@@ -16,6 +16,7 @@ import pytest
 
 import texelflow
 from tests.helpers.markers import exhaustive, one_in
+from tests.helpers.waiting import PATIENCE_S
 from tests.model_files.model_builder import ModelBuilder
 from texelflow.app.frame.inference.cpu_path import CpuPath
 from texelflow.app.models.model_loading import load_segmentation
@@ -43,7 +44,7 @@ def expected(frame: Frame, model: str = "selfie", fit: Fit = "stretch", options:
 def run(program: str) -> subprocess.CompletedProcess[str]:
     """A program in Python, in a process of its own."""
     command = [sys.executable, "-W", "ignore", "-c", program]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
 
 @pytest.fixture(scope="module", params=[GL, "cpu"])

@@ -20,6 +20,7 @@ import texelflow
 from tests.helpers.clips import DEMO_CLIP
 from tests.helpers.display import Display
 from tests.helpers.markers import exhaustive
+from tests.helpers.waiting import PATIENCE_S
 from tests.model_files.model_builder import ModelBuilder
 from texelflow.gpu_delegate.targets.gl import opengl
 from texelflow.gpu_delegate.targets.gl.library import CurrentContext
@@ -171,7 +172,7 @@ def test_in_a_window_of_somebodys(display: Display, tmp_path: Path) -> None:
     (tmp_path / "affine.tflite").write_bytes(network())
     command = [sys.executable, "-c", IN_A_WINDOW, str(tmp_path / "affine.tflite")]
     environment = {**os.environ, "DISPLAY": display.name}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert (done.stdout, done.stderr) == ("2.0 whole\n", "")
 
 

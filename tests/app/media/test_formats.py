@@ -6,7 +6,6 @@ import signal
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
-from time import sleep
 from typing import Any
 
 import av
@@ -238,8 +237,9 @@ def test_a_run_that_ends_early_leaves_alpha_that_plays_and_no_tag(
     out = tmp_path / f"killed.{suffix}"
     process = in_subprocess(UNFINISHED, out, sounding)
     assert process.stdout is not None
-    taken = len(os.read(process.stdout.fileno(), 1))  # unlike read, which takes more than it gives
-    sleep(0.1)
+    taken = sum(
+        len(os.read(process.stdout.fileno(), 1)) for _ in range(9)
+    )  # unlike read, which takes more than it gives
     process.send_signal(number)
     taken += len(process.communicate()[0])
     read = pictures(out)

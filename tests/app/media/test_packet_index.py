@@ -78,10 +78,10 @@ def test_packets_without_stamps_are_not_sound(tmp_path: Path) -> None:
 
 def test_closing_while_packets_are_read_ends_the_thread(tmp_path: Path) -> None:
     clip = write_clip(tmp_path / "a.mkv", moving(60))
-    threads = threading.active_count()
+    threads = {*threading.enumerate()}
     for _ in range(20):
         PacketIndex(str(clip)).close()
-    assert threading.active_count() == threads
+    assert {*threading.enumerate()} <= threads
 
 
 def test_a_file_that_vanished_promises_nothing(tmp_path: Path) -> None:

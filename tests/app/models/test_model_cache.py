@@ -26,6 +26,7 @@ from tests.app.models.test_models import (
 )
 from tests.helpers.markers import exhaustive, one_in
 from tests.helpers.running import ROOT, Running
+from tests.helpers.waiting import PATIENCE_S
 from texelflow.app.models import catalogue as models
 from texelflow.app.models.catalogue import fetch, list_models
 from texelflow.app.models.temp_folder import temp_folder
@@ -138,7 +139,7 @@ def test_two_processes_fetch_at_once(slow_index: type[HalfServer], index: Path) 
     until(lambda: len(list(folder.glob(".fetch-*/tmp/**/*.whl"))) == 2)
     slow_index.seen.set()
     for process in processes:
-        assert process.communicate(timeout=60)[0] == f"{len(CONTENTS['selfie'])}\n"
+        assert process.communicate(timeout=PATIENCE_S)[0] == f"{len(CONTENTS['selfie'])}\n"
     assert sorted(cached_files(index)) == sorted(f"models/{place_of(name).name}" for name in CONTENTS)
     assert all(status.present for status in list_models())
 

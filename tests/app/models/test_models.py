@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.markers import one_in
+from tests.helpers.waiting import PATIENCE_S
 from texelflow.app.models import catalogue as models
 from texelflow.app.models.catalogue import CATALOGUE, fetch, list_models, resolve
 from texelflow.app.models.download import download_source
@@ -239,7 +240,7 @@ class HalfServer(BaseHTTPRequestHandler):
             self.wfile.write(body[:half])
             self.wfile.flush()
             if half:
-                self.seen.wait(60)
+                self.seen.wait(PATIENCE_S)
             self.wfile.write(body[half:])
         except OSError:
             self.close_connection = True  # the client was told to stop

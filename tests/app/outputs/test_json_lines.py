@@ -13,6 +13,7 @@ import pytest
 from tests.helpers.clips import write_clip
 from tests.helpers.commands import Command
 from tests.helpers.live_stage import demo_frame
+from tests.helpers.markers import exhaustive
 from tests.helpers.running import Running
 from texelflow import assets
 from texelflow.app.frame.stages.frame_pipeline import FrameRecord, StageRecord
@@ -113,6 +114,7 @@ def test_a_pipe_gets_each_line_at_once_and_keeps_them_after_ctrl_c() -> None:
     assert (code, indices) == (130, [*range(len(indices))]) or (code, len(indices)) == (0, 240)
 
 
+@exhaustive
 def test_ctrl_c_leaves_whole_lines_in_a_file(tmp_path: Path) -> None:
     path = tmp_path / "found.jsonl"
     clip = write_clip(tmp_path / "people.mp4", [demo_frame(60, 2)] * 200)

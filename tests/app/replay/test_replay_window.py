@@ -12,6 +12,7 @@ from tests.helpers.clips import Recipe, moving, packets, write_clip
 from tests.helpers.commands import Command
 from tests.helpers.display import Display
 from tests.helpers.markers import exhaustive, one_in
+from tests.helpers.waiting import PATIENCE_S
 from texelflow.app.console import Console
 from texelflow.app.displays import has_display
 from texelflow.app.media.sources import FileSource
@@ -53,7 +54,7 @@ def test_a_window_plays_until_q(clip: Path, display: Display, backend: str) -> N
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         display.window(clip.name)
         display.press("q")
-        out, complaint = process.communicate(timeout=60)
+        out, complaint = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, complaint
     if out:  # nothing, if the key came before the first frame
         summary = json.loads(out)
@@ -105,7 +106,7 @@ def test_sound_ends_where_the_window_was_closed(display: Display, tmp_path: Path
         while not (out.exists() and out.stat().st_size > 10_000) and time.monotonic() < deadline:
             time.sleep(0.05)
         display.press("q")
-        _, complaint = process.communicate(timeout=60)
+        _, complaint = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, complaint
     shown_s = count_frames(out) / RATE
     assert 0 < shown_s < seconds / 2

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.helpers.waiting import PATIENCE_S
 from tests.model_files.sketch import Sketch
 from texelflow.gpu_delegate.base import debug
 from texelflow.gpu_delegate.base.debug import LEVELS, Folder, level, safe_name
@@ -437,7 +438,7 @@ texelflow.app.models.catalogue.fetch = slow
 main(["models", "fetch", "selfie"])
 """
         done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=60, check=False
+            [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE_S, check=False
         )
         assert done.stderr == "texelflow: OpenGL, while in stage network: undefined behavior: a stale name\n"
 
@@ -454,6 +455,6 @@ with open_context(DRAWING) as context:
         done = subprocess.run(
             [sys.executable, "-W", "error", "-c", code],
             env={**os.environ, "MESA_GL_VERSION_OVERRIDE": version, "MESA_EXTENSION_OVERRIDE": "-GL_KHR_debug"},
-            capture_output=True, text=True, cwd=ROOT, timeout=60, check=False,
+            capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE_S, check=False,
         )  # fmt: skip
         assert (done.returncode, done.stderr) == (0, "")

@@ -11,6 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.helpers.commands import Command
+from tests.helpers.waiting import PATIENCE_S
 from texelflow.gpu_delegate.base.cache_folder import cache_folder
 from texelflow.gpu_delegate.base.disk_cache import DiskCache, parse_entry
 
@@ -127,7 +128,7 @@ def test_a_lock_held_elsewhere_is_waited_for_once(tmp_path: Path) -> None:
     (tmp_path / "entries").mkdir()
     command = [sys.executable, "-c", WAITS, str(tmp_path)]
     with filelock.FileLock(tmp_path / "entries" / "lock"):
-        found = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        found = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     first_s, *others_s = map(float, found.stdout.split())
     assert 4 < first_s < 20, found.stderr
     assert sum(others_s) < 3, others_s

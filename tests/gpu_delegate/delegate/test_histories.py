@@ -16,13 +16,14 @@ import pytest
 import texelflow
 from tests.helpers.markers import one_in
 from tests.helpers.runtimes import RUNTIMES
+from tests.helpers.waiting import PATIENCE_S
 from tests.model_files.delegate_models import any_size, kept, late_size, three_partitions
 
 pytestmark = pytest.mark.gl
 
 STEPS = 40
 MOST_AT_ONCE = 5
-HANGS_S = 60.0
+HANGS_S = PATIENCE_S
 MODELS: dict[str, bytes] = {
     "parts": three_partitions(),
     "any size": any_size(),

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.markers import one_in
+from tests.helpers.waiting import PATIENCE_S
 from tests.model_files.delegate_models import interleaved, interpreter, run
 from texelflow.gpu_delegate.delegate.delegate import GpuDelegate
 from texelflow.gpu_delegate.delegate.interruption import _answers, _Call
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.gl
 
 SIGNALS = int(os.environ.get("SIGNALS", "100"))
 MOST_PAUSE_S = 0.004
-TIMEOUT_S = 60
+TIMEOUT_S = PATIENCE_S
 SIDE = 20  # of maps where hundreds of invocations need to take no longer on the CPU than on the GPU
 
 # Prints how its invocations ended. Inputs differ from call to call, so that outputs that were left over are found.

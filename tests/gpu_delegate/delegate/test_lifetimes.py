@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.markers import one_in
+from tests.helpers.waiting import PATIENCE_S
 from tests.model_files.delegate_models import any_size, interpreter, run
 from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.delegate.delegate import GpuDelegate
@@ -106,7 +107,7 @@ interpreter.set_tensor(0, np.ones((1, 6, 8, 3), np.float32))
 interpreter.invoke()
 """
     command = (sys.executable, "-c", program)
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     said = [line for line in done.stderr.splitlines() if "XNNPACK" not in line]
     assert (done.returncode, said) == (0, [])
 

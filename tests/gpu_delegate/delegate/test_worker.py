@@ -15,6 +15,7 @@ import moderngl
 import pytest
 
 from tests.helpers.markers import one_in
+from tests.helpers.waiting import PATIENCE_S
 from texelflow.gpu_delegate.base.errors import DeviceError, UsageError
 from texelflow.gpu_delegate.delegate.worker import CallerWorker, GlWorker, ThreadWorker, open_worker
 from texelflow.gpu_delegate.targets.gl.context import Context
@@ -151,7 +152,7 @@ class TestThread:
             "atexit.register(late)\n"
             f"worker = ThreadWorker()\n{last}\nprint('end')"
         )
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE_S)
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout.startswith("end\n")
 

@@ -137,6 +137,13 @@ def test_an_event_loop_goes_on_and_runs_keep_their_order(interpreter: Any) -> No
         asyncio.run(interpreter.run_async(given[0]))
 
 
+async def under_way(made: Any, runs: int) -> None:
+    """Wait until the thread has taken the first of some runs, which the others wait for."""
+    await asyncio.sleep(0)  # they are asked for
+    while made._turns._thread._work_queue.qsize() != runs - 1:
+        await asyncio.sleep(0.005)
+
+
 def test_runs_that_are_cancelled_are_not_done_and_leave_no_trace() -> None:
     """The states of an LSTM show which runs there were."""
     model = drawn(lstm)
@@ -147,11 +154,10 @@ def test_runs_that_are_cancelled_are_not_done_and_leave_no_trace() -> None:
     async def cancelled() -> Any:
         with made._turns:  # so that the first run waits, as one that computes for long
             tasks = [asyncio.create_task(made.run_async(each)) for each in values]
-            await asyncio.sleep(0.05)
+            await under_way(made, len(tasks))
             tasks[1].cancel()
             tasks[0].cancel()
             await asyncio.wait([tasks[1]])
-            await asyncio.sleep(0.01)
             assert tasks[1].cancelled()
             assert not tasks[0].done()
         with pytest.raises(asyncio.CancelledError):
@@ -170,7 +176,7 @@ def test_what_a_cancelled_run_raises_is_nobodys(caplog: pytest.LogCaptureFixture
     async def cancelled() -> None:
         with made._turns:
             task = asyncio.create_task(made.run_async(np.zeros((1, 8, 8, 5), np.float32)))
-            await asyncio.sleep(0.05)
+            await under_way(made, 1)
             task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -16,6 +16,7 @@ from tests.app.models.test_metadata import metadata_flatbuffer
 from tests.helpers.commands import Command
 from tests.helpers.original_file import OriginalFile
 from tests.helpers.running import ROOT
+from tests.helpers.waiting import PATIENCE_S
 from tests.model_files.model_builder import ModelBuilder
 from texelflow.gpu_delegate.cpu.reference import Reference
 from texelflow.gpu_delegate.reading.reader import read_model
@@ -136,7 +137,9 @@ def test_these_files_kill_or_stop_tensorflow_lite(tmp_path: Path) -> None:
         files.append(tmp_path / build.__name__)
         files[-1].write_bytes(build())
     command = [sys.executable, "-c", JUDGE, *map(str, files)]
-    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60).stdout.split()
+    found = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=PATIENCE_S
+    ).stdout.split()
     assert found[0] == "text"
     assert set(found[1:]) in ({"crashed"}, {"raised"})  # ai-edge-litert looks at offsets first, and refuses the files
 

@@ -6,6 +6,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from tests.helpers.waiting import PATIENCE_S
 from texelflow.app.archive.cluster.cluster import (
     Cluster,
     ClusterEnded,
@@ -18,7 +19,7 @@ from texelflow.app.archive.cluster.job_server import WorkerCharge
 from texelflow.app.archive.jobs.jobs import ArchiveInput, OpenInput
 
 RUNNER = ("tests.app.archive.cluster.address_runner", "AddressRunner")
-WAIT_S = 60.0
+WAIT_S = PATIENCE_S
 EventType = TypeVar("EventType", WorkerJoined, JobFinished, WorkerLost, ClusterEnded)
 
 

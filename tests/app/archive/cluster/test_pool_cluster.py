@@ -16,7 +16,7 @@ import pytest
 
 from tests.app.archive.cluster.clusters import Watched, charge_of, job
 from tests.helpers.running import ROOT
-from tests.helpers.waiting import until
+from tests.helpers.waiting import PATIENCE_S, until
 from texelflow.app.archive.cluster.cluster import ClusterEnded, JobFinished, WorkerJoined, WorkerLost
 from texelflow.app.archive.cluster.pool_cluster import PoolCluster, worker_places
 from texelflow.app.archive.jobs.jobs import InputDone, JobFailed
@@ -131,7 +131,7 @@ def test_a_worker_stops_in_the_middle_of_a_job(pool: PoolCluster) -> None:
     events = [watched.next(JobFinished), watched.next(JobFinished)]
     assert [(event.job, event.outcome) for event in events] == [(first, stopped), (second, stopped)]
     pool.wake()
-    assert pool.wait(60.0) == []
+    assert pool.wait(PATIENCE_S) == []
 
 
 def test_workers_that_do_not_start_end_the_run_in_one_line(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from tests.app.archive.cluster.clusters import Watched, charge_of, job
 from tests.helpers.markers import exhaustive
+from tests.helpers.waiting import PATIENCE_S
 from texelflow.app.archive.cluster.cluster import JobFinished, WorkerJoined, WorkerLost
 from texelflow.app.archive.cluster.ray_cluster import RayCluster, RayOptions, check_ray, open_ray, ray_address
 from texelflow.app.archive.cluster.ray_worker import RayWorker, device_of_gpu, open_to_others
@@ -23,7 +24,7 @@ from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.targets.gl.egl import EglDevice
 
 ROOT = Path(__file__).parents[4]
-WAIT_S = 60.0
+WAIT_S = PATIENCE_S
 
 
 @pytest.fixture(scope="module")

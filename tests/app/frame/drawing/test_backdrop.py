@@ -15,7 +15,7 @@ from tests.helpers.commands import Command
 from tests.helpers.living import living
 from tests.helpers.markers import exhaustive, one_in
 from tests.helpers.pictures import Bench, Image, noise
-from tests.helpers.waiting import PATIENCE_S
+from tests.helpers.waiting import PATIENCE_S, until
 from texelflow.app.frame.drawing.backdrop import Backdrop
 from texelflow.app.frame.drawing.canvas import Canvas
 from texelflow.app.frame.looks.background import background_file, cover, read_image
@@ -252,10 +252,7 @@ def test_a_cut_off_recording_is_repeated_as_far_as_it_goes(
 
 
 def test_all_is_freed(context: Context, clip: Path) -> None:
-    def threads() -> int:
-        return sum(thread.is_alive() for thread in threading.enumerate())
-
-    before, threads_before = living(context), threads()
+    before, threads = living(context), {*threading.enumerate()}
     for waits in (True, False):
         scene = Scene(context, clip, waits)
         scene.at(0)
@@ -263,10 +260,7 @@ def test_all_is_freed(context: Context, clip: Path) -> None:
         scene.at(100)
         assert living(context) != before
         scene.release()
-    end = time.monotonic() + PATIENCE_S
-    while threads() > threads_before and time.monotonic() < end:
-        time.sleep(0.01)
-    assert threads() == threads_before
+    until(lambda: {*threading.enumerate()} <= threads)
     assert living(context) == before
 
 

@@ -13,6 +13,7 @@ import moderngl
 import numpy as np
 import pytest
 
+from tests.helpers.waiting import PATIENCE_S
 from texelflow.gpu_delegate.base.errors import DeviceError
 from texelflow.gpu_delegate.device.limits import check_limits
 from texelflow.gpu_delegate.targets.gl import opengl
@@ -36,7 +37,11 @@ def gl_context(_module_context: Context) -> Context:
 
 def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, **environment}, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", code],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.broken_egl import NODE, broken_first, needs_compiler
+from tests.helpers.waiting import PATIENCE_S
 from texelflow.app.verbs.doctor import diagnoses
 from texelflow.app.verbs.doctor.doctor import egl_devices, probe
 from texelflow.gpu_delegate.base.errors import DeviceError
@@ -135,7 +136,12 @@ class TestBrokenDevice:
         program = OPEN.format(devices=f"'', '0', {NODE!r}, 'llvmpipe'")
         environment = {**os.environ, **broken_first(tmp_path)}
         found = subprocess.run(
-            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60, check=True
+            [sys.executable, "-c", program],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=True,
         ).stdout.splitlines()
         assert found[0].startswith("1 llvmpipe")
         assert found[1].startswith("no OpenGL: eglInitialize: EGL_NOT_INITIALIZED; install ")

@@ -110,7 +110,7 @@ FIRSTS = {case.op: case for case in reversed(TABLE) if case.what != "example"}.v
 QUICK = [*FIRSTS, *TABLE[40::80], *GRAPHS[::6]]
 
 
-@one_in(9, "case", QUICK, ids=lambda case: case.name)
+@one_in(14, "case", QUICK, ids=lambda case: case.name)
 def test_ops_agree_with_tensorflow_lite(context: Context, case: OpCase | GraphCase) -> None:
     alone = case.graph()
     graph, inputs = inside(alone), case.inputs(alone)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from tests.helpers.waiting import PATIENCE_S
 from texelflow.gpu_delegate.targets.llvm import ir
 from texelflow.gpu_delegate.targets.llvm.compiler import CompiledCode, compile_module, native_target, object_code
 from texelflow.gpu_delegate.targets.llvm.machine import AVX512, NEON, CpuTarget, usable_cores
@@ -117,20 +118,20 @@ def test_networks_of_several_threads_share_a_pool(pool: WorkerPool, kernel: Comp
 
 
 def test_a_closed_pool_has_no_threads_and_goes_on_alone(target: CpuTarget, kernel: CompiledCode) -> None:
-    before = threading.active_count()
+    before = {*threading.enumerate()}
     network = Network(kernel, 3, (8,))
     data = np.ones((ROWS, WIDTH), np.float32)
     for runs in (0, 1, 50):
         pool = WorkerPool(target, 3)
-        assert threading.active_count() == before + 2
+        assert len({*threading.enumerate()} - before) == 2
         found = [network.run(pool, data) for _ in range(runs)]
         pool.close()
-        assert threading.active_count() == before
+        assert {*threading.enumerate()} <= before
         assert {network.run(pool, data), *found} == {network.run(WorkerPool(target, 1), data)}
         pool.close()
     del pool
     WorkerPool(target, 3).run(WorkTable([()], []))  # nothing to do; and nobody closes it
-    assert threading.active_count() == before
+    assert {*threading.enumerate()} <= before
 
 
 def test_small_numbers_are_zero_inside_and_kept_outside(pool: WorkerPool, kernel: CompiledCode) -> None:
@@ -167,7 +168,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), len({*expected}))
         [sys.executable, "-W", "ignore", "-c", program],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         cwd=Path(__file__).parents[4],
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "0 1\n", "")

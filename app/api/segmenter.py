@@ -19,16 +19,18 @@ from .app.frame.inference.backends import Backend, ComputeChoice, CpuChoice, Cpu
 from .app.frame.inference.cpu_choice import chosen_cpu_path
 from .app.frame.inference.cpu_path import preprocessor_of
 from .app.frame.inference.network_options import NetworkOptions
+from .app.models.catalogue import Progress
+from .app.models.finding_loading import finds_instead
 from .app.models.model_loading import SegmentationModel, load_segmentation
 from .app.models.spec import SpecOptions
 from .app.picture.picture import rgba_format, rgba_picture
 from .app.picture.preprocess import Fit, Preprocessing
 from .frame_arrays import Frame, Mask, RgbaCopies, check_frame
-from .gpu_delegate.base.errors import UsageError
+from .gpu_delegate.base.errors import UnsupportedError, UsageError
 from .gpu_delegate.model.layout import Precision
 from .gpu_delegate.plan.compile_options import CompileOptions
 from .gpu_delegate.programs.weights_cache import WeightsCache, checked_cache
-from .gpu_delegate.reading.reader import read_model
+from .gpu_delegate.reading.reader import ReadModel, read_model
 from .gpu_delegate.targets.gl.context import open_context
 from .gpu_delegate.targets.llvm.pool import MOST_POOL_THREADS
 from .words import LibraryConsole, in_words_of_python, one_of, path_of
@@ -131,7 +133,7 @@ class Segmenter:
             console = LibraryConsole(quiet)
             with console.download() as progress:
                 read = self._cache.read_model if self._cache else read_model
-                loaded = load_segmentation(path_of(model), spec, progress, read)
+                loaded = _loaded(path_of(model), spec, progress, read)
         self._lock, self._is_closed, self._process = threading.Lock(), False, os.getpid()
         self._thread = SharedThread(self._cache) if self._cache else ThreadPoolExecutor(1, "texelflow")
         options = NetworkOptions(CompileOptions(precision=precision), fit, preprocessing, self._cache)
@@ -330,6 +332,17 @@ def _end(thread: ThreadPoolExecutor | SharedThread, work: _Work, wait: bool) -> 
     with contextlib.suppress(RuntimeError):  # it has ended
         thread.submit(work.close)
     thread.shutdown(wait)
+
+
+def _loaded(path: str, spec: SpecOptions, progress: Progress | None, read: ReadModel) -> SegmentationModel:
+    """A model that segments. Raises as load_segmentation; of a file that finds things the line says who shows it."""
+    try:
+        return load_segmentation(path, spec, progress, read)
+    except (UnsupportedError, UsageError) as error:
+        instead = finds_instead(path, read) if spec == SpecOptions() else ""
+        if not instead:
+            raise
+        raise type(error)(f"{error}; {instead}") from None
 
 
 def _check_meaning(input_range: object, activation: object, channel: object) -> None:

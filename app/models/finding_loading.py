@@ -9,7 +9,7 @@ from texelflow.gpu_delegate.model.quantization import real_range
 from texelflow.gpu_delegate.passes.simplify import drop_unused
 from texelflow.gpu_delegate.reading.reader import ReadModel, read_model
 
-from .catalogue import Progress
+from .catalogue import CATALOGUE, Progress
 from .class_maps import is_class_map
 from .decoders.decoder_list import DECODERS
 from .decoders.decoding import InputRange, ModelFacts
@@ -18,10 +18,10 @@ from .export_labels import exported_labels
 from .finding_model import FindingModel
 from .mattes import own_colors_of
 from .metadata import ModelMetadata, read_metadata
-from .model_loading import FrameModel, OpenModel, frame_model_of, open_model
+from .model_loading import FINDINGS_IN_PYTHON, FrameModel, OpenModel, frame_model_of, open_model
 from .spec import FINDING_TASKS, TASKS, SpecOptions, input_size
 
-__all__ = ["ShownModel", "load_finding_model", "load_shown_model", "shown_model_of"]
+__all__ = ["ShownModel", "finds_instead", "load_finding_model", "load_shown_model", "shown_model_of"]
 
 ShownModel = FrameModel | FindingModel
 _MOST_LISTED = 8  # outputs in a line of text
@@ -79,6 +79,21 @@ def shown_model_of(file: OpenModel) -> ShownModel:
     if said.task is None and _may_be_frame(file.graph):
         return frame_model_of(file)
     raise UnsupportedError(f"{file.name}: {_unknown(file)}")
+
+
+def finds_instead(path: str, read: ReadModel = read_model) -> str:
+    """Who shows what a file finds that is no segmentation, to go on with in a line; "" for a file that finds nothing.
+
+    Raises as open_model.
+    """
+    if path in CATALOGUE:  # whose models are refused by a line of their own, before they are fetched
+        return ""
+    try:
+        found = _found(open_model(path, None, None, read))
+    except (UnsupportedError, UsageError):
+        return ""
+    shown = f"it finds things ({found.decoder}), which live, replay and texelflow.Pipeline show" if found else ""
+    return f"{shown}; {FINDINGS_IN_PYTHON}" if shown else ""
 
 
 def _of_frame_models(options: SpecOptions) -> str:

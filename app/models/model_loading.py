@@ -33,6 +33,7 @@ from .metadata import ModelMetadata, read_metadata
 from .open_sizes import with_known_sizes
 from .spec import ModelSpec, PictureSpec, SpecOptions, decide_spec, input_size
 
+FINDINGS_IN_PYTHON = "texelflow.Pipeline(model=...).findings has it in Python"
 _LOG = logging.getLogger(__name__)
 _MOST_NAMED = 8  # outputs in a line of text
 
@@ -195,7 +196,7 @@ def check_segments(entry: ModelEntry | None) -> None:
     """UsageError for a model of the catalogue that is for something else; others may segment."""
     if entry is not None and entry.task != SEGMENTATION:
         segmenters = f"those that segment are: {', '.join(SEGMENTERS)}"
-        shown = "live, replay and texelflow.Pipeline show what others find"
+        shown = f"live, replay and texelflow.Pipeline show what others find; {FINDINGS_IN_PYTHON}"
         raise UsageError(f"{entry.name} is a model for {entry.task}; {segmenters}; {shown}")
 
 

@@ -5,11 +5,13 @@ Called within Gui.draw. Nothing is kept here: a field of text has Dear ImGui's m
 
 from collections.abc import Sequence
 from dataclasses import replace
+from textwrap import fill
 from typing import Any
 
 from ..settings.settings import MOST_CAMERAS, Settings, SettingValue, Spec, meaning, value_of
 
 _LABELS = 0.4  # of the width
+_TOOLTIP_LETTERS = 80  # in a line
 _WIDE_RANGE = 100  # from the least to the most, from which a slider is logarithmic
 _WRONG = 0xFF5C6BFF  # alpha, blue, green, red
 _FILL = -1e-6  # a width: all of the available one
@@ -133,4 +135,4 @@ def _explain(imgui: Any, spec: Spec) -> None:
     values = f": {meaning(spec)}" if meaning(spec) else ""
     takes = f"\n{spec.takes.capitalize()}." if spec.takes else ""
     if imgui.is_item_hovered(imgui.HoveredFlags_.for_tooltip | imgui.HoveredFlags_.allow_when_disabled):
-        imgui.set_tooltip(f"{spec.help}\n{spec.flag}{values}{takes}")
+        imgui.set_tooltip(f"{spec.help}\n{fill(spec.flag + values, _TOOLTIP_LETTERS, break_on_hyphens=False)}{takes}")

@@ -148,8 +148,9 @@ class PictureMaker:
         """
         parts = self._now_open()
         if not parts.stages.has_mask:
-            what = "finds things" if isinstance(self.model, FindingModel) else "puts out a picture"
-            raise UsageError(f"{self.model.name} {what} and has no mask")
+            finds = isinstance(self.model, FindingModel)
+            what, instead = ("finds things", "findings has them, and ") if finds else ("puts out a picture", "")
+            raise UsageError(f"{self.model.name} {what} and has no mask; {instead}model='selfie' makes masks of people")
         if not self._takes_mask and parts.lacks_mask:
             self._takes_mask = True
             assert parts.drawn, "a frame was drawn"

@@ -61,6 +61,7 @@ _MOST_SIDE = 16384  # pixels: the largest texture that desktop GPUs take
 _MOST_CLASSES = 1 << 16
 _NUMBER = r"[-+]?(?:[0-9]{1,9}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})"
 _MORE_EFFECTS = tuple(f"effect-{number}" for number in range(2, 10))
+_ACTIONS = f"{', '.join(name for name in GESTURE_ACTIONS if name not in _MORE_EFFECTS)} to effect-9"
 _FACES = re.compile(r" *[1-9][0-9]{0,8} *(, *[1-9][0-9]{0,8} *)*")
 _RANGE = re.compile(rf"{_NUMBER},{_NUMBER}")
 
@@ -125,8 +126,7 @@ class Spec:
             "point": "two numbers from 0 to 1 with a comma, such as 0.5,0.5,",
             "background": "an image, a video, or a color such as red or #3366cc",
             "class": f"a class' name, its number from 0 to {_MOST_CLASSES}, several with commas, or -1",
-            "gestures": f"pairs such as open-palm=freeze,thumb-up=effect-2, of {', '.join(GESTURES)} and "
-            f"{', '.join(name for name in GESTURE_ACTIONS if name not in _MORE_EFFECTS)} to effect-9,",
+            "gestures": f"pairs such as open-palm=freeze,thumb-up=effect-2, of {', '.join(GESTURES)} and {_ACTIONS},",
             "texts": f"text on one line, or a list of up to {MOST_CAMERAS} such,",
         }
         return others.get(self.kind, "text on one line")
@@ -477,7 +477,9 @@ def while_running(before: Settings, after: Settings) -> tuple[Settings, tuple[st
 
 
 def meaning(spec: Spec) -> str:
-    """The range of a number, and the default, unless it is nothing: 'from 0 to 1; 0.5 by default'."""
+    """The range of a number, and the default, unless it is nothing: 'from 0 to 1; 0.5 by default'; of gestures, all."""
+    if spec.kind == "gestures":
+        return f"gestures: {', '.join(GESTURES)}; actions: {_ACTIONS}"
     numbers = f"from {spec.low:g} to {spec.high:g}; " if spec.kind in ("int", "float") else ""
     zero = f"0: {spec.zero}; " if spec.zero else ""
     return "" if spec.usual == _NO_VALUE else f"{numbers}{zero}{spec.usual} by default"

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import texelflow
+from tests.model_files.finding_models import seeing_network
 from tests.model_files.frame_models import class_network
 
 RGB = np.zeros((27, 33, 3), np.uint8)
@@ -19,9 +20,10 @@ INPUT = (1, 27, 33, 3)
 
 @dataclass(frozen=True)
 class Given:
-    """What a mistake is made with: a folder with model.tflite, and that opened in several ways."""
+    """What a mistake is made with: a folder with model.tflite, and that opened in several ways; a file that finds."""
 
     path: Path
+    finder: Path
     segment: texelflow.Segmenter
     model: texelflow.Model
 
@@ -60,6 +62,13 @@ def closed(made: Any) -> Any:
     return made
 
 
+def masks_of(model: Path) -> object:
+    """What a Pipeline says it has, once it has drawn a frame."""
+    with texelflow.Pipeline(model=str(model), backend="cpu") as camera:
+        camera(RGB)
+        return camera.mask
+
+
 Mistake = tuple[str, Callable[[Given], object], str]
 
 FRAMES: list[Mistake] = [
@@ -94,7 +103,11 @@ MODELS: list[Mistake] = [
     ("its bytes", lambda g: texelflow.Segmenter(g.path.read_bytes()),  # type: ignore[arg-type]
      "not bytes; write its bytes to a file, or give them to texelflow.Interpreter(model_content=...)"),
     ("a frame", lambda _: texelflow.Segmenter(RGB), "; first segment = texelflow.Segmenter(model), then"),  # type: ignore[arg-type]
-    ("for something else", lambda _: texelflow.Segmenter("face-landmark"), "those that segment are: selfie"),
+    ("for something else", lambda _: texelflow.Segmenter("face-landmark"), "texelflow.Pipeline(model=...).findings"),
+    ("a file for something else", lambda g: texelflow.Segmenter(g.finder),
+     "it finds things (yolo-boxes), which live, replay and texelflow.Pipeline show; texelflow.Pipeline(model="),
+    ("a mask of what finds things", lambda g: masks_of(g.finder),
+     "finder.tflite finds things and has no mask; findings has them, and model='selfie' makes masks of people"),
 ]  # fmt: skip
 
 OPTIONS: list[Mistake] = [
@@ -135,8 +148,10 @@ PROGRAMS: list[tuple[str, Callable[[texelflow.Program], object], str]] = [
 def given(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Given]:
     path = tmp_path_factory.mktemp("mistakes") / "model.tflite"
     path.write_bytes(class_network())
+    finder = path.with_name("finder.tflite")
+    finder.write_bytes(seeing_network([np.zeros((1, 6, 84), np.float32)], (64, 64)))
     with texelflow.Segmenter(path, "cpu") as segment:
-        yield Given(path, segment, texelflow.Model.load(path))
+        yield Given(path, finder, segment, texelflow.Model.load(path))
 
 
 @pytest.fixture(scope="module")

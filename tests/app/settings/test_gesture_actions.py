@@ -3,8 +3,10 @@
 import pytest
 
 from texelflow.app.session.derived import companions_of, gestures_of
+from texelflow.app.settings.config import dump
 from texelflow.app.settings.gesture_actions import GESTURE_ACTIONS, parse_gestures
-from texelflow.app.settings.settings import Settings, with_values
+from texelflow.app.settings.settings import Settings, meaning, specs, with_values
+from texelflow.app.tracking.gesture_names import GESTURES
 from texelflow.app.window.keys import LIVE, Key, action_of
 from texelflow.gpu_delegate.base.errors import UsageError
 
@@ -22,6 +24,14 @@ def test_pairs_are_read_however_they_are_written() -> None:
 def test_what_is_wrong_is_said_in_one_line(wrong: str) -> None:
     with pytest.raises(UsageError, match=r"gestures .*: pairs such as .* of hand-raised, .* freeze, .* is needed"):
         with_values(Settings(), {"gestures": wrong})
+
+
+def test_help_and_the_file_list_all_of_both() -> None:
+    spec = next(spec for spec in specs() if spec.name == "gestures")
+    for listed in (meaning(spec), dump(Settings())):
+        assert all(gesture in listed for gesture in GESTURES)
+        assert all(action in listed or action.startswith("effect-") for action in GESTURE_ACTIONS)
+        assert "effect-1 to effect-9" in listed
 
 
 def test_each_action_is_a_key_of_live() -> None:

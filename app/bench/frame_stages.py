@@ -21,6 +21,7 @@ from texelflow.gpu_delegate.plan.compile_options import COMPILE_DEFAULTS
 from texelflow.gpu_delegate.targets.gl.context import open_context
 
 from ..console import Console
+from ..frame.backend_choice.found_frame import FoundFrame
 from ..frame.backend_choice.whole_frame import USUAL_EFFECT, WholeFrame
 from ..frame.finding.finder_opening import fetch_partners
 from ..frame.finding.finding_stage import FIND
@@ -43,7 +44,6 @@ from ..session.model_stages import KEPT_FRAMES
 from ..settings.flags import flag_of
 from ..settings.settings import Settings, with_values
 from ..verbs.tune import tune_first
-from .found_frame import FoundFrame
 from .frame_bench import FrameBench, check_frame_bench, frames_of
 
 WAYS = ("gl", "cpu")

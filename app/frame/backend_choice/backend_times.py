@@ -1,7 +1,8 @@
 """Measures once what a frame takes on the GPU and in the CPU's own code, for --backend auto.
 
-Where frames are drawn that is a whole frame (whole_frame.py), else the frame job (frame_job.py). What was measured is
-kept on disk by which of them it is, the device, its driver, the CPU, the model and the versions of both compilers.
+Where frames are drawn that is a whole frame (whole_frame.py), else the frame job (frame_job.py); of what finds things a
+frame that each of its networks sees once (found_frame.py). What was measured is kept on disk by which of them it is,
+the device, its driver, the CPU, the models and the versions of both compilers.
 """
 
 import contextlib
@@ -26,14 +27,20 @@ from texelflow.gpu_delegate.targets.llvm.compiler import available, llvm_version
 from texelflow.gpu_delegate.targets.llvm.loading import compiling_files
 from texelflow.gpu_delegate.tuning.store import device_key, is_tuned
 
+from ...models.finding_loading import ShownModel
+from ...models.finding_model import FindingModel
 from ...models.model_loading import FrameModel
 from ...picture.picture import Picture, rgba_format, rgba_picture
+from ...picture.video_frame import VideoFrame
+from ..finding.finder_opening import solution_for
+from ..finding.network_paths import FindingPath
 from ..inference.backends import ComputeBackend, ComputeChoice, CpuChoice
 from ..inference.cpu_engine import open_cpu_path
 from ..inference.frame_segmenter import CpuSegmenter, segmenter_in_steps
 from ..inference.gl_path import GlPath
 from ..inference.network_options import NetworkOptions
 from ..textures.native_pictures import NativePictures
+from .found_frame import FoundFrame, SeesEach, opened_path
 from .frame_job import frame_job
 from .whole_frame import WholeFrame
 
@@ -51,7 +58,8 @@ _Run = Callable[[Picture], object]
 
 @dataclass(frozen=True)
 class BackendTimes:
-    """Milliseconds of one frame of 640x480 in RAM, to its picture in RAM where frames are drawn, else to its mask.
+    """Milliseconds of one frame of 640x480 in RAM, to its picture in RAM where frames are drawn, else to its mask or to
+    what is found.
 
     gl_ms is None where shaders were not ready in time or not possible, cpu_ms where there is no such code of the model.
     """
@@ -59,15 +67,19 @@ class BackendTimes:
     gl_ms: float | None
     cpu_ms: float | None
 
-    def line(self, draws: bool) -> str:
-        """Both in words; `draws`: they are those of a picture."""
-        made = "picture" if draws else "mask"
+    def line(self, made: str) -> str:
+        """Both in words; `made` is what is made of a frame: see frames_become."""
         on_gl = "not ready in time" if self.gl_ms is None else f"{self.gl_ms:.1f} ms a {made}"
         on_cpu = "no code of its own" if self.cpu_ms is None else f"{self.cpu_ms:.1f} ms in code of its own"
         return f"{on_gl}, the CPU {on_cpu}"
 
 
-def backend_times(context: Context, model: FrameModel, choice: ComputeChoice, draws: bool) -> BackendTimes | None:
+def frames_become(model: ShownModel, draws: bool) -> str:
+    """What is made of a frame: picture, mask or, of what finds things and does not draw them, frame."""
+    return "picture" if draws else "frame" if isinstance(model, FindingModel) else "mask"
+
+
+def backend_times(context: Context, model: ShownModel, choice: ComputeChoice, draws: bool) -> BackendTimes | None:
     """The times that are kept, else those that are measured now; None where the CPU has no code of its own to offer.
 
     `draws`: of whole frames, not of masks. Leaves OpenGL as it was, but for what is bound. Raises UsageError for
@@ -80,14 +92,16 @@ def backend_times(context: Context, model: FrameModel, choice: ComputeChoice, dr
     if kept is None:
         kept = measured_times(context, model, choice, draws)
         cache.put(KIND, key, json.dumps(asdict(kept)).encode())
-        debug.tell(debug.RUN, f"debug: {context.renderer} {kept.line(draws)}")
+        debug.tell(debug.RUN, f"debug: {context.renderer} {kept.line(frames_become(model, draws))}")
     return kept
 
 
-def times_key(context: Context, model: FrameModel, choice: ComputeChoice, draws: bool) -> str:
+def times_key(context: Context, model: ShownModel, choice: ComputeChoice, draws: bool) -> str:
     """What the times depend on; `texelflow cache` shows it."""
     target, graph = native_target(), model.graph
-    made = "picture" if draws else "mask"
+    made = frames_become(model, draws)
+    if isinstance(model, FindingModel):
+        made = f"{made} {' '.join(solution_for(model).models)[:_MOST_NAME]}"
     tuned = "tuned" if is_tuned(context, graph, choice.precision) else "untuned"
     cpu = f"{target.name} {target.cpu} {choice.cpu.threads or 'usual'} threads LLVM {llvm_version()} {_code_version()}"
     named = f"{graph_signature(graph, choice.precision)} {choice.precision} {graph.name[:_MOST_NAME]}"
@@ -99,7 +113,7 @@ def _code_version() -> str:
     return hashlib.sha256(repr(compiling_files()).encode()).hexdigest()[:12]
 
 
-def measured_times(context: Context, model: FrameModel, choice: ComputeChoice, draws: bool) -> BackendTimes:
+def measured_times(context: Context, model: ShownModel, choice: ComputeChoice, draws: bool) -> BackendTimes:
     """Measure both now: the CPU's first, since without them nothing is to be compared."""
     cpu_ms = _cpu_ms(model, choice, draws)
     return BackendTimes(None if cpu_ms is None else _gl_ms(context, model, choice, draws), cpu_ms)
@@ -119,7 +133,7 @@ def parse_times(data: bytes) -> BackendTimes | None:
     return BackendTimes(*times)
 
 
-def _cpu_ms(model: FrameModel, choice: ComputeChoice, draws: bool) -> float | None:
+def _cpu_ms(model: ShownModel, choice: ComputeChoice, draws: bool) -> float | None:
     try:
         with _on_cpu(model, CpuChoice("native", choice.cpu.threads), draws) as run:
             return _frame_ms(run)
@@ -128,10 +142,15 @@ def _cpu_ms(model: FrameModel, choice: ComputeChoice, draws: bool) -> float | No
 
 
 @contextlib.contextmanager
-def _on_cpu(model: FrameModel, cpu: CpuChoice, draws: bool) -> Iterator[_Run]:
+def _on_cpu(model: ShownModel, cpu: CpuChoice, draws: bool) -> Iterator[_Run]:
     """What makes masks or pictures in code of the CPU. Raises UnsupportedError, DeviceError where there is none."""
     frame, options = rgba_format(_SIZE), NetworkOptions(preprocessing="auto")
     with contextlib.ExitStack() as stack:
+        if isinstance(model, FindingModel):
+            found_by = ComputeBackend("cpu", None, cpu, NativePictures(cpu.threads or None) if draws else None)
+            stack.callback(found_by.end_drawing)
+            yield stack.enter_context(_finding(found_by, model, options))
+            return
         if not draws:
             path = stack.enter_context(contextlib.closing(open_cpu_path(model, frame, cpu, options)))
             yield path.run
@@ -149,7 +168,7 @@ class _TakesTooLongError(Exception):
     """Shaders are not worth waiting for."""
 
 
-def _gl_ms(context: Context, model: FrameModel, choice: ComputeChoice, draws: bool) -> float | None:
+def _gl_ms(context: Context, model: ShownModel, choice: ComputeChoice, draws: bool) -> float | None:
     end = perf_counter() + (_SHADERS_S - _DRAWING_S * draws if context.is_software else math.inf)
 
     def watch(ready: int, of_all: int) -> None:
@@ -158,12 +177,57 @@ def _gl_ms(context: Context, model: FrameModel, choice: ComputeChoice, draws: bo
 
     options = NetworkOptions(CompileOptions(precision=choice.precision), preprocessing="auto")
     try:
-        with (_whole_on_gl if draws else _mask_on_gl)(context, model, options, watch) as run:
+        with _on_gl(context, model, draws, options, watch) as run:
             if not context.is_software:  # whose calls take less time than its shaders in any case
                 context.calls.settle()
             return _frame_ms(run)
     except (_TakesTooLongError, DeviceError):
         return None
+
+
+def _on_gl(
+    context: Context, model: ShownModel, draws: bool, options: NetworkOptions, watch: CompileProgress
+) -> contextlib.AbstractContextManager[_Run]:
+    """What makes pictures, masks or findings. Raises DeviceError, and what `watch` raises."""
+    if isinstance(model, FindingModel):
+        return _finding(ComputeBackend("gl", context), model, options, watch, draws)
+    return (_whole_on_gl if draws else _mask_on_gl)(context, model, options, watch)
+
+
+@contextlib.contextmanager
+def _finding(
+    compute: ComputeBackend,
+    model: FindingModel,
+    options: NetworkOptions,
+    watch: CompileProgress | None = None,
+    draws: bool = True,
+) -> Iterator[_Run]:
+    """What has each network see a frame, and draws what is found. Raises UnsupportedError where there is no native code
+    of one that is to run on the CPU, DeviceError, and what `watch` raises."""
+    frame = rgba_format(_SIZE)
+    made: FoundFrame | FindingPath
+    if compute.pictures and draws:
+        made = FoundFrame(compute, model, frame, options, sees_each=True, progress=watch)
+    else:
+        made = opened_path(compute, model, frame, options, progress=watch)
+    try:
+        if made.note and compute.backend == "cpu":
+            raise UnsupportedError(made.note)
+        yield made.run if isinstance(made, FoundFrame) else _seen_by(made)
+    finally:
+        made.release()
+
+
+def _seen_by(path: FindingPath) -> _Run:
+    finder = SeesEach(path.networks)
+
+    def run(picture: Picture) -> object:
+        frame = VideoFrame(0, 0, 0.0, picture)
+        for stage in path.stages:
+            stage.run(frame)
+        return finder.find(frame)
+
+    return run
 
 
 @contextlib.contextmanager

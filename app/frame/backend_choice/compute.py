@@ -1,7 +1,7 @@
 """Decides where the network runs, by what is asked for (gl, cpu or auto), and opens the context to draw with.
 
-auto takes the GPU that is found unless the CPU's own code makes pictures sooner here, or masks where nothing is drawn
-(backend_times.py); where there is no such code, it takes a GPU that is none of software.
+auto takes the GPU that is found unless the CPU's own code makes pictures sooner here, or masks and findings if
+nothing is drawn (backend_times.py); where there is no such code, it takes a GPU that is none of software.
 """
 
 import contextlib
@@ -14,11 +14,10 @@ from texelflow.gpu_delegate.targets.llvm.compiler import available
 
 from ...console import Console
 from ...models.finding_loading import ShownModel
-from ...models.finding_model import FindingModel
 from ..inference.backends import ComputeBackend, ComputeChoice, check_bf16
 from ..textures.native_pictures import NativePictures
 from .auto_choice import auto_backend, chosen_by_hand
-from .backend_times import backend_times
+from .backend_times import backend_times, frames_become
 
 ContextOpener = Callable[[], contextlib.AbstractContextManager[Context]]
 
@@ -115,11 +114,10 @@ def _is_worth_it(context: Context, choice: ComputeChoice, model: ShownModel, dra
         console.note_once(f"{too_old(context.gl, context.renderer)}: {work_on_cpu(draws)}")
         return False
     by_hand = chosen_by_hand()
-    # Of networks on regions nothing is measured: how often each runs depends on what is seen.
-    times = None if by_hand or isinstance(model, FindingModel) else backend_times(context, model, choice, draws)
+    times = None if by_hand else backend_times(context, model, choice, draws)
     taken = auto_backend(context.is_software, times, by_hand)
     if taken == "cpu":
-        measured = f", {times.line(draws)}" if times and times.cpu_ms is not None else ""
+        measured = f", {times.line(frames_become(model, draws))}" if times and times.cpu_ms is not None else ""
         console.note_once(f"{_renderer(context)}{measured}: {work_on_cpu(draws)}; --backend gl overrides this")
     return taken == "gl"
 

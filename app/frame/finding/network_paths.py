@@ -16,6 +16,7 @@ from ..inference.network_options import NetworkOptions
 from ..stages.frame_pipeline import Stage
 from ..textures.picture_device import FramePlanes, PictureDevice
 from .finder_opening import OpenFinder, finder_in_steps, solution_for
+from .region_networks import FrameRegions
 
 __all__ = ["FindingPath", "NetworkPath", "path_in_steps"]
 
@@ -60,6 +61,11 @@ class FindingPath:
     def finder(self) -> FrameFinder:
         """What finds things in frames, once they are up."""
         return self._opened.finder
+
+    @property
+    def networks(self) -> tuple[FrameRegions, ...]:
+        """Those of its solution, in their order."""
+        return self._opened.networks
 
     @property
     def reads_ram(self) -> bool:

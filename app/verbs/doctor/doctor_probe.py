@@ -153,7 +153,7 @@ def probe_auto() -> Found:
             from ...models.model_loading import load_frame_model
 
             times = backend_times(context, load_frame_model(AUTO_MODEL), ComputeChoice(), draws=True)
-        line = times.line(draws=True) if times and times.cpu_ms is not None else ""
+        line = times.line("picture") if times and times.cpu_ms is not None else ""
         return {
             "taken": auto_backend(context.is_software, times, by_hand), "by_hand": by_hand,
             "software": context.is_software, "line": line,

@@ -5,11 +5,13 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.app.frame.inference.test_native_path import segmenting
+from tests.model_files.finding_models import seeing_network
 from texelflow.app.console import Console
 from texelflow.app.frame.backend_choice import backend_times as measuring
 from texelflow.app.frame.backend_choice.auto_choice import AUTO_CHOICE, auto_backend
@@ -17,6 +19,7 @@ from texelflow.app.frame.backend_choice.backend_times import KIND, BackendTimes,
 from texelflow.app.frame.backend_choice.compute import compute_in, open_compute
 from texelflow.app.frame.inference.backends import ComputeChoice, CpuChoice
 from texelflow.app.frame.inference.cpu_choice import chosen_cpu_path
+from texelflow.app.models.finding_loading import load_shown_model
 from texelflow.app.picture.picture import rgba_format
 from texelflow.gpu_delegate.base.disk_cache import DiskCache
 from texelflow.gpu_delegate.base.errors import UnsupportedError, UsageError
@@ -30,6 +33,7 @@ AUTO = ComputeChoice()
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DiskCache:
     """An empty one, so that auto measures, which takes a few frames."""
     monkeypatch.setattr(measuring, "_FRAMES_S", 0.0)
+    monkeypatch.setattr(measuring, "_SHADERS_S", 1e6)
     monkeypatch.setenv("TEXELFLOW_CACHE", str(tmp_path))
     monkeypatch.delenv(AUTO_CHOICE)
     return DiskCache()
@@ -66,6 +70,23 @@ def test_no_bytes_are_an_error(data: bytes) -> None:
 
 
 DRAWS = pytest.mark.parametrize("draws", [True, False], ids=["picture", "mask"])
+
+
+@DRAWS
+def test_what_finds_things_is_measured_as_well(draws: bool, cache: DiskCache, context: Context, tmp_path: Path) -> None:
+    path = tmp_path / "boxes.tflite"
+    path.write_bytes(seeing_network([np.zeros((1, 6, 84), np.float32)], (64, 64)))
+    finder = load_shown_model(str(path))
+    times = backend_times(context, finder, AUTO, draws)
+    assert times is not None
+    assert times.gl_ms
+    assert times.cpu_ms
+    key = times_key(context, finder, AUTO, draws)
+    assert [entry.key for entry in cache.entries() if entry.kind == KIND] == [key]
+    for kept, taken in ((BackendTimes(2.0, 1.0), "cpu"), (BackendTimes(1.0, 2.0), "gl")):
+        cache.put(KIND, key, json.dumps(vars(kept)).encode())
+        with open_compute(AUTO, finder, draws, Console(quiet=True)) as compute:
+            assert compute.backend == taken
 
 
 @DRAWS

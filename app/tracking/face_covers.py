@@ -23,6 +23,7 @@ _LARGEST = 4.0  # of a cover, from its middle to its edge, in sides of the frame
 _LEAST_PX = 6.0  # of a cover, from its middle to its edge
 _SURE = 0.65  # the score from which on nobody asks what else may be there
 _SURE_MS, _SURE_APART = 200.0, 0.25  # how long a face may be lost, and how far it may move, to be surely the same
+_LIKELY_APART = 0.4  # the same, to be likely the same: else it may have been elsewhere, or not there, before
 _GROWTH = 0.6  # of a cover that nothing confirms, in its own sizes per second
 _BLIND_GROWTH = 2.0  # the same before a face was first found, while nobody knows how it moves
 _MOST_APART = 0.8  # of a cover's size: how far from where a face is expected it is taken for the same
@@ -55,6 +56,7 @@ class _Face:
     first_ms: float
     speed: tuple[float, float] = (0.0, 0.0)  # pixels per ms
     places: deque[tuple[float, FaceCover]] = field(default_factory=deque)  # where it was seen, by time
+    came_from: tuple[float, FaceCover] | None = None  # where one was seen before that may have been the same
 
     def expected(self, time_ms: float) -> FaceCover:
         """Where it would be if it went on as it did."""
@@ -86,11 +88,14 @@ class _Face:
         if not before and after:
             start, first = after[0]
             passed = start - time_ms
-            if passed > lead_ms:
-                return []
-            back = first.moved(-self.speed[0] * passed, -self.speed[1] * passed, 0.0)
-            growth = _GROWTH if len(self.places) > 1 else _BLIND_GROWTH
-            return _along(first, back, growth * passed / 1000)
+            found = list[FaceCover]()
+            if passed <= lead_ms:
+                back = first.moved(-self.speed[0] * passed, -self.speed[1] * passed, 0.0)
+                growth = _GROWTH if len(self.places) > 1 else _BLIND_GROWTH
+                found += _along(first, back, growth * passed / 1000)
+            if self.came_from and self.came_from[0] < time_ms:
+                found += _along(self.came_from[1], first, _GROWTH * (start - self.came_from[0]) / 2000)
+            return found
         passed = time_ms - self.seen_ms
         if passed > HELD_MS:
             return []
@@ -126,8 +131,9 @@ class FaceCovers:
             near = [(_apart(face.expected(time_ms), cover), nth) for nth, face in enumerate(free)]
             near += [(_apart(face.cover, cover), nth) for nth, face in enumerate(free)]
             least, nth = min(near, default=(math.inf, 0))
-            if least <= _MOST_APART:
-                face = free.pop(nth)
+            near_one = free.pop(nth) if least <= _MOST_APART else None
+            if near_one and least <= _LIKELY_APART:
+                face = near_one
                 others = [place for other, place in around if other is not face]
                 same = least <= _SURE_APART and time_ms - face.seen_ms <= _SURE_MS
                 same &= not any(_meet(cover, other) for other in others)
@@ -135,7 +141,8 @@ class FaceCovers:
                 face.see(cover, time_ms, self._kept + 1)
             else:
                 cover = replace(cover, track=self._next_number())
-                face = _Face(cover, time_ms, time_ms)
+                came_from = (near_one.seen_ms, near_one.cover) if near_one else None
+                face = _Face(cover, time_ms, time_ms, came_from=came_from)
                 face.places.append((time_ms, cover))
                 self._faces.append(face)
             seen.append(replace(finding, track=cover.track))

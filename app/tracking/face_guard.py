@@ -1,5 +1,7 @@
 """Finds faces to hide them: in every frame, at a low score, and three times, so that one is found as early as can be.
 
+The score is lowest at the frame's edge, and that of a box that would hide half of the frame is no lower than usual.
+
 The detector sees the frame, and once more a larger region around it, in which faces at the edge are not at its own
 edge, and one of four overlapping parts, in turn, in which small ones are larger. What is left to other means (frames
 that are seen before they are drawn, edge_motion.py) is counted by tests/tools/uncovered_faces.py.
@@ -19,7 +21,10 @@ from .region_rules import around_box, share_inside
 __all__ = ["GUARD_MODEL", "FaceGuard", "guarding"]
 
 GUARD_MODEL = "face-detection-full"  # of the catalogue
-_LEAST_SCORE = 0.3
+# Scores from which on a face is hidden: at the frame's edge, where a part of one may be seen; elsewhere; a large one.
+_LEAST_AT_EDGE, _LEAST, _LEAST_LARGE = 0.15, 0.3, 0.6
+_NEAR_EDGE = 0.1  # how near the frame's edge that is, in widths of a box
+_LARGE = 0.55  # of the frame's shorter side: a box that is wider hides much, maybe for nothing
 _LARGER = 1.3  # the second region, in frames
 _LONG, _SHORT = 0.6, 0.8  # the side of a part, a square: of the frame's sides, the larger of both
 _SAME = 0.5  # of the smaller box: what both have in common from which on they are of one face
@@ -29,7 +34,7 @@ def guarding(model: FindingModel) -> FindingModel:
     """A detector that is content with less: what it is not sure of is hidden, too."""
     decoding = model.decoding
     assert isinstance(decoding, BlazeDecoding), "it is one of MediaPipe's detectors"
-    anchors = replace(decoding.anchors, least_score=_LEAST_SCORE)
+    anchors = replace(decoding.anchors, least_score=_LEAST_AT_EDGE)
     return replace(model, decoding=replace(decoding, anchors=anchors))
 
 
@@ -46,7 +51,8 @@ class FaceGuard:
         larger = replace(whole, width=_LARGER * whole.width, height=_LARGER * whole.height)
         part = _parts(frame.size)[self._turn]
         self._turn = (self._turn + 1) % 4
-        found = [finding for seen in found_in_each(self._detector, frame, (whole, larger, part)) for finding in seen]
+        seen = found_in_each(self._detector, frame, (whole, larger, part))
+        found = [finding for each in seen for finding in each if finding.score >= _least_score(finding, frame.size)]
         kept: list[Finding] = []
         for finding in sorted(found, key=lambda each: -each.score):
             place = around_box(finding.box)
@@ -57,6 +63,15 @@ class FaceGuard:
     def begin_anew(self) -> None:
         """The parts begin anew; nothing else is remembered."""
         self._turn = 0
+
+
+def _least_score(finding: Finding, frame: ImageSize) -> float:
+    """From which on it is hidden."""
+    left, top, right, bottom = finding.box
+    if right - left > _LARGE * min(frame):
+        return _LEAST_LARGE
+    is_near = min(left, top, frame[0] - right, frame[1] - bottom) < _NEAR_EDGE * (right - left)
+    return _LEAST_AT_EDGE if is_near else _LEAST
 
 
 def _parts(frame: ImageSize) -> tuple[FrameRegion, ...]:

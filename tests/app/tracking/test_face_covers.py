@@ -75,6 +75,14 @@ def test_frames_between_two_in_which_it_was_found_are_covered_along_its_way() ->
         assert covers_whole(covers.covers(age), 100 + 10 * (7 - age), 80)
 
 
+def test_a_face_that_comes_beside_a_false_one_is_covered_before_it_was_found() -> None:
+    covers = FaceCovers(kept=8)
+    for number in range(8):
+        covers.see([face(100, 80)] if number < 4 else [face(155, 80)] if number > 5 else [], number * FRAME_MS)
+    for age in range(8):
+        assert covers_whole(covers.covers(age), 155, 80), age
+
+
 def test_two_that_cross_are_covered_though_one_is_hidden_behind_the_other() -> None:
     covers = FaceCovers()
     for number in range(30):

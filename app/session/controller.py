@@ -216,7 +216,7 @@ class Controller:
         if not names:
             return
         self.stale = True
-        if line := self._guard.objection(self._shown_by(settings), perf_counter_ns()):
+        if line := self._guard.objection(self._shown_by(settings), self._parts.time_ns()):
             self._say(line)
             return
         if names & _OF_PICTURES - {"freeze"}:  # a held picture cannot follow, and may show what is to be seen no more
@@ -267,7 +267,7 @@ class Controller:
 
     def _change_effect(self, action: Action) -> None:
         stages, outputs = self._parts.stages, self._parts.outputs
-        passed = self._guard.passed_over(perf_counter_ns()) if self._cycles else None
+        passed = self._guard.passed_over(self._parts.time_ns()) if self._cycles else None
         effect = effect_by_number(action.value, passed or self.settings.effect, self.effects)
         self._cycles = not action.value
         if effect not in (able := stages.canvas.effects):
@@ -391,7 +391,7 @@ class Controller:
         if "recording" in outputs.active:
             outputs.end("recording", complete=True)
             self.forget_ended()
-        elif line := self._guard.objection(self._shown_by(self.settings, begins="recording"), perf_counter_ns()):
+        elif line := self._guard.objection(self._shown_by(self.settings, begins="recording"), self._parts.time_ns()):
             self._say(line)
         else:
             with self._complaining():

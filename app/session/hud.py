@@ -1,6 +1,7 @@
 """Shows on the screen, over the picture, what a session has to tell."""
 
 from collections.abc import Callable, Iterator
+from time import perf_counter_ns
 
 from ..frame.stages.frame_figures import Figures
 from ..overlay import panel
@@ -25,16 +26,20 @@ class Hud:
     def __init__(
         self, figures: Figures, facts: Callable[[], Facts], verb: Verb, seek_bar: SeekBar | None = None,
         captions: Callable[[bool], Part | None] = lambda with_rates: None,
+        time_ns: Callable[[], int] = perf_counter_ns,
     ) -> None:  # fmt: skip
-        """`captions` are over the pictures of a grid: what is wrong, and rates if figures are to be seen."""
-        self.toast, self.hint, self.seek_bar = Toast(), Fading(_HINT_S), seek_bar
+        """`captions` are over the pictures of a grid: what is wrong, and rates if figures are to be seen.
+
+        `time_ns` tells how long words have been seen.
+        """
+        self.toast, self.hint, self.seek_bar = Toast(time_ns), Fading(_HINT_S, time_ns), seek_bar
         self.help = False
         self.signal = ""  # what is wrong with the camera
         self.status, self.recording = "", ""  # one line, and what is being recorded
         self._figures, self._facts, self._keys, self._captions = figures, facts, TABLES[verb], captions
 
     def changes_s(self, seen_s: float) -> float | None:
-        """When it looks different by itself from how it looked at a time, both of perf_counter(); None: it does not."""
+        """When it looks different by itself from how it looked at a time, in seconds of its clock; None: it does not."""
         times_s = self.hint.changes_s(seen_s), self.seek_bar.changes_s(seen_s) if self.seek_bar else None
         return min((at_s for at_s in times_s if at_s is not None), default=None)
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter_ns
 
 from ..frame.stages.frame_figures import Figures
 from ..outputs.frame_outputs import Outputs
@@ -33,6 +34,7 @@ class SessionParts(FrameParts):
     screenshots: Screenshots | None = None  # None without a window
     overlay: Overlay | None = None  # in recordings, where there is no window
     gallery: Gallery | None = None  # None without a window
+    time_ns: Callable[[], int] = perf_counter_ns  # by which words are shown, and keys pressed a second time
 
     @property
     def playback(self) -> Playback | None:

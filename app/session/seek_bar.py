@@ -4,7 +4,8 @@ What can be seen at once follows the mouse: a frame near a key frame, else that 
 only when the last one is there. Where the mouse rests, or lets go, the frame is the exact one.
 """
 
-from time import perf_counter, perf_counter_ns
+from collections.abc import Callable
+from time import perf_counter_ns
 
 from ..overlay.overlay_placement import ScreenArea
 from ..overlay.timeline import BarState, Pointing, timeline
@@ -25,13 +26,14 @@ def frame_to_preview(target: int, key_frame: int | None, rests: bool) -> int:
 class SeekBar:
     """The bar of one playback. `alpha`: how much of it is to be seen; `held`: whether the mouse drags it."""
 
-    def __init__(self, playback: Playback) -> None:
-        self._playback = playback
-        self._fading = Fading(_SHOWN_S)
+    def __init__(self, playback: Playback, time_ns: Callable[[], int] = perf_counter_ns) -> None:
+        """`time_ns` tells how long it has been seen, and how long the mouse has rested."""
+        self._playback, self._time_ns = playback, time_ns
+        self._fading = Fading(_SHOWN_S, time_ns)
         self._stirred = False  # whether the mouse has moved since it was drawn
         self._over = False
         self._held: float | None = None  # share of the whole
-        self._moved_s = 0.0  # when it was dragged to there
+        self._moved_ns = 0  # when it was dragged to there
         self._target: int | None = None  # the frame there
         self._asked: int | None = None  # the frame that was asked for last
         self._plays_on = False
@@ -58,7 +60,7 @@ class SeekBar:
         return 1.0 if stays and self._playback.frame else self._fading.alpha
 
     def changes_s(self, seen_s: float) -> float | None:
-        """When it looks different from how it looked at a time, both of perf_counter(); None: it does not change."""
+        """When it looks different from how it looked at a time, in seconds of its clock; None: it does not change."""
         if self.held or self._stirred:
             return seen_s + _STEP_S
         return None if self._playback.paused or self._over else self._fading.changes_s(seen_s)
@@ -77,12 +79,12 @@ class SeekBar:
         if before is None and self._held is not None:
             self._plays_on, playback.paused, self._asked = not playback.paused, True, None
         if pointing.held is not None and pointing.held != before:
-            self._moved_s = perf_counter()
+            self._moved_ns = self._time_ns()
             self._target = playback.index_at_share(pointing.held)
         if before is not None and self._held is None:
             self._let_go()
         elif self._target is not None and not playback.busy:
-            rests = perf_counter() - self._moved_s >= _RESTS_S
+            rests = self._time_ns() - self._moved_ns >= _RESTS_S * 1e9
             frame = frame_to_preview(self._target, playback.key_frame_before(self._target), rests)
             if frame != self._asked:
                 self._asked = frame

@@ -55,9 +55,9 @@ class Session:
         self.parts, self.controller = parts, controller
         self._stats, self._observe, self._note = stats, observe, note
         self.written: list[str] = []  # a line for each output that has ended
-        seeks = SeekBar(parts.playback) if parts.playback and not parts.playback.keeps_all else None
+        seeks = SeekBar(parts.playback, parts.time_ns) if parts.playback and not parts.playback.keeps_all else None
         over = captions_of(parts, lambda: parts.view.picture_area)
-        self._hud = Hud(parts.figures, lambda: facts_of(parts), parts.verb, seeks, over)
+        self._hud = Hud(parts.figures, lambda: facts_of(parts), parts.verb, seeks, over, parts.time_ns)
         self._recovery = Recovery(rebuild)
         self._switch = self._new_switch()
         self._asked_models: tuple[object, ...] = ()  # what decides on models, as it was last
@@ -205,7 +205,7 @@ class Session:
             return None
         seen_s = self._laid_out_ns / 1e9
         changes_s = seen_s + _PANEL_S if self.controller.settings.panel else self._hud.changes_s(seen_s)
-        return None if changes_s is None else max(0.0, changes_s - perf_counter_ns() / 1e9)
+        return None if changes_s is None else max(0.0, changes_s - self.parts.time_ns() / 1e9)
 
     # Pictures -------------------------------------------------------------------------------------------------------
 
@@ -262,7 +262,7 @@ class Session:
         settings, parts = self.controller.settings, self.parts
         if not parts.view.seen:
             return
-        self._laid_out_ns = perf_counter_ns()
+        self._laid_out_ns = parts.time_ns()
         if self._drawn is None and settings.start_hint and not self._stats.frames:
             self._hud.hint.show()
         self._hud.recording = parts.outputs.status

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from time import sleep
+from time import perf_counter_ns, sleep
 
 from texelflow.gpu_delegate.base.errors import ContextLostError, DeviceError
 from texelflow.gpu_delegate.targets.gl.context import DRAWING, REQUIRED, Context, open_context
@@ -115,6 +115,7 @@ class SessionHost:
     observers: list[Callable[[FrameRecord], None]] = field(default_factory=list)  # get the record of each frame
     kept: KeptNetwork | None = None  # for sessions one after the other
     sampler: MaskSampler | None = None  # of the next session's masks
+    time_ns: Callable[[], int] = perf_counter_ns  # as of SessionParts
 
     def observe(self, record: FrameRecord) -> None:
         """Hand the record of a frame on. Raises what observers raise."""
@@ -317,7 +318,7 @@ def _parts(
     pipeline = FramePipeline(())  # until all are there that it runs
     return SessionParts(
         shared=shared, stages=stages, pipeline=pipeline, workload=workload, verb=host.verb, view=view, clock=clock,
-        outputs=outputs, figures=figures, gallery=host.gallery,
+        outputs=outputs, figures=figures, gallery=host.gallery, time_ns=host.time_ns,
     )  # fmt: skip
 
 

@@ -42,6 +42,11 @@ class Display:
         """Press and release keys, by X's names of them, as in 'shift+Left', in the window that has the focus."""
         self.xdotool("key", *keys)
 
+    def repeat_keys(self, repeats: bool) -> None:
+        """Whether a key is pressed again and again while it is held, which it is for long where the machine is busy."""
+        with self._xlib() as (x11, server, _):
+            (x11.XAutoRepeatOn if repeats else x11.XAutoRepeatOff)(server)
+
     def window(self, title: str) -> str:
         """The number of a window that is shown, and gets the keys from now on."""
         number = self.xdotool("search", "--sync", "--onlyvisible", "--name", title).split()[0]
@@ -155,7 +160,9 @@ def screen_server(folder: Path) -> Iterator[Display]:
         with os.fdopen(reading) as answer:
             number = answer.readline().strip()
         assert number, "Xvfb did not start"
-        yield Display(f":{number}", folder / "Xvfb_screen0")
+        screen = Display(f":{number}", folder / "Xvfb_screen0")
+        screen.repeat_keys(False)
+        yield screen
     finally:
         server.terminate()
         server.wait(timeout=PATIENCE_S)

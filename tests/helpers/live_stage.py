@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pytest
 
 from tests.helpers.clips import Recipe, write_clip
-from tests.helpers.clocks import ManualClock
+from tests.helpers.clocks import ManualClock, PatientClock
 from tests.helpers.display import Display, ManagedDisplay
 from tests.helpers.time_codes import read_time_code
 from tests.helpers.waiting import PATIENCE_S
@@ -175,7 +175,7 @@ class Theatre:
             stack.callback(source.close)
             console, model = Console(quiet=True), first_model(settings.model)
             host = stack.enter_context(open_host_with_window(source.for_session(), model, "live", watch, console))
-            wake.loop = host.wake
+            wake.loop, host.time_ns = host.wake, PatientClock()
 
             def check(changed: Settings) -> None:
                 check_files(changed, self.config)

@@ -8,6 +8,7 @@ from time import monotonic
 
 import glfw
 
+from tests.helpers.clocks import PatientClock
 from tests.helpers.display import Display
 from tests.helpers.waiting import PATIENCE_S
 from texelflow.app.console import Console
@@ -130,6 +131,7 @@ def opened(
     with contextlib.ExitStack() as stack:
         recording, source = source_to_watch(options, watch.settings, stack)
         host = stack.enter_context(open_host_with_window(source, model, "replay", watch, Console(quiet=True)))
+        host.time_ns = PatientClock()
         session = stack.enter_context(open_session(host, source, model, watch.settings, lambda settings: None))
         host.observers.append(played.records.append)
         yield session, recording, played

@@ -131,7 +131,11 @@ class TestKeys:
                 yield
             display.xdotool("keyup", "o")
 
-        run(display, model, clip, script)
+        display.repeat_keys(True)
+        try:
+            run(display, model, clip, script)
+        finally:
+            display.repeat_keys(False)
 
     def test_seeking(self, display: Display, model: SegmentationModel, clip: Path) -> None:
         def script(stage: Stage) -> Script:

@@ -3,7 +3,6 @@
 import pytest
 
 from texelflow.app.session.seek_bar import frame_to_preview
-from texelflow.app.window import fading
 from texelflow.app.window.fading import Fading
 
 
@@ -17,10 +16,9 @@ def test_what_is_far_from_a_key_frame_is_shown_where_the_mouse_rests(
     assert frame_to_preview(target, key_frame, rests) == shown
 
 
-def test_what_goes_by_itself_stays_fades_and_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_goes_by_itself_stays_fades_and_is_gone() -> None:
     now_s = [100.0]
-    monkeypatch.setattr(fading, "perf_counter", lambda: now_s[0])
-    line = Fading(4.0)
+    line = Fading(4.0, lambda: round(now_s[0] * 1e9))
     assert (line.alpha, line.changes_s(100.0)) == (0, None)
     line.show()
     assert (line.alpha, line.changes_s(100.0)) == (1, 104.0)

@@ -56,8 +56,8 @@ def standing(left: int, right: int, top: int) -> Floats:
 def sums(masks: list[tuple[Floats, tuple[float, float, float, float]]]) -> Doubles:
     """Of logits, by the docstring of detail.py, of masks of parts (left, top, right, bottom)."""
     width, height = 96, 72
-    total = np.zeros((height, width))
-    for mask, (left, top, right, bottom) in masks:
+    total, weights = np.zeros((height, width)), np.zeros((height, width))
+    for number, (mask, (left, top, right, bottom)) in enumerate(masks):
         x, y = ((np.arange(width) + 0.5) / width - left) / (right - left), (np.arange(height) + 0.5) / height
         y = (y - top) / (bottom - top)
         values = bilinear(
@@ -70,8 +70,33 @@ def sums(masks: list[tuple[Floats, tuple[float, float, float, float]]]) -> Doubl
             ways.append(np.minimum(from_low, from_high))
         zoom = 1 / ((right - left) * (bottom - top))
         weight = smooth(0, 1, ways[1][:, None] * ways[0]) * zoom
+        if number:
+            weight *= trust(total / weights, mask, (left, top, right, bottom))
         total += weight * np.log(values / (1 - values))
+        weights += weight
     return total
+
+
+def trust(before: Doubles, mask: Floats, view: tuple[float, float, float, float]) -> Doubles:
+    """Of a part (left, top, right, bottom) of which the network made a mask, with the logits of those before it."""
+    (height, width), (left, top, right, bottom) = before.shape, view
+    more = np.zeros((32, 32))
+    for across, down in np.ndindex(6, 6):
+        x, y = (np.clip(np.arange(32) + moved - 2, 0, 32 - 1e-6) / 32 for moved in (across, down))
+        columns, rows = ((x - left) / (right - left) * GRID[0], (y - top) / (bottom - top) * GRID[1])
+        seen = mask[
+            np.ix_(
+                *(
+                    np.clip(np.floor(each), 0, last - 1).astype(int)
+                    for each, last in ((rows, GRID[1]), (columns, GRID[0]))
+                )
+            )
+        ]
+        known = before[np.ix_((y * height).astype(int), (x * width).astype(int))]
+        more += (seen - 1 / (1 + np.exp(-known))) / 36
+    x, y = ((np.arange(count) + 0.5) * 32 / count - 0.5 for count in (width, height))
+    more = bilinear(more[..., None], x, y)[..., 0]
+    return np.asarray((1 - smooth(0.2, 0.4, -more)) * (1 - smooth(0.2, 0.5, more)))
 
 
 def test_looks_are_summed_as_is_defined_on_both_devices(pictures: PictureDevice) -> None:

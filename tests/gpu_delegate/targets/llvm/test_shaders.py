@@ -1,12 +1,14 @@
 """Code of shaders computes for each pixel what the shader says, whichever ways others of its vector go."""
 
 from collections.abc import Callable, Mapping
+from itertools import product
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+from tests.helpers.markers import one_in
 from tests.helpers.native import target_of
 from texelflow.gpu_delegate.base.errors import UnsupportedError
 from texelflow.gpu_delegate.targets.llvm import compiler
@@ -27,7 +29,8 @@ pytestmark = pytest.mark.skipif(bool(compiler.available()), reason="there is no 
 
 Floats = npt.NDArray[np.float32]
 WIDTH, HEIGHT = 37, 5
-LANES = pytest.mark.parametrize("lanes", [4, 8, 16])
+WIDTHS = (4, 8, 16)
+LANES = pytest.mark.parametrize("lanes", WIDTHS)
 
 
 def words_of(pixels: npt.NDArray[np.generic], form: ImageForm) -> ImageWords:
@@ -146,8 +149,7 @@ void halve(int i, out int whole, out float part) {
 """
 
 
-@LANES
-@pytest.mark.parametrize("name", CASES)
+@one_in(2, ("name", "lanes"), product(CASES, WIDTHS))
 def test_shaders_compute_what_they_say(name: str, lanes: int) -> None:
     body, defined = CASES[name]
     text = f"{HEAD} void main() {{ ivec2 at = ivec2(gl_FragCoord.xy); o = vec4(0.0); {body} }}"
@@ -195,8 +197,7 @@ def source_of(kind: type, form: ImageForm, size: tuple[int, int]) -> tuple[npt.N
     return pixels, filled
 
 
-@LANES
-@pytest.mark.parametrize("form", FORMS)
+@one_in(2, ("form", "lanes"), product(FORMS, WIDTHS))
 @pytest.mark.parametrize("size", [(41, 9), (7, 3)], ids=str)
 def test_pixels_are_read_wherever_they_lie(form: str, size: tuple[int, int], lanes: int) -> None:
     pixels, expected = source_of(*FORMS[form], size)

@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -106,8 +107,12 @@ def replayed(clip: Path, folder: Path, **flags: Any) -> tuple[list[Frame], list[
 
 
 class TestPictures:
-    @pytest.mark.parametrize("backend", [GL, "cpu"])
-    @one_in(8, "look", LOOKS, ids=lambda look: look["effect"])
+    @one_in(
+        17,
+        ("look", "backend"),
+        product(LOOKS, ("gl", "cpu")),
+        ids=lambda value: value if isinstance(value, str) else value["effect"],
+    )
     def test_they_and_their_masks_are_replays(
         self, clip: Path, frames: Sequence[Frame], tmp_path: Path, context: Context, backend: Any, look: Any
     ) -> None:

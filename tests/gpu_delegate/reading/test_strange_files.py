@@ -14,6 +14,7 @@ import tflite
 
 from tests.app.models.test_metadata import metadata_flatbuffer
 from tests.helpers.commands import Command
+from tests.helpers.markers import one_in
 from tests.helpers.original_file import OriginalFile
 from tests.helpers.running import ROOT
 from tests.helpers.waiting import PATIENCE_S
@@ -154,7 +155,7 @@ def test_runs_what_is_written_instead(build: Callable[[], bytes]) -> None:
 
 
 @pytest.mark.gl
-@BY_NAME
+@one_in(2, "build", STRANGE, ids=lambda build: build.__name__)
 def test_verbs(build: Callable[[], bytes], texelflow: Command, tmp_path: Path) -> None:
     file = tmp_path / "strange.tflite"
     file.write_bytes(build())

@@ -39,7 +39,7 @@ class Hud:
         self._figures, self._facts, self._keys, self._captions = figures, facts, TABLES[verb], captions
 
     def changes_s(self, seen_s: float) -> float | None:
-        """When it looks different by itself from how it looked at a time, in seconds of its clock; None: it does not."""
+        """When it looks different by itself from how it looked at a time, in seconds of its clock; None: never."""
         times_s = self.hint.changes_s(seen_s), self.seek_bar.changes_s(seen_s) if self.seek_bar else None
         return min((at_s for at_s in times_s if at_s is not None), default=None)
 

@@ -20,7 +20,7 @@ from texelflow.gpu_delegate.base.errors import UsageError
 from texelflow.gpu_delegate.base.wording import meant
 
 from .frame.looks.effects import BUILT_IN_BACKGROUNDS
-from .models.entries import CATALOGUE, SEGMENTERS
+from .models.entries import CATALOGUE, COMBINED, SEGMENTERS
 from .settings.settings import as_text
 from .verb_options import COMPLETION_ASKED
 
@@ -148,7 +148,7 @@ def _values(parameter: Any) -> Candidates:
     if _CHOICES.fullmatch(shown):
         return Candidates(tuple((choice, "") for choice in shown.split("|")))
     if shown in ("MODEL", "NAMES", "CLIP|MODEL", "NAME|FILE") or (shown == "NAME" and is_argument):
-        names = SEGMENTERS if "--small-model" in parameter.opts else tuple(CATALOGUE)
+        names = SEGMENTERS if "--small-model" in parameter.opts else (*CATALOGUE, *COMBINED)
         files: ShellFiles = "files" if shown == "CLIP|MODEL" else "none" if shown == "NAME" else "tflite"
         return Candidates(tuple((name, "") for name in names), files)
     if "--camera" in parameter.opts:

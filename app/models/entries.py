@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-__all__ = ["CATALOGUE", "SEGMENTATION", "SEGMENTERS", "ModelEntry"]
+__all__ = ["CATALOGUE", "COMBINED", "SEGMENTATION", "SEGMENTERS", "ModelEntry"]
 
 SEGMENTATION = "segmentation"  # the task whose networks put out masks
 # Before an entry's description, by its task; those of landmarks say themselves how many points they have.
@@ -170,4 +170,8 @@ def _entries() -> Iterable[ModelEntry]:
 
 
 CATALOGUE: Mapping[str, ModelEntry] = MappingProxyType({entry.name: entry for entry in _entries()})
+# Several models that are shown by one name (app/tracking/solutions.py): the last of them, and what they find.
+COMBINED: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {"body-hands": ("hand-landmark-full", "33 points of people, and 21 of each of their hands")}
+)
 SEGMENTERS = tuple(entry.name for entry in CATALOGUE.values() if entry.task == SEGMENTATION)

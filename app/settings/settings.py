@@ -26,7 +26,7 @@ from ..frame.looks.effects import (
     Effect,
 )
 from ..media.codecs import CODECS, USUAL_QUALITY, Codec
-from ..models.entries import CATALOGUE, SEGMENTERS
+from ..models.entries import CATALOGUE, COMBINED, SEGMENTERS
 from ..names import local_name
 from ..picture.size import parse_size
 from ..tracking.gesture_names import GESTURES
@@ -190,7 +190,7 @@ class Settings:
     sound: bool = _camera(True, "Record sound, where the source has some or a microphone is named.")
     mute: bool = _setting("camera", False, "Record silence, as long as it is on.", verbs=_live)
 
-    model: str = _model("selfie", "A name of the catalogue or a .tflite file.", "text", choices=(*CATALOGUE,))
+    model: str = _model("selfie", "A name of the catalogue or a .tflite file.", "text", choices=(*CATALOGUE, *COMBINED))
     backend: str = _model(
         "auto", "Where the network runs and pictures are drawn.", choices=("auto", "gl", "cpu"), changes=_once
     )

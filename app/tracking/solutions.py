@@ -21,7 +21,7 @@ from .region_rules import (
     mirrored,
 )
 
-__all__ = ["SOLUTIONS", "Followed", "PartLook", "Solution", "solution_ending_with", "solution_of"]
+__all__ = ["SOLUTIONS", "Followed", "PartLook", "PartRegion", "Solution", "solution_ending_with", "solution_of"]
 
 RegionOf = Callable[[Finding], FrameRegion | None]  # None: the finding does not say
 
@@ -59,7 +59,7 @@ class PartLook:
 @dataclass(frozen=True)
 class Solution:
     """Networks in a row. `models` are of the catalogue, in the order in which they run: the detector, then one for each
-    of `followed` and `parts`. What the last one finds is what is shown."""
+    of `followed` and `parts`. What the last one finds is what is shown, with what is followed if it `shows_whole`."""
 
     name: str
     seeks: str  # what is missed where nothing is found: face, eye, hand, person; "" where that is anything
@@ -70,6 +70,7 @@ class Solution:
     most: int = 4  # of it that are followed, if nobody says
     looks_again_s: float = 0.1  # the detector's sleep where fewer are followed than asked for; MediaPipe's: 0
     least_overlap: float = 0.5  # from which two regions are of one thing
+    shows_whole: bool = False
     decoder: str = ""  # of its last network: who brings a file that it reads has this solution; of several the first
 
 
@@ -172,9 +173,9 @@ SOLUTIONS = (
     Solution("hand-landmark-lite", "hand", ("palm-detection-lite", "hand-landmark-lite"), _HAND),
     Solution("hand-recrop", "hand", ("palm-detection-full", "hand-recrop"), parts=(_PALM,), decoder="hand-recrop"),
     Solution("pose-landmark", "person", ("pose-detection", "pose-landmark"), _BODY, decoder="body-points"),
-    Solution(  # hands as MediaPipe's holistic finds them: no model has this name, so it runs beside MediaPipe alone
-        "body-hands", "hand", ("pose-detection", "pose-landmark", "hand-recrop", "hand-landmark-full"), _BODY,
-        (PartLook(_body_hand_regions), PartLook(_recropped_hand)),
+    Solution(  # hands as MediaPipe's holistic finds them; no model has this name, app/models/entries.py has it
+        "body-hands", "person", ("pose-detection", "pose-landmark", "hand-recrop", "hand-landmark-full"), _BODY,
+        (PartLook(_body_hand_regions), PartLook(_recropped_hand)), shows_whole=True,
     ),
 )  # fmt: skip
 

@@ -106,16 +106,16 @@ class _TrackingFinder:
         self._size = self._looked_at = None
 
     def find(self, frame: VideoFrame) -> tuple[Finding, ...]:
-        """As a FrameFinder does. Findings are those of the solution's last network."""
+        """As a FrameFinder does. Findings are those of the solution's last network, behind what they are parts of."""
         if frame.size != self._size:
             self.begin_anew()
             self._size = frame.size
         followed = self._solution.followed
         found = self._follow(frame, followed) if followed else self._numbered(self._detect(frame), frame.time_ms / 1000)
-        parts = self._solution.parts
+        whole, parts = found if self._solution.shows_whole else (), self._solution.parts
         for part, network in zip(parts, self._networks[len(self._networks) - len(parts) :], strict=True):
             found = _parts(part, network, frame, found)
-        return found
+        return (*whole, *found)
 
     def _detect(self, frame: VideoFrame) -> tuple[Finding, ...]:
         return self._detected(frame, whole_region(frame.size, self._networks[0].input_size))[: self._most]

@@ -5,6 +5,7 @@ from typing import Any
 
 from ..console import Console, counted
 from ..models.catalogue import list_models
+from ..models.entries import COMBINED
 
 _PERCENTILES = ("median_ms", "p95_ms", "p99_ms", "max_ms")
 _TITLES = ("stage, ms", "p50", "p95", "p99", "max")
@@ -101,6 +102,8 @@ def show_models(console: Console, as_json: bool) -> int:
     ]
     columns = ("name", "task", "input", "bytes", "licence", "shows", "present")
     console.table("Models", columns, rows)
+    for name, (_, finds) in COMBINED.items():
+        console.say(f"{name} is a name of several, which are run together: {finds}")
     console.say("texelflow models fetch NAME gets one; verbs that take a name get it by themselves")
     if as_json:
         console.json(

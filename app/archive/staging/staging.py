@@ -17,6 +17,7 @@ from texelflow.gpu_delegate.reading.bundles import on_disk
 from ...atomic import publish
 from ...frame.looks.effects import BUILT_IN_BACKGROUNDS
 from ...models.catalogue import Progress, resolve
+from ...models.entries import COMBINED
 from ...replay.made_by import told_of_settings
 from ...session.derived import chosen_look_of
 from ...settings.settings import Settings
@@ -49,7 +50,7 @@ def prepare_staging(settings: Settings, out: Path, progress: Progress | None = N
             staging.mkdir(parents=True, exist_ok=True)
         model_file, member = on_disk(model.path)
         staged_model, digest = _copied(model_file, staging / "models", writes)
-        staged = replace(settings, model=str(staged_model / member))
+        staged = settings if settings.model in COMBINED else replace(settings, model=str(staged_model / member))
         if background and settings.background not in BUILT_IN_BACKGROUNDS:
             staged = replace(staged, background=str(_copied(background, staging / "backgrounds", writes)[0]))
     except OSError as error:

@@ -14,14 +14,15 @@ from tests.helpers.commands import Command
 from tests.helpers.markers import exhaustive, one_in
 from texelflow import assets
 from texelflow.app.models.decoders.skeletons import SKELETONS
-from texelflow.app.models.entries import CATALOGUE, SEGMENTERS
+from texelflow.app.models.entries import CATALOGUE, COMBINED, SEGMENTERS
 
 pytestmark = pytest.mark.gl
 
 CLIP = str(Path(assets.__file__).parent / "people.mp4")
 HANDS = Path(__file__).parents[2] / "data" / "people"
-FINDERS = [name for name in CATALOGUE if name not in SEGMENTERS]
-KINDS = {"face": "face", "iris": "eye", "pose": "person"}  # by the beginning of a name: what the clip has of it
+FINDERS = [*(name for name in CATALOGUE if name not in SEGMENTERS), *COMBINED]
+# By the beginning of a name: what the clip has of it.
+KINDS = {"face": "face", "iris": "eye", "pose": "person", "body": "person"}
 FRAME = 104  # two people who look at the camera
 
 

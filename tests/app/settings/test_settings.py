@@ -59,7 +59,7 @@ class TestSpecs:
         assert SPECS["hybrid"].choices == get_args(Hybrid)
         assert SPECS["memory"].choices == get_args(MemoryMode)
         assert SPECS["backend"].choices == ("auto", *get_args(Backend))
-        assert SPECS["model"].choices == (*CATALOGUE,)
+        assert SPECS["model"].choices == (*CATALOGUE, "body-hands")
         assert SPECS["small_model"].choices == SEGMENTERS == ("selfie", "selfie-landscape")
 
 

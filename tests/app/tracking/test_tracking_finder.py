@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from tests.helpers.still_frames import still_frame
 from texelflow.app.models.decoders.found import Finding
 from texelflow.app.models.decoders.region import FrameRegion
-from texelflow.app.models.entries import CATALOGUE, SEGMENTATION
+from texelflow.app.models.entries import CATALOGUE, COMBINED, SEGMENTATION
 from texelflow.app.picture.video_frame import VideoFrame
 from texelflow.app.tracking.finder import FrameFinder
 from texelflow.app.tracking.region_rules import around_box, around_points, grown, overlap
-from texelflow.app.tracking.solutions import SOLUTIONS, Followed, Solution, solution_of
+from texelflow.app.tracking.solutions import SOLUTIONS, Followed, PartLook, PartRegion, Solution, solution_of
 from texelflow.app.tracking.tracking_finder import make_finder
 from texelflow.gpu_delegate.base.errors import UsageError
 
@@ -259,6 +259,24 @@ def test_every_model_of_the_catalogue_that_finds_something_has_a_solution_of_mod
         if solution.name in wanted:
             assert solution.models[-1] == solution.name
     assert solution_of("selfie") is None
+    for name, (last, _) in COMBINED.items():
+        combined = solution_of(name)
+        assert combined
+        assert combined.models[-1] == last
+
+
+def test_parts_are_shown_behind_what_they_are_parts_of_where_that_is_shown_too() -> None:
+    world = _World([(100, 100), (400, 300)])
+    corner = PartLook(lambda finding: (PartRegion("corner", around_box((*finding.points[0], *finding.points[2]))),))
+    solution = replace(_PLAIN, models=("detector", "points", "corners"), parts=(corner,))
+    labels = []
+    for shows_whole in (False, True):
+        finder = make_finder(
+            replace(solution, shows_whole=shows_whole), (_Detector(world), _PointNetwork(world), _Fixed())
+        )
+        found = finder.find(still_frame(_SIZE, 0))
+        labels.append([(each.label, each.track) for each in found])
+    assert labels == [[("corner", 1), ("corner", 2)], [("", 1), ("", 2), ("corner", 1), ("corner", 2)]]
 
 
 @pytest.mark.parametrize("most", [0, 65, -1])

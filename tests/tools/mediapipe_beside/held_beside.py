@@ -169,7 +169,7 @@ def _as_theirs(name: str) -> Solution:
     followed = solution.followed
     if followed and not name.startswith(("pose", "body")):
         followed = replace(followed, filter=None)
-    return replace(solution, followed=followed, looks_again_s=0.0)
+    return replace(solution, followed=followed, looks_again_s=0.0, shows_whole=False)
 
 
 def apart(figures: Apart, theirs: Sequence[Theirs], ours: Sequence[Finding]) -> None:

@@ -314,7 +314,7 @@ class Settings:
         choices=("off", "on"), changes=_once,
     )  # fmt: skip
     keep_held: bool = _mask(
-        False, "Have what moves with a person's hands join the mask: phones, cups.", verbs=_single, changes=_once,
+        False, "Have what moves with a person's hands join the mask: phones, cups.", changes=_once,
         label="keep what is held",
     )  # fmt: skip
     edges: bool = _mask(True, "Let the mask follow the edges of the picture.")

@@ -138,8 +138,8 @@ def test_it_has_the_looks_of_replay_and_what_is_of_one_run_alone_is_missing() ->
     assert archive < replay
     assert {"effect", "background", "feather", "model", "backend", "codec", "quality"} <= archive
     single = {"out", "masks", "cutouts", "json_lines", "frame", "zoom", "pan", "overlay", "panel", "fullscreen"}
-    of_faces_and_hands = {"face_numbers", "open_faces", "keep_held"}
-    assert {*single, *of_faces_and_hands, "side_by_side"} == (
+    of_faces = {"face_numbers", "open_faces"}
+    assert {*single, *of_faces, "side_by_side"} == (
         replay - archive - {"overlay_style", "overlay_corner", "overlay_scale", "backgrounds", "start_hint"}
     )
     assert defaults("archive").effect == defaults("replay").effect == "tint"

@@ -82,6 +82,8 @@ def test_what_goes_on_from_frame_to_frame_stays_whole(values: Mapping[str, str |
         ({}, False),
         ({"model": "face-detection-short"}, True),
         ({"effect": "blur-faces", "refine": False}, True),
+        ({"keep_held": True}, True),
+        ({"keep_held": True, "refine": False}, False),
         ({"frame": "person"}, True),
     ],
 )

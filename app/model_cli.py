@@ -90,7 +90,8 @@ def check_verb(
     ] = "plain",
     json: JsonOption = False,
 ) -> int:
-    """Compare GPU and CPU: the masks, or the network's pictures, of a recording's frames, or the tensors of a model.
+    """Compare GPU and CPU: the masks, the network's pictures, or what is found, of a recording's frames, or the tensors
+    of a model.
 
     Exit code 1 if they differ, naming the first op that does.
 

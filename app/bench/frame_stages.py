@@ -44,7 +44,7 @@ from ..session.model_stages import KEPT_FRAMES
 from ..settings.flags import flag_of
 from ..settings.settings import Settings, with_values
 from ..verbs.tune import tune_first
-from .frame_bench import FrameBench, check_frame_bench, frames_of
+from .frame_bench_options import FrameBench, check_frame_bench, frames_of
 
 WAYS = ("gl", "cpu")
 TOTAL = "total"

@@ -150,10 +150,10 @@ def test_refuses_a_recording(make: Callable[[Path], Path], fragment: str, tmp_pa
         (["replay", CLIP, "--channel", "many"], "--channel"),
         (["replay", CLIP, "--model", "selfy"], "did you mean 'selfie'"),
         (
-            ["bench", "frame", "--model", "iris-landmark"],
+            ["bench", "quality", "--model", "iris-landmark"],
             "is a model for iris landmarks; those that segment are: selfie, selfie-",
         ),
-        (["check", CLIP, "--model", "face-landmark"], "check face-landmark compares its tensors"),
+        (["bench", "frame", "--model", "iris-landmark", "--masks", "m.npy"], "finds things and has no mask"),
         (["replay", CLIP, "--log", "log.txt"], ".json or .csv"),
         (["replay", CLIP, "--out", "x.exe"], ".mp4"),
         (["replay", CLIP, "--wat"], "--wat"),

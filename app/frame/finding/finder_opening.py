@@ -32,6 +32,7 @@ __all__ = [
     "finder_in_steps",
     "finding_stage_in_steps",
     "left_to_find",
+    "loaded_models",
     "solution_for",
 ]
 
@@ -142,7 +143,7 @@ def finder_in_steps(
     `lent` gives the planes on the device into which each picture goes before it is seen; `own` is the solution's last
     model, others are of the catalogue; `most` things are followed, 0: as many as is usual. Raises TexelflowError.
     """
-    models = yield from made_on_thread(_loaded, solution, own)
+    models = yield from made_on_thread(loaded_models, solution, own)
     networks = yield from regions_in_steps(compute, models, frame, options, _seen(compute, lent))
     return OpenFinder(make_finder(solution, networks, most or None), networks, solution, most)
 
@@ -197,7 +198,10 @@ def _guard() -> FindingModel:
     return guarding(load_finding_model(GUARD_MODEL))
 
 
-def _loaded(solution: Solution, own: FindingModel | None) -> tuple[FindingModel, ...]:
+def loaded_models(solution: Solution, own: FindingModel | None) -> tuple[FindingModel, ...]:
+    """The models of a solution, in its order; `own` is the last one, others are of the catalogue. Raises as
+    load_finding_model.
+    """
     return tuple(own if own and name == own.name else load_finding_model(name) for name in solution.models)
 
 

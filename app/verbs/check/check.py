@@ -15,10 +15,10 @@ from texelflow.gpu_delegate.model.layout import stores_halves
 from texelflow.gpu_delegate.plan.compile_options import COMPILE_DEFAULTS, CompileOptions
 from texelflow.gpu_delegate.reading.bundles import on_disk
 from texelflow.gpu_delegate.reading.foreign_files import MOST_START, foreign_file, is_archive
-from texelflow.gpu_delegate.reading.model_file import printable_name
 
 from ...console import Console
 from ...files import Files, Read, Write, own_name, settle
+from ...frame.finding.finder_opening import fetch_partners
 from ...frame.inference.backends import check_bf16, delegate_options
 from ...frame.inference.network_options import NetworkOptions
 from ...media.sources import FileSource, Position
@@ -31,6 +31,7 @@ from ...replay.replay import CUT_OFF
 from ..chosen_signature import load_signature, signature_figures
 from .check_clip import DEFAULT_REPORT, check_clip
 from .check_delegate import check_delegate
+from .check_found import check_found
 from .check_model import Subject, check_model, subject_of
 
 BACKENDS = ("gl", "native", "delegate")
@@ -145,22 +146,18 @@ def _check_clip(target: str, options: CheckOptions, console: Console) -> tuple[d
     with FileSource(target, options.first, options.last) as source:
         with console.download() as progress:
             model = load_shown_model(options.model, options.spec, progress)
+            if isinstance(model, FindingModel):
+                fetch_partners(model, progress)
+        network = NetworkOptions(options.compiling, preprocessing=options.preprocessing)
+        asked = options.tolerance, options.report, console, network, options.backend, own_name(DEFAULT_REPORT, reads)
         if isinstance(model, FindingModel):
-            raise UsageError(
-                f"{model.name} finds things, and of a recording masks and pictures are compared; "
-                f"check {printable_name(options.model)} compares its tensors"
-            )
-        spare = own_name(DEFAULT_REPORT, reads)
-        figures, code = check_clip(
-            source,
-            model,
-            options.tolerance,
-            options.report,
-            console,
-            NetworkOptions(options.compiling, preprocessing=options.preprocessing),
-            options.backend,
-            spare,
-        )
+            if options.preprocessing != "plain":
+                raise UsageError(
+                    f"--preprocessing is for masks; {model.name} finds things, and frames stay as they are"
+                )
+            figures, code = check_found(source, model, *asked)
+        else:
+            figures, code = check_clip(source, model, *asked)
         if source.truncated:
             console.warn(f"{target}: {source.truncated}")
             code = code or CUT_OFF

@@ -45,6 +45,20 @@ def test_the_frame_job_prints_its_figures(
     assert figures["frames"] == [8, 480, 640, 4]
 
 
+@one_in(2, "backend", ["cpu", "gl"])
+def test_what_finds_things_has_figures_of_its_own(backend: str, texelflow: Command) -> None:
+    options = ("--model", "face-detection-short", "--backend", backend, "--runs", 3, "--warmup", 1)
+    result = texelflow("bench", "frame", *options, "--json")
+    assert result.code == 0, result.err
+    figures = json.loads(result.out.splitlines()[-1])
+    assert set(FIGURES) < figures.keys()
+    assert figures["found"] >= 1
+    assert figures["networks"] == ["face-detection-short"]
+    assert figures["frames"] == [8, 480, 640, 4]
+    assert (figures["dispatches"] > 0) == (backend == "gl")
+    assert ("max_error" in figures) == (backend == "gl")
+
+
 @exhaustive
 @one_in(2, "backend", ["gl", "cpu"])
 def test_own_frames_give_their_masks(

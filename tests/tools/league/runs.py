@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 import texelflow
 from texelflow.gpu_delegate.cpu.interpreter_module import load_interpreter_module
+from texelflow.gpu_delegate.cpu.rewriting import without_custom_landmarks
 from texelflow.gpu_delegate.delegate.native_delegate import NativePartsDelegate
 from texelflow.gpu_delegate.reading.reader import load_model
 from texelflow.gpu_delegate.reading.writer import write_model
@@ -65,7 +66,7 @@ def started(way: Way, path: Path, sizes: Sizes = NO_SIZES) -> tuple[Any, Any]:
     except RuntimeError as error:
         if way != "reference" or "unresolved custom op" not in str(error):
             raise
-        written = write_model(load_model(path))
+        written = write_model(without_custom_landmarks(load_model(path)))
         return _allocated(module.Interpreter(model_content=written, **given), sizes), delegate
 
 

@@ -10,7 +10,7 @@ GARBAGE_AFTER = 10_000  # new objects; 700 by default
 
 def main() -> int:
     """Run the command line; its exit code comes out."""
-    gc.set_threshold(GARBAGE_AFTER)  # what is imported stays: to look through it again and again takes 0.1 s
+    gc.set_threshold(GARBAGE_AFTER)  # what is imported stays, and need not be looked through again and again
     if sys.platform == "win32":  # OpenCV reads it when it is loaded: without it, opening a camera takes seconds
         os.environ.setdefault("OPENCV_VIDEOIO_MSMF_ENABLE_HW_TRANSFORMS", "0")
     if isinstance(sys.stdout, io.TextIOWrapper):  # what an old code page cannot show becomes a question mark

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -56,8 +57,8 @@ def quantized(kind: str) -> tuple[Graph, Values, Values]:
     return graph, tuple(values), tuple(reference.run(values))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("scheme", SCHEMES)
+# Of each kind one scheme in turn, then the other
+@one_in(2, ("kind", "scheme"), [(kind, [*SCHEMES][(nth + n) % 2]) for nth, kind in enumerate(KINDS) for n in (0, 1)])
 def test_every_kind_of_cpu(scheme: str, kind: str) -> None:
     graph, values, expected = quantized(scheme)
     target: CpuTarget = KINDS[kind]
@@ -86,8 +87,7 @@ def test_one_convolution_between_floats(kind: str) -> None:
     check(read_model(quantized_twin(net, samples)), kind)
 
 
-@pytest.mark.parametrize("kind", ["avx2", "avx512", "neon"])
-@pytest.mark.parametrize("height", [3, 6, 9])
+@one_in(4, ("height", "kind"), product((3, 6, 9), ("avx2", "avx512", "neon")))
 def test_windows_over_the_maps_of_a_batch(kind: str, height: int) -> None:
     """No group of rows has some of two maps."""
     net = Net(2)
@@ -97,11 +97,10 @@ def test_windows_over_the_maps_of_a_batch(kind: str, height: int) -> None:
     check(read_model(quantized_twin(net, samples)), kind)
 
 
-@pytest.mark.parametrize("kind", ["avx2", "avx-vnni", "dotprod"])
-@pytest.mark.parametrize(("weight", "bias"), [(1, 0.3), (3, -7.0), (30000, 1.0)])
-def test_floats_that_are_whole_numbers(kind: str, weight: int, bias: float) -> None:
+@one_in(4, ("numbers", "kind"), product([(1, 0.3), (3, -7.0), (30000, 1.0)], ("avx2", "avx-vnni", "dotprod")), ids=str)
+def test_floats_that_are_whole_numbers(kind: str, numbers: tuple[int, float]) -> None:
     """A bias that is none, and sums beyond what ints and floats have."""
-    m = ModelBuilder()
+    (weight, bias), m = numbers, ModelBuilder()
     x = m.tensor((1, 5, 6, 300), "int8", scales=(1.0,), zero_points=(0,))
     m.inputs.append(x)
     z = m.tensor((1, 5, 6, 300), "int8", scales=(1.0,), zero_points=(0,))
@@ -115,8 +114,7 @@ def test_floats_that_are_whole_numbers(kind: str, weight: int, bias: float) -> N
     check(read_model(m.build()), kind, 1e-5)
 
 
-@pytest.mark.parametrize("kind", ["avx512-vnni", "dotprod"])
-@pytest.mark.parametrize("window", [(7, 7), (1, 9)])
+@one_in(3, ("window", "kind"), product([(7, 7), (1, 9)], ("avx512-vnni", "dotprod")))
 def test_long_windows(kind: str, window: tuple[int, int]) -> None:
     net = Net(4)
     x = net.conv(net.image(11, 13, 3), 9)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
@@ -112,8 +113,7 @@ def test_what_is_chosen(case: GraphCase) -> None:
     assert (patches(body, AVX2) is not None) == (case in PATCHED)
 
 
-@pytest.mark.parametrize("window", [(1, 7), (3, 3), (5, 5)], ids=lambda window: "{}x{}".format(*window))
-@pytest.mark.parametrize("kind", ["uniform", "normal"])
+@one_in(2, ("kind", "window"), product(("uniform", "normal"), [(1, 7), (3, 3), (5, 5)]), ids=str)
 def test_errors_of_patches(window: tuple[int, int], kind: str) -> None:
     """At most a fifth of what is admitted, 1e-4 of the largest value, against sums in float64."""
     rng = np.random.default_rng(3)

@@ -45,7 +45,8 @@ def with_known_sizes(data: bytes, graph: Graph) -> Graph:
     try:
         found = read_resized(data, graph, shapes, values)
     except UnsupportedError as error:
-        raise UnsupportedError(f"{error}; {CONVERT_FIXED}") from None
+        helps = CONVERT_FIXED if len(graph.inputs) > 1 else "convert it with a fixed size, such as [1, 256, 256, 3]"
+        raise UnsupportedError(f"{error}; {helps}") from None
     for state in states[:_MOST_TRIED]:
         if not _has_place(found, state):
             found = _with_state(data, found, shapes, values, state)

@@ -52,26 +52,29 @@ class FaceGuard:
         part = _parts(frame.size)[self._turn]
         self._turn = (self._turn + 1) % 4
         seen = found_in_each(self._detector, frame, (whole, larger, part))
-        found = [finding for each in seen for finding in each if finding.score >= _least_score(finding, frame.size)]
-        kept: list[Finding] = []
-        for finding in sorted(found, key=lambda each: -each.score):
-            place = around_box(finding.box)
-            if all(share_inside(place, around_box(other.box)) < _SAME for other in kept):
-                kept.append(finding)
-        return tuple(kept)
+        placed = [(finding, around_box(finding.box)) for found in seen for finding in found]
+        kept: list[tuple[Finding, FrameRegion]] = []
+        for finding, place in sorted(placed, key=lambda each: -each[0].score):
+            if finding.score < _least_score(place, frame.size):
+                continue
+            if all(share_inside(place, other) < _SAME for _, other in kept):
+                kept.append((finding, place))
+        return tuple(finding for finding, _ in kept)
 
     def begin_anew(self) -> None:
         """The parts begin anew; nothing else is remembered."""
         self._turn = 0
 
 
-def _least_score(finding: Finding, frame: ImageSize) -> float:
-    """From which on it is hidden."""
-    left, top, right, bottom = finding.box
-    if right - left > _LARGE * min(frame):
+def _least_score(place: FrameRegion, frame: ImageSize) -> float:
+    """From which on what was found there is hidden."""
+    if place.width > _LARGE * min(frame):
         return _LEAST_LARGE
-    is_near = min(left, top, frame[0] - right, frame[1] - bottom) < _NEAR_EDGE * (right - left)
-    return _LEAST_AT_EDGE if is_near else _LEAST
+    inside = (middle - abs(size / 2) for middle, size in (
+        (place.center_x, place.width), (frame[0] - place.center_x, place.width),
+        (place.center_y, place.height), (frame[1] - place.center_y, place.height),
+    ))  # fmt: skip
+    return _LEAST_AT_EDGE if min(inside) < _NEAR_EDGE * place.width else _LEAST
 
 
 def _parts(frame: ImageSize) -> tuple[FrameRegion, ...]:

@@ -22,6 +22,7 @@ _AT_EDGE, _NEAR_EDGE = 1.3, 0.1  # how much larger a cover is at the frame's edg
 _LARGEST = 4.0  # of a cover, from its middle to its edge, in sides of the frame
 _LEAST_PX = 6.0  # of a cover, from its middle to its edge
 _SURE = 0.65  # the score from which on nobody asks what else may be there
+_LIKELY, _DOUBTED_MS = 0.3, 200.0  # the score below which one is covered no longer than that before it was found
 _SURE_MS, _SURE_APART = 200.0, 0.25  # how long a face may be lost, and how far it may move, to be surely the same
 _LIKELY_APART = 0.4  # the same, to be likely the same: else it may have been elsewhere, or not there, before
 _GROWTH = 0.6  # of a cover that nothing confirms, in its own sizes per second
@@ -56,6 +57,7 @@ class _Face:
     first_ms: float
     speed: tuple[float, float] = (0.0, 0.0)  # pixels per ms
     places: deque[tuple[float, FaceCover]] = field(default_factory=deque)  # where it was seen, by time
+    score: float = 1.0  # the highest with which it was found
     came_from: tuple[float, FaceCover] | None = None  # where one was seen before that may have been the same
 
     def expected(self, time_ms: float) -> FaceCover:
@@ -89,7 +91,7 @@ class _Face:
             start, first = after[0]
             passed = start - time_ms
             found = list[FaceCover]()
-            if passed <= lead_ms:
+            if passed <= (lead_ms if self.score >= _LIKELY else min(lead_ms, _DOUBTED_MS)):
                 back = first.moved(-self.speed[0] * passed, -self.speed[1] * passed, 0.0)
                 growth = _GROWTH if len(self.places) > 1 else _BLIND_GROWTH
                 found += _along(first, back, growth * passed / 1000)
@@ -138,11 +140,12 @@ class FaceCovers:
                 same = least <= _SURE_APART and time_ms - face.seen_ms <= _SURE_MS
                 same &= not any(_meet(cover, other) for other in others)
                 cover = replace(cover, track=face.cover.track if same else self._next_number())
+                face.score = max(face.score, finding.score)
                 face.see(cover, time_ms, self._kept + 1)
             else:
                 cover = replace(cover, track=self._next_number())
                 came_from = (near_one.seen_ms, near_one.cover) if near_one else None
-                face = _Face(cover, time_ms, time_ms, came_from=came_from)
+                face = _Face(cover, time_ms, time_ms, score=finding.score, came_from=came_from)
                 face.places.append((time_ms, cover))
                 self._faces.append(face)
             seen.append(replace(finding, track=cover.track))

@@ -1,6 +1,7 @@
 """Faces stay covered: while they are seen, half a second after, ahead of when they were first found, and crossing."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -172,3 +173,13 @@ def test_more_faces_than_can_be_drawn_cover_all() -> None:
 def test_a_cover_that_is_far_larger_than_the_frame_covers_all() -> None:
     for senseless in (FaceCover(3e9, 0, 3.0001e9, 3e9), FaceCover(100, 100, 20, 1e10)):
         assert covers_in_frame([senseless], (640, 480), 64) == (FaceCover(320, 240, 640, 480),)
+
+
+@pytest.mark.parametrize(("scores", "frames"), [((0.2,), 6), ((0.2, 0.4), 7), ((0.5,), 7)])
+def test_what_is_hardly_a_face_is_covered_ahead_for_less_long(scores: tuple[float, ...], frames: int) -> None:
+    covers = FaceCovers(kept=8)
+    for number in range(8):
+        nth = number - 8 + len(scores)
+        found = [replace(face(100, 80), score=scores[nth])] if nth >= 0 else []
+        covers.see(found, number * FRAME_MS)
+    assert sum(bool(covers.covers(age)) for age in range(1, 8)) == frames

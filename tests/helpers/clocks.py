@@ -3,6 +3,10 @@
 import threading
 from time import perf_counter_ns
 
+import pytest
+
+from tests.helpers.waiting import PATIENCE_S
+from texelflow.app.capture import supervise
 from texelflow.app.capture.capture import Capture
 
 _READING_NS = 100_000  # later than the one before, so that no two are the same
@@ -47,3 +51,8 @@ class PatientClock:
         before_ns, self._read_ns = self._read_ns, perf_counter_ns()
         self._now_ns += min(self._read_ns - before_ns, _MOST_NS)
         return self._now_ns
+
+
+def wait_for_sources(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sources that are opened from now on are not taken for stalled, however late their pictures come."""
+    monkeypatch.setattr(supervise, "patience_ns", lambda fps: round(PATIENCE_S * 1e9))

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pytest
 
 from tests.helpers.clips import Recipe, write_clip
-from tests.helpers.clocks import ManualClock, PatientClock
+from tests.helpers.clocks import ManualClock, PatientClock, wait_for_sources
 from tests.helpers.display import Display, ManagedDisplay
 from tests.helpers.time_codes import read_time_code
 from tests.helpers.waiting import PATIENCE_S
@@ -159,9 +159,9 @@ class Stage:
 class Theatre:
     """Opens sessions on a display, in a folder of their own, with a file of settings there."""
 
-    def __init__(self, display: Display, folder: Path) -> None:
-        self.display, self.folder = display, folder
-        self.clock: TimeSource = perf_counter_ns  # of captures
+    def __init__(self, display: Display, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.display, self.folder, self._monkeypatch = display, folder, monkeypatch
+        self.clock: TimeSource = perf_counter_ns  # of captures; by this one no source stalls
         self.config = folder / "live.toml"
         self.config.touch()
 
@@ -170,6 +170,8 @@ class Theatre:
         """A session by these flags, where nothing is said by those of QUICK. GL errors fail the test."""
         watch, wake = ConfigWatch(self.config, QUICK | flags), Waker()
         settings = watch.settings
+        if self.clock is perf_counter_ns:
+            wait_for_sources(self._monkeypatch)
         with ExitStack() as stack:
             source = open_source(settings, wake, self.clock)
             stack.callback(source.close)
@@ -208,14 +210,14 @@ _catalogued = cache(load_shown_model)
 def theatre(display: Display, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Theatre:
     """On the suite's screen; files without a folder go to the test's."""
     monkeypatch.chdir(tmp_path)
-    return Theatre(display, tmp_path)
+    return Theatre(display, tmp_path, monkeypatch)
 
 
 @pytest.fixture
 def managed_theatre(managed: ManagedDisplay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Theatre:
     """On the screen with a window manager."""
     monkeypatch.chdir(tmp_path)
-    return Theatre(managed, tmp_path)
+    return Theatre(managed, tmp_path, monkeypatch)
 
 
 @pytest.fixture(scope="session")

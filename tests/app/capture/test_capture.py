@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.clips import number_of, numbered, write_clip
-from tests.helpers.clocks import ManualClock
+from tests.helpers.clocks import ManualClock, wait_for_sources
 from tests.helpers.mjpeg_server import MjpegServer
 from tests.helpers.time_codes import read_time_code
 from tests.helpers.waiting import PATIENCE_S, until
@@ -101,7 +101,8 @@ def test_the_newest_is_taken_once() -> None:
     assert (box.take(), box.take()) == (2, None)
 
 
-def test_every_picture_is_counted(stack: ExitStack) -> None:
+def test_every_picture_is_counted(stack: ExitStack, monkeypatch: pytest.MonkeyPatch) -> None:
+    wait_for_sources(monkeypatch)
     called = threading.Event()
     capture = stack.enter_context(Capture(opener("pattern", QUICK), called.set))
     frames = [capture.first(PATIENCE_S)] + [taken(capture) for _ in range(20)]
@@ -121,7 +122,8 @@ def test_every_picture_is_counted(stack: ExitStack) -> None:
     assert (capture.stamps, capture.state.phase) == ("made", "live")
 
 
-def test_counts_since_the_last_time(stack: ExitStack) -> None:
+def test_counts_since_the_last_time(stack: ExitStack, monkeypatch: pytest.MonkeyPatch) -> None:
+    wait_for_sources(monkeypatch)
     capture, opened = piped(stack)
     total = 0
     for count in (1, 3, 2):
@@ -142,7 +144,10 @@ def test_counts_since_the_last_time(stack: ExitStack) -> None:
     [(lambda: None, "arrival"), (lambda: perf_counter_ns() + 10**12, "arrival"), (lambda: 0, "arrival")],
     ids=["missing", "of the future", "of old"],
 )
-def test_stamps_that_cannot_be_are_not_believed(stack: ExitStack, stamp: Callable[[], int | None], label: str) -> None:
+def test_stamps_that_cannot_be_are_not_believed(
+    stack: ExitStack, stamp: Callable[[], int | None], label: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wait_for_sources(monkeypatch)
     capture, opened = piped(stack)
     opened[0].captured_ns = stamp
     before_ns = perf_counter_ns()

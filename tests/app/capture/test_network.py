@@ -306,7 +306,7 @@ def test_a_transport_stream_over_udp() -> None:
 
 def test_rtsp(monkeypatch: pytest.MonkeyPatch) -> None:
     """Here the camera calls, and we listen: FFmpeg has no other server of RTSP."""
-    monkeypatch.setitem(network._OF_SCHEME, "rtsp", {"rtsp_flags": "listen", "listen_timeout": "20"})
+    monkeypatch.setitem(network._OF_SCHEME, "rtsp", {"rtsp_flags": "listen", "listen_timeout": str(round(PATIENCE_S))})
     monkeypatch.setattr(network, "_OPEN_S", PATIENCE_S)
     url = f"rtsp://127.0.0.1:{free_port(socket.SOCK_STREAM)}/live"
     with subprocess.Popen([sys.executable, "-m", "tests.helpers.stream_sender", url, "rtsp"], cwd=ROOT) as camera:

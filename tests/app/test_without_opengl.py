@@ -13,6 +13,7 @@ import cv2
 import numpy as np
 import pytest
 
+from tests.model_files.model_builder import ODD_BLOCKS, selfie_like
 from texelflow import assets
 from texelflow.app.media.sources import FileSource
 from texelflow.gpu_delegate.targets.llvm import compiler
@@ -37,7 +38,8 @@ from texelflow.app.cli import main
 clip, folder, codes = sys.argv[1], Path(sys.argv[2]), {}
 
 def interrupt_soon():
-    while not (folder / "live.mkv").exists() or (folder / "live.mkv").stat().st_size < 20000:
+    lines = folder / "live.jsonl"
+    while not lines.exists() or lines.read_text().count("\\n") < 8:
         time.sleep(0.05)
     os.kill(os.getpid(), signal.SIGINT)
 
@@ -45,13 +47,13 @@ codes["replay"] = main(["replay", clip, "--to", "4", "--effect", "blur", "--out"
 cutout = ["--from", "60", "--to", "61", "--effect", "cutout", "--out", str(folder / "cutout")]
 codes["cutout"] = main(["replay", clip, *cutout])
 codes["archive"] = main(["archive", str(folder / "replay.mp4"), "--out", str(folder / "archive"), "--with-masks"])
-codes["check"] = main(["check", "selfie", "--backend", "native"])
+codes["check"] = main(["check", str(folder / "small.tflite"), "--backend", "native"])
 with texelflow.Segmenter("selfie") as segment:
     mask = segment(np.full((48, 64, 3), 128, np.uint8))
     codes["segmenter"] = [*mask.shape, segment.backend]
 threading.Thread(target=interrupt_soon, daemon=True).start()
 live = ["live", "--camera", clip, "--no-window", "--effect", "replace", "--out", str(folder / "live.mkv")]
-codes["live"] = main(live)
+codes["live"] = main([*live, "--json-lines", str(folder / "live.jsonl")])
 loaded = Path("/proc/self/maps").read_text()
 codes["loaded"] = sorted(set(re.findall(r"(?:libEGL|libGLX_|libgallium|libOpenGL|swrast_dri)[^/\\s]*", loaded)))
 print(json.dumps(codes))
@@ -59,6 +61,7 @@ print(json.dumps(codes))
 
 
 def test_all_works_that_shows_no_window(tmp_path: Path) -> None:
+    (tmp_path / "small.tflite").write_bytes(selfie_like(1, blocks=ODD_BLOCKS[1:3]))
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(CLIP), str(tmp_path)],
         env={**os.environ, **HIDDEN}, capture_output=True, text=True, timeout=180,

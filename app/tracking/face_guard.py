@@ -21,8 +21,10 @@ from .region_rules import around_box, share_inside
 __all__ = ["GUARD_MODEL", "FaceGuard", "guarding"]
 
 GUARD_MODEL = "face-detection-full"  # of the catalogue
-# Scores from which on a face is hidden: at the frame's edge, where a part of one may be seen; elsewhere; a large one.
-_LEAST_AT_EDGE, _LEAST, _LEAST_LARGE = 0.15, 0.3, 0.6
+# Scores from which on a face is hidden, of those that are large, too: at the frame's edge, where a part of one may be
+# seen, and elsewhere.
+_LEAST_AT_EDGE, _LEAST = 0.15, 0.3
+_LARGE_AT_EDGE, _LARGE_INSIDE = 0.45, 0.6
 _NEAR_EDGE = 0.1  # how near the frame's edge that is, in widths of a box
 _LARGE = 0.55  # of the frame's shorter side: a box that is wider hides much, maybe for nothing
 _LARGER = 1.3  # the second region, in frames
@@ -68,13 +70,14 @@ class FaceGuard:
 
 def _least_score(place: FrameRegion, frame: ImageSize) -> float:
     """From which on what was found there is hidden."""
-    if place.width > _LARGE * min(frame):
-        return _LEAST_LARGE
     inside = (middle - abs(size / 2) for middle, size in (
         (place.center_x, place.width), (frame[0] - place.center_x, place.width),
         (place.center_y, place.height), (frame[1] - place.center_y, place.height),
     ))  # fmt: skip
-    return _LEAST_AT_EDGE if min(inside) < _NEAR_EDGE * place.width else _LEAST
+    at_edge, is_large = min(inside) < _NEAR_EDGE * place.width, place.width > _LARGE * min(frame)
+    if at_edge:
+        return _LARGE_AT_EDGE if is_large else _LEAST_AT_EDGE
+    return _LARGE_INSIDE if is_large else _LEAST
 
 
 def _parts(frame: ImageSize) -> tuple[FrameRegion, ...]:

@@ -37,6 +37,8 @@ def face(score: float, x: float, y: float, side: float) -> Finding:
         pytest.param(0.16, 60, 80, False, id="not so near"),
         pytest.param(0.5, 320, 300, False, id="large"),
         pytest.param(0.61, 320, 300, True, id="large and sure"),
+        pytest.param(0.46, 100, 300, True, id="large, half outside"),
+        pytest.param(0.4, 100, 300, False, id="large, half outside, too low"),
     ],
 )
 def test_a_score_counts_by_the_place_and_the_size_of_the_box(

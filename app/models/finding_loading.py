@@ -11,6 +11,7 @@ from texelflow.gpu_delegate.reading.reader import ReadModel, read_model
 
 from .catalogue import CATALOGUE, Progress
 from .class_maps import is_class_map
+from .decoders.blaze_boxes import missed_anchors
 from .decoders.decoder_list import DECODERS
 from .decoders.decoding import InputRange, ModelFacts
 from .entries import SEGMENTATION
@@ -129,6 +130,9 @@ def _unknown(file: OpenModel) -> str:
     more = ", …" if len(outputs) > _MOST_LISTED else ""
     task = file.options.task
     asked = f" as --task {task} has them" if task else ""
+    size = input_size(graph.tensors[graph.inputs[0]].shape)
+    if missed := missed_anchors([tensor.shape for tensor in outputs], size):
+        listed = f"{missed}: {listed}"
     helps = "" if task else f"; --task {'|'.join(TASKS)} says more, texelflow.Program runs it in Python"
     return f"no decoder knows what its outputs mean{asked} ({listed}{more}){helps}"
 

@@ -61,7 +61,7 @@ _OUTPUTS: Mapping[str, OutputKind] = {  # by setting
     "virtual_camera": "virtual camera",
 }
 _OF_FIGURES = {"overlay", "overlay_style", "overlay_corner", "overlay_scale"}
-_SEEN = {*_OF_FIGURES, "panel", "fullscreen", "model", "small_model", *_OUTPUTS}  # what needs no words when it changes
+_SEEN = {*_OF_FIGURES, "panel", "fullscreen", "pan", "model", "small_model", *_OUTPUTS}  # what needs no words
 _OF_PICTURES = {spec.name for spec in specs() if spec.section in ("picture", "framing")} - {"gestures"}
 _REOPENING = {spec.name for spec in specs() if spec.changes == "reopens camera"}
 _LABELS = {spec.name: spec.label for spec in specs()}

@@ -3,13 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from texelflow.gpu_delegate.model.graph import Shape
+
 from ...picture.color_planes import Floats
+from ...picture.picture import ImageSize
 from .anchors import grid_anchors, strides_of
 from .decoding import AnchorForm, Decoder, InputRange, ModelFacts
 from .found import Finding, SkeletonName
 from .region import FrameRegion
 
-__all__ = ["BLAZE_BOXES", "BlazeDecoding"]
+__all__ = ["BLAZE_BOXES", "BlazeDecoding", "missed_anchors"]
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,19 @@ def _decoding(facts: ModelFacts) -> BlazeDecoding | None:
     which = f" as {known}" if known and width == height else f" of strides {', '.join(map(str, strides))}"
     why = f"{family.what} by anchors: {count} anchors{which}"
     return BlazeDecoding(family.kind, family.skeleton, why, family.input_range, form, reads)
+
+
+def missed_anchors(shapes: Sequence[Shape], size: ImageSize) -> str:
+    """Why outputs that look like such a detector's are none for an input of that size; "" where they do not."""
+    boxes = [shape for shape in shapes if len(shape) == 3 and shape[2] in _FAMILIES]
+    scores = [shape for shape in shapes if len(shape) == 3 and shape[2] == 1]
+    if not boxes or not scores or len(boxes) + len(scores) != len(shapes):
+        return ""
+    many, scored = (sum(shape[1] for shape in found) for found in (boxes, scores))
+    what = f"{_FAMILIES[boxes[0][2]].what} as MediaPipe's detectors have them"
+    if many != scored:
+        return f"{what}, but {many} boxes with {scored} scores"
+    return f"{what}, but {many} of them, for which an input of {size[0]}x{size[1]} has no anchors"
 
 
 BLAZE_BOXES = Decoder("blaze-boxes", "detection", _decoding)

@@ -223,6 +223,25 @@ def test_what_is_not_known_is_refused(shapes: Sequence[tuple[int, ...]], tmp_pat
 
 
 @pytest.mark.parametrize(
+    ("boxes", "scores", "said"),
+    [
+        (
+            (1, 900, 16),
+            (1, 900, 1),
+            r"face boxes and 6 points .*, but 900 of them, for .* 128x128 has no anchors: tensor",
+        ),
+        ((1, 896, 18), (1, 895, 1), r"palm boxes and 7 points .*, but 896 boxes with 895 scores: tensor"),
+    ],
+)
+def test_what_is_nearly_a_detector_of_mediapipes_says_what_is_not(
+    boxes: tuple[int, ...], scores: tuple[int, ...], said: str, tmp_path: Path
+) -> None:
+    case = Case([np.zeros(boxes, np.float32), np.zeros(scores, np.float32)], (), "", (128, 128))
+    with pytest.raises(TexelflowError, match=said):
+        loaded_case(case, tmp_path)
+
+
+@pytest.mark.parametrize(
     ("shape", "dtype", "said"),
     [
         ((1, 256), "int32", r"its input is int32 \[1, 256\]: words of a text, not a picture"),

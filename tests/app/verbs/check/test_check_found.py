@@ -14,6 +14,7 @@ from tests.helpers.clips import moving, write_clip
 from tests.helpers.commands import Command
 from tests.model_files.finding_models import seeing_network
 from texelflow import assets
+from texelflow.app.frame.finding.region_networks import regions_in_steps
 from texelflow.app.models.finding_loading import load_finding_model
 from texelflow.app.models.finding_model import FindingModel
 from texelflow.app.verbs.check import check_found as check_found_verb
@@ -59,13 +60,12 @@ def test_each_network_of_a_solution_is_compared_where_it_looks(texelflow: Comman
 def test_what_is_found_elsewhere_fails(
     boxes: tuple[Path, Path], texelflow: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened = check_found_verb.regions_in_steps
     other = tmp_path / "other.tflite"
     shifted = [(number, (row[0] + 0.05, *row[1:])) for number, row in V8]
     other.write_bytes(seeing_network([yolo(6, 84, shifted).transpose(0, 2, 1)], (64, 64), 0.01))
 
     def altered(compute: Any, models: Sequence[FindingModel], *arguments: Any) -> Any:
-        return opened(compute, [load_finding_model(str(other))], *arguments)
+        return regions_in_steps(compute, [load_finding_model(str(other))], *arguments)
 
     monkeypatch.setattr(check_found_verb, "regions_in_steps", altered)
     clip, model = boxes

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.clicks import write_clicks
-from tests.helpers.waiting import until
+from tests.helpers.waiting import PATIENCE_S, until
 from texelflow.app.capture.capture import Capture
 from texelflow.app.capture.opener import opener
 from texelflow.app.capture.source import CaptureRequest
@@ -39,7 +39,7 @@ def readers() -> Readers:
 @pytest.fixture
 def clock(readers: Readers) -> Iterator[OnDemand]:
     first = Capture(PATTERN)
-    frame = first.first(10)
+    frame = first.first(PATIENCE_S)
 
     def reopen() -> Capture:
         readers.reopened.append(Capture(PATTERN, format=frame.picture.format))
@@ -104,7 +104,7 @@ def test_a_recording_that_begins_after_that_has_the_sound_of_the_open_camera(
     assert sound.track() is None, "the pattern has none"
     clip = write_clicks(tmp_path / "clicks.mp4", 1)
     with Capture(opener(str(clip), CaptureRequest(loop=True, sound=True))) as heard:
-        heard.first(10)
+        heard.first(PATIENCE_S)
         clock.capture.close()
         clock.capture = heard
         assert sound.track(), "that of the capture that is open now"

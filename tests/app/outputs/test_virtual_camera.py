@@ -48,7 +48,7 @@ class Sink:
 
     def await_frames(self, count: int) -> None:
         with self._came:
-            assert self._came.wait_for(lambda: len(self.sent) >= count, 10)
+            assert self._came.wait_for(lambda: len(self.sent) >= count, PATIENCE_S)
 
     def backend(self, *, width: int, height: int, fps: float, fourcc: int, device: str | None) -> Any:
         """As pyvirtualcam makes its backends."""

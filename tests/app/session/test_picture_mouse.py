@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.helpers.display import Display
 from tests.helpers.live_stage import Script, Stage, Theatre
+from tests.helpers.markers import one_in
 from tests.helpers.replay_stage import Stage as Played
 from tests.helpers.replay_stage import run
 from texelflow.app.models.model_loading import load_segmentation
@@ -103,7 +104,7 @@ def test_wheel_and_drag_in_a_window(theatre: Theatre) -> None:
     theatre.run(script)
 
 
-@pytest.mark.parametrize("mirror", [False, True])
+@one_in(2, "mirror", [True, False])
 def test_a_click_shows_numbers_of_hidden_faces_and_the_next_ones_open_and_close_them(
     display: Display, still: Path, mirror: bool
 ) -> None:

@@ -18,7 +18,7 @@ So a look moves outlines, but a whole hat or flower that it alone sees otherwise
 Parts are those that the mask of the frame before tells of, so that nothing waits for the device; at a beginning they
 are those of the frame itself. What comes back is the profile of a mask, 256 bytes a frame. The network runs up to
 MOST_VIEWS times more. Over 81 judged rows (`bench quality --scenes --steps raw,both,detail`) the F-score of outlines is
-82.7 %, without 79.8, flicker 7 % less; most where people are small in a large frame (73 to 88 in one at 720p). Rows
+82.7 %, without 79.8, flicker 7 % less; most where people are small in a large frame (72 to 82 in one at 1080p). Rows
 with a larger matte error, flicker or color error than raw masks: 2, 1 and 0, without this 2, 2 and 2. Trusted wholly,
 looks gave 82.3 %, 12 % less, and 8, 2 and 4, for caps were cut off; trust costs 0.15 ms of one core. It is not enough
 where the first look is of two minds: before a dahlia two people have an F-score of 64 %, without this 69.

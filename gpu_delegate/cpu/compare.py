@@ -27,6 +27,7 @@ from ..plan.views import Views
 from .reference import Reference
 
 TOLERANCE = 1e-4
+ROUNDINGS = 4.0  # of each tensor: a kernel rounds its products and sums, too
 _SLOPES = MappingProxyType({"GELU": 1.13, "HARD_SWISH": 1.5})  # at most, of activations that are steeper than 1
 HALF_ERROR = 2.0**-10  # for each time that values are stored as halves: 2^-11 is rounded, and later ops amplify it
 BF16_ERROR = 2.0**-6  # of bfloat16: 2^-9 is rounded, of terms that may be larger than their sum
@@ -97,15 +98,18 @@ class Distances:
     xnnpack: float | None  # None where it does not give the tensor
     theirs: float  # the largest difference between those two
     magnitude: float  # the largest absolute value in float64
+    rounding: float | None = None  # the largest difference that rounding each tensor makes in float64; where measured
 
     def is_as_near(self, limit: float) -> bool:
-        """Whether ours is no further than the worse of theirs, and float64 is to be believed; `limit` is the tolerance.
+        """Whether ours is no further than the worse of theirs, or than rounding takes a network that amplifies it, and
+        float64 is to be believed; `limit` is the tolerance.
 
-        It is believed if it is as near to one of them as they are to each other, or within the limit: a file that is
-        read wrongly would be read wrongly on both sides.
+        It is believed if it is as near to one of them as they are to each other, within the limit, or no further than
+        rounding takes it: a file that is read wrongly would be read wrongly on both sides.
         """
+        amplified = ROUNDINGS * (self.rounding or 0.0)
         both = self.reference, self.reference if self.xnnpack is None else self.xnnpack
-        return min(both) <= max(limit, self.theirs) and self.ours <= max(both)
+        return min(both) <= max(limit, self.theirs, amplified) and self.ours <= max(*both, amplified)
 
     @property
     def relative_error(self) -> float:

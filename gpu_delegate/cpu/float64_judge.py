@@ -1,7 +1,8 @@
 """How far a program's tensors, and those of TensorFlow Lite's two sets of kernels, are from float64.
 
 Where the two differ by more than a tolerance, neither is right by itself: a program that is as near to float64 as the
-worse of them agrees, too.
+worse of them agrees, too. So does one that is off by what rounding to float32 alone may do: some networks amplify it a
+thousandfold, and two sets of kernels are but two throws of the dice. How much is measured, by rounding in float64.
 
 The error grows at an op whose output is further from float64, in parts of its magnitude, than GROWTH times the furthest
 of what it read, and than ROUNDING, which is 128 times what rounding to float32 takes.
@@ -26,6 +27,7 @@ from .reference import Reference
 
 GROWTH = 4.0
 ROUNDING = 2.0**-17
+_THROWS = 4  # of the dice: a tensor of one value may be near by chance
 
 
 def has_truth(graph: Graph) -> bool:
@@ -53,16 +55,26 @@ class Float64Judge:
             self._xnnpack = Reference(replace(real, outputs=self._asked))
 
     def measure(
-        self, ours: Reads, reference: Reads, inputs: Sequence[npt.NDArray[Any]], wanted: Container[int]
+        self,
+        ours: Reads,
+        reference: Reads,
+        inputs: Sequence[npt.NDArray[Any]],
+        wanted: Container[int],
+        rounds: bool = False,
     ) -> Mapping[int, Distances]:
-        """Of the tensors that are wanted, as far as float64 has them; both have run with these inputs."""
+        """Of the tensors that are wanted, as far as float64 has them; both have run with these inputs.
+
+        With `rounds` it is measured, too, what rounding makes of each.
+        """
         other, found = dict[int, npt.NDArray[Any]](), dict[int, Distances]()
         if self._xnnpack:
             with contextlib.suppress(ModelError):
                 other = dict(zip(self._asked, self._xnnpack.run(inputs), strict=True))
-        for tensor, true in true_values(self._graph, inputs):
+        throws = [true_values(self._graph, inputs, np.random.default_rng(seed)) for seed in range(_THROWS * rounds)]
+        for (tensor, true), *rounded in zip(true_values(self._graph, inputs), *throws, strict=True):
             if true is None or tensor not in wanted:
                 continue
+            off = [_largest(values, true) for _, values in rounded if values is not None]
             own, fast = reference(tensor), other.get(tensor)
             found[tensor] = Distances(
                 _largest(ours(tensor), true),
@@ -70,6 +82,7 @@ class Float64Judge:
                 None if fast is None else _largest(fast, true),
                 0.0 if fast is None else _largest(fast, own),
                 magnitude_of(true),
+                max(off) if off else None,
             )
         return MappingProxyType(found)
 
@@ -89,8 +102,14 @@ def furthest(measured: Sequence[Distances]) -> Distances:
     of_ours, of_reference, theirs, magnitudes = zip(
         *((each.ours, each.reference, each.theirs, each.magnitude) for each in measured), strict=True
     )
+    rounding = [each.rounding for each in measured if each.rounding is not None]
     return Distances(
-        _most(of_ours), _most(of_reference), _most(xnnpack) if xnnpack else None, _most(theirs), _most(magnitudes)
+        _most(of_ours),
+        _most(of_reference),
+        _most(xnnpack) if xnnpack else None,
+        _most(theirs),
+        _most(magnitudes),
+        _most(rounding) if rounding else None,
     )
 
 

@@ -21,18 +21,22 @@ from .true_moves import MOVES
 from .true_sums import SUMS, Operands
 
 _SUMS = MappingProxyType({**SUMS, **LANDMARKS})
+_ROUNDED = 2.0**-24  # of a value
 MOST_TAPS = 1 << 15  # of a convolution's window
 _TYPES = frozenset(
     {*("float16", "float32", "float64", "bool"), *(f"{sign}int{n}" for sign in ("", "u") for n in (8, 16, 32, 64))}
 )
 
 
-def true_values(graph: Graph, inputs: Sequence[npt.NDArray[Any]]) -> Iterator[tuple[int, TrueValues | None]]:
+def true_values(
+    graph: Graph, inputs: Sequence[npt.NDArray[Any]], rounding: np.random.Generator | None = None
+) -> Iterator[tuple[int, TrueValues | None]]:
     """Every tensor that an operator writes, in order, with its values in its shape, or None where they are not known.
 
     Not known is what an op gives that float64 has no meaning for, what a quantized tensor holds, and all that follows
     from either. Values are dropped after their last reader. `graph` is as the reader made it, and no larger than
-    check_footprint allows. Raises UsageError for inputs of other shapes.
+    check_footprint allows. With `rounding` every float that is computed, not moved alone, is off by as much as rounding
+    to float32 may be, up or down by chance. Raises UsageError for inputs of other shapes.
     """
     given = [graph.tensors[i] for i in graph.inputs]
     if [tensor.shape for tensor in given] != [values.shape for values in inputs]:
@@ -41,6 +45,8 @@ def true_values(graph: Graph, inputs: Sequence[npt.NDArray[Any]]) -> Iterator[tu
     known = {t.index: _typed(values, t) for t, values in zip(given, inputs, strict=True) if _means_itself(t)}
     for place, node in enumerate(graph.nodes):
         for index, values in zip(node.outputs, _results(graph, node, known), strict=True):
+            if values is not None and rounding and values.dtype.kind == "f" and node.op not in MOVES:
+                values = values * (1 + _ROUNDED * rounding.choice((-1.0, 1.0), values.shape))
             if values is not None:
                 known[index] = values
             yield index, values

@@ -33,6 +33,33 @@ def test_who_is_as_near(ours: float, reference: float, xnnpack: float | None, th
     assert Distances(ours, reference, xnnpack, theirs, 1.0).is_as_near(LIMIT) == is_as_near
 
 
+@pytest.mark.parametrize(("rounding", "is_as_near"), [(None, False), (5e-4, False), (1e-3, True), (NAN, False)])
+def test_a_network_may_amplify_rounding(rounding: float | None, is_as_near: bool) -> None:
+    assert Distances(3e-3, 1e-6, 2e-3, 2e-3, 1.0, rounding).is_as_near(LIMIT) == is_as_near
+    assert not Distances(3e-3, 1e-2, 1e-2, 1e-6, 1.0, 2e-3).is_as_near(LIMIT), "float64 is not to be believed"
+    assert Distances(3e-3, 1e-2, 1e-2, 1e-6, 1.0, 3e-3).is_as_near(LIMIT)
+
+
+def test_how_much_rounding_is_amplified_is_measured() -> None:
+    """x + 1000 - 1000 a hundred times as large: the sum is rounded, and the rest makes much of that."""
+    model = ModelBuilder()
+    x = model.input((1, 1000))
+    summed = model.op("ADD", [x, model.constant(np.float32([1000.0]))], (1, 1000))
+    small = model.op("SUB", [summed, model.constant(np.float32([1000.0]))], (1, 1000))
+    model.output(model.op("MUL", [small, model.constant(np.float32([100.0]))], (1, 1000)))
+    graph = read_model(model.build())
+    values = np.random.default_rng(0).random((1, 1000), np.float32)
+    reference = Reference(graph, keep_all_tensors=True)
+    reference.run([values])
+    given = reference.tensor, reference.tensor, [values], graph.outputs
+    judge = Float64Judge(graph, False)
+    (unmeasured,) = judge.measure(*given).values()
+    (found,) = judge.measure(*given, rounds=True).values()
+    assert unmeasured.rounding is None
+    assert found.rounding == pytest.approx(100 * 1000 * 2**-24, rel=0.01)
+    assert found.rounding / 4 < found.reference <= found.rounding * 1.01
+
+
 def difference(tensor: int, inputs: tuple[int, ...], behind: tuple[Node, ...] = ()) -> Difference:
     node = Node("NEG", inputs, (tensor,), index=tensor)
     return Difference(tensor, f"t{tensor}", (1,), node, "", behind, 1.0, 1.0, 1.0, LIMIT)

@@ -174,7 +174,7 @@ def test_float64_decides_where_tensorflow_lites_kernels_differ(capsys: pytest.Ca
     assert tensor["max_error"] > tensor["limit"]
     assert found["ours"] < 1e-5 < 1e-2 < min(found["reference"], found["xnnpack"]) <= found["theirs"]
     assert (code, figures["passed"], figures["first_growth"]) == (0, True, None)
-    assert "1 of them as near to float64 as TensorFlow Lite" in figures["verdict"]
+    assert "1 of them as near to float64 as TensorFlow Lite or rounding is" in figures["verdict"]
     assert f"tensor5: {found['ours']:.1e} from float64 at most" in " ".join(capsys.readouterr().out.split())
     assert check_model(subject, TOLERANCE, Console(quiet=True), backend="native")[1] == 1, "a tolerance is asked for"
 

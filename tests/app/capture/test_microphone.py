@@ -11,7 +11,7 @@ import av
 import numpy as np
 import pytest
 
-from tests.helpers.clicks import EVERY_S, FPS, Feeder, alsa_clicks, offsets_ms, picture, pulse_clicks, sound_sink
+from tests.helpers.clicks import EVERY_S, FPS, Feeder, heard_in_takes, offsets_ms, picture, pulse_clicks, sound_sink
 from tests.helpers.waiting import until
 from texelflow.app.capture import alsa
 from texelflow.app.capture.microphone import Blocks, Microphone
@@ -29,8 +29,10 @@ needs_alsa = pytest.mark.skipif("alsa" not in av.formats_available, reason="this
 
 @needs_alsa
 def test_a_recording_is_in_step_with_the_microphone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with alsa_clicks(tmp_path, monkeypatch) as (name, feeder):
-        assert_in_step(tmp_path / "take.mp4", name, feeder, 1.5)
+    def take(folder: Path, name: str, feeder: Feeder) -> None:
+        assert_in_step(folder / "take.mp4", name, feeder, 1.5)
+
+    heard_in_takes(tmp_path, monkeypatch, take)
 
 
 @needs_alsa
@@ -199,12 +201,14 @@ class TestClock:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the names are ALSA's")
 def test_rates_and_channels_of_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with alsa_clicks(tmp_path, monkeypatch) as (name, feeder):
+    def take(folder: Path, name: str, feeder: Feeder) -> None:
         microphone = open_microphone(name)
         until(lambda: len(microphone.history.since(0)[0]) >= 20)
         blocks, _ = microphone.history.since(0)
         feeder.close()
         microphone.close()
-    assert {block.samples.shape for block in blocks} == {(2, RATE_HZ // 100)}
-    gaps_ms = [(after.at_ns - block.end_ns) / 1e6 for block, after in pairwise(blocks)]
-    assert max(map(abs, gaps_ms)) < MOST_MS
+        assert {block.samples.shape for block in blocks} == {(2, RATE_HZ // 100)}
+        gaps_ms = [(after.at_ns - block.end_ns) / 1e6 for block, after in pairwise(blocks)]
+        assert max(map(abs, gaps_ms)) < MOST_MS
+
+    heard_in_takes(tmp_path, monkeypatch, take)

@@ -44,9 +44,9 @@ def test_how_much_rounding_is_amplified_is_measured() -> None:
     """x + 1000 - 1000 a hundred times as large: the sum is rounded, and the rest makes much of that."""
     model = ModelBuilder()
     x = model.input((1, 1000))
-    summed = model.op("ADD", [x, model.constant(np.float32([1000.0]))], (1, 1000))
-    small = model.op("SUB", [summed, model.constant(np.float32([1000.0]))], (1, 1000))
-    model.output(model.op("MUL", [small, model.constant(np.float32([100.0]))], (1, 1000)))
+    summed = model.op("ADD", [x, model.constant(np.array([1000.0], np.float32))], (1, 1000))
+    small = model.op("SUB", [summed, model.constant(np.array([1000.0], np.float32))], (1, 1000))
+    model.output(model.op("MUL", [small, model.constant(np.array([100.0], np.float32))], (1, 1000)))
     graph = read_model(model.build())
     values = np.random.default_rng(0).random((1, 1000), np.float32)
     reference = Reference(graph, keep_all_tensors=True)
@@ -56,6 +56,7 @@ def test_how_much_rounding_is_amplified_is_measured() -> None:
     (unmeasured,) = judge.measure(*given).values()
     (found,) = judge.measure(*given, rounds=True).values()
     assert unmeasured.rounding is None
+    assert found.rounding is not None
     assert found.rounding == pytest.approx(100 * 1000 * 2**-24, rel=0.01)
     assert found.rounding / 4 < found.reference <= found.rounding * 1.01
 

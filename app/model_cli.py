@@ -51,7 +51,8 @@ def check_verb(
         float | None,
         typer.Option(
             help="Allowed error; by default 1e-3 for masks (fp16: 0.2, bf16: 0.7), 1e-4 of the magnitude for tensors, "
-            "1e-3 of the range or magnitude for outputs (fp16: 0.1)."
+            "1e-3 of the range or magnitude for outputs (fp16: 0.1), 5e-3 for those of what finds things in a "
+            "recording (fp16, 8 bits: 0.2)."
         ),
     ] = None,
     report: Annotated[

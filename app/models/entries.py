@@ -5,10 +5,10 @@ are from the models' metadata or, where they have none, from the graphs that Med
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-__all__ = ["CATALOGUE", "COMBINED", "SEGMENTATION", "SEGMENTERS", "ModelEntry"]
+__all__ = ["CATALOGUE", "COMBINED", "SEGMENTATION", "SEGMENTERS", "ModelEntry", "entry_of"]
 
 SEGMENTATION = "segmentation"  # the task whose networks put out masks
 # Before an entry's description, by its task; those of landmarks say themselves how many points they have.
@@ -175,3 +175,11 @@ COMBINED: Mapping[str, tuple[str, str]] = MappingProxyType(
     {"body-hands": ("hand-landmark-full", "33 points of people, and 21 of each of their hands")}
 )
 SEGMENTERS = tuple(entry.name for entry in CATALOGUE.values() if entry.task == SEGMENTATION)
+
+
+def entry_of(name: str, entries: Mapping[str, ModelEntry] = CATALOGUE) -> ModelEntry | None:
+    """What a name means: a name of several models is the last one of them, by that name. None of any other text."""
+    if name not in COMBINED:
+        return entries.get(name)
+    last, finds = COMBINED[name]
+    return replace(entries[last], name=name, description=finds)

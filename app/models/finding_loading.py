@@ -9,12 +9,12 @@ from texelflow.gpu_delegate.model.quantization import real_range
 from texelflow.gpu_delegate.passes.simplify import drop_unused
 from texelflow.gpu_delegate.reading.reader import ReadModel, read_model
 
-from .catalogue import CATALOGUE, Progress
+from .catalogue import Progress
 from .class_maps import is_class_map
 from .decoders.blaze_boxes import missed_anchors
 from .decoders.decoder_list import DECODERS
 from .decoders.decoding import InputRange, ModelFacts
-from .entries import COMBINED, SEGMENTATION
+from .entries import SEGMENTATION, entry_of
 from .export_labels import exported_labels
 from .finding_model import FindingModel
 from .mattes import own_colors_of
@@ -87,7 +87,7 @@ def finds_instead(path: str, read: ReadModel = read_model) -> str:
 
     Raises as open_model.
     """
-    if path in CATALOGUE or path in COMBINED:  # which are refused by a line of their own, before they are fetched
+    if entry_of(path):  # which are refused by a line of their own, before they are fetched
         return ""
     try:
         found = _found(open_model(path, None, None, read))

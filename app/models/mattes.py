@@ -143,6 +143,7 @@ def _pixels(shape: Shape) -> int:
 
 
 def is_scalar(tensor: Tensor) -> bool:
+    """Whether it is one number, as a ratio is."""
     return tensor.shape in ((), (1,)) and tensor.dtype == "float32" and not tensor.unusable
 
 
@@ -211,7 +212,8 @@ def _unknown(graph: Graph, picture: int) -> UnsupportedError:
         for index in graph.inputs[:6]
         if index != picture
     )
-    is_open = any(set(graph.tensors[index].shape) == {1} for index in graph.inputs if index != picture)
+    others = [graph.tensors[index].shape for index in graph.inputs if index != picture]
+    is_open = any(len(shape) > 1 and set(shape) == {1} for shape in others)
     return UnsupportedError(
         f"{counted(len(graph.inputs), 'input')} and {counted(len(graph.outputs), 'output')}; a network for frames has "
         f"one picture as input, and of each other input ({listed}) an output of the same shape, for the next frame"

@@ -16,9 +16,9 @@ from texelflow.gpu_delegate.reading.bundles import model_file_bytes
 from texelflow.gpu_delegate.reading.reader import ReadModel, printable_name, read_model
 
 from ..picture.preprocess import ImageSize, Preprocessing
-from .catalogue import CATALOGUE, Progress, resolve
+from .catalogue import Progress, resolve
 from .class_maps import MOST_MAPPED, is_class_map, with_mask_of_classes
-from .entries import SEGMENTATION, SEGMENTERS, ModelEntry
+from .entries import SEGMENTATION, SEGMENTERS, ModelEntry, entry_of
 from .mattes import (
     ALPHA,
     OwnColors,
@@ -149,7 +149,7 @@ def load_frame_model(
     `progress` gets (bytes, bytes in all) of a download; `read` makes the graph of a file's bytes.
     Raises CatalogueError, ModelError, UnsupportedError, UsageError, also for the catalogue's models of other tasks.
     """
-    check_segments(CATALOGUE.get(name_or_path))  # before anything is fetched
+    check_segments(entry_of(name_or_path))  # before anything is fetched
     return frame_model_of(open_model(name_or_path, options, progress, read))
 
 

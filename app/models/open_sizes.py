@@ -31,10 +31,9 @@ def with_known_sizes(data: bytes, graph: Graph) -> Graph:
     """
     if graph.original or not any(may_be_picture(graph.tensors[index].shape) for index in graph.inputs):
         return graph
-    picture = picture_of_inputs(graph)
-    is_open = _leaves_open(data, graph, picture)
-    ratio = _ratio(graph)
-    ones = [index for index in graph.inputs if index not in (picture, ratio) and _is_one(graph.tensors[index])]
+    picture, ratio, details = picture_of_inputs(graph), _ratio(graph), SubgraphDetails(data, graph.subgraph)
+    is_open = _leaves_open(details, graph, picture)
+    ones = [index for index in graph.inputs if index != picture and _is_any_size(details, graph.tensors[index])]
     states = [index for index in ones if is_open or not _has_place(graph, index)]
     counts = ratio is not None and bool(graph.opaque)
     if not (is_open or states or counts):
@@ -53,9 +52,17 @@ def with_known_sizes(data: bytes, graph: Graph) -> Graph:
     return found
 
 
-def _is_one(tensor: Tensor) -> bool:
-    """Whether it has one value, or one that stands for as many as there may be."""
-    return tensor.shape.count(1) == len(tensor.shape) and not tensor.unusable
+def _is_any_size(details: SubgraphDetails, tensor: Tensor) -> bool:
+    """Whether it has one value that stands for as many as there may be: the file says so, and it is no single number.
+
+    A gain of [1, 1, 1, 1], which is to stay as it is, has no sizes that are left open.
+    """
+    return len(tensor.shape) > 1 and set(tensor.shape) == {1} and _has_open(details, tensor) and not tensor.unusable
+
+
+def _has_open(details: SubgraphDetails, tensor: Tensor) -> bool:
+    said = details.shape_signature(tensor.index)
+    return said is not None and -1 in said
 
 
 def _has_place(graph: Graph, state: int) -> bool:
@@ -66,9 +73,9 @@ def _has_place(graph: Graph, state: int) -> bool:
     )
 
 
-def _leaves_open(data: bytes, graph: Graph, picture: int) -> bool:
+def _leaves_open(details: SubgraphDetails, graph: Graph, picture: int) -> bool:
     """Whether a file says of a picture's height and width that they may be any, and has no more than 1 for them."""
-    said = SubgraphDetails(data, graph.subgraph).shape_signature(picture)
+    said = details.shape_signature(picture)
     return said is not None and said[1:3] == (-1, -1) and max(graph.tensors[picture].shape[1:3]) <= 1
 
 
@@ -110,5 +117,5 @@ def _in_turn(graph: Graph, state: int) -> Iterator[int]:
 
 
 def _may_be(output: Tensor, state: Tensor) -> bool:
-    dimensions = len(output.shape) if state.shape else 0
-    return (dimensions, output.dtype, output.quantization) == (len(state.shape), state.dtype, state.quantization)
+    kinds = [(len(tensor.shape), tensor.dtype, tensor.quantization) for tensor in (output, state)]
+    return kinds[0] == kinds[1]

@@ -2,7 +2,7 @@
 
 Where the two differ by more than a tolerance, neither is right by itself: a program that is as near to float64 as the
 worse of them agrees, too. So does one that is off by what rounding to float32 alone may do: some networks amplify it a
-thousandfold, and two sets of kernels are but two throws of the dice. How much is measured, by rounding in float64.
+thousandfold, and two sets of kernels are but two samples of what it may do. How much is measured in float64.
 
 The error grows at an op whose output is further from float64, in parts of its magnitude, than GROWTH times the furthest
 of what it read, and than ROUNDING, which is 128 times what rounding to float32 takes.
@@ -27,7 +27,7 @@ from .reference import Reference
 
 GROWTH = 4.0
 ROUNDING = 2.0**-17
-_THROWS = 4  # of the dice: a tensor of one value may be near by chance
+_SAMPLES = 4  # of rounding, which is drawn: a tensor of one value may be near by chance
 
 
 def has_truth(graph: Graph) -> bool:
@@ -70,8 +70,8 @@ class Float64Judge:
         if self._xnnpack:
             with contextlib.suppress(ModelError):
                 other = dict(zip(self._asked, self._xnnpack.run(inputs), strict=True))
-        throws = [true_values(self._graph, inputs, np.random.default_rng(seed)) for seed in range(_THROWS * rounds)]
-        for (tensor, true), *rounded in zip(true_values(self._graph, inputs), *throws, strict=True):
+        samples = [true_values(self._graph, inputs, np.random.default_rng(seed)) for seed in range(_SAMPLES * rounds)]
+        for (tensor, true), *rounded in zip(true_values(self._graph, inputs), *samples, strict=True):
             if true is None or tensor not in wanted:
                 continue
             off = [_largest(values, true) for _, values in rounded if values is not None]

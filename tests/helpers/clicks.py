@@ -7,7 +7,7 @@ import termios
 import threading
 from array import array
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
 from time import perf_counter_ns, sleep
@@ -126,7 +126,11 @@ def _begins(times: list[float]) -> list[float]:
 
 def kept_from_cpu_ns() -> int:
     """How long the threads that there are have waited for a CPU so far; 0 where the system does not tell."""
-    return sum(int(path.read_text().split()[1]) for path in Path("/proc/self/task").glob("*/schedstat"))
+    waited_ns = 0
+    for path in Path("/proc/self/task").glob("*/schedstat"):
+        with suppress(OSError):  # the thread may have ended since
+            waited_ns += int(path.read_text().split()[1])
+    return waited_ns
 
 
 class Feeder:

@@ -22,7 +22,8 @@ from ...frame.finding.finder_opening import fetch_partners
 from ...frame.inference.backends import check_bf16, delegate_options
 from ...frame.inference.network_options import NetworkOptions
 from ...media.sources import FileSource, Position
-from ...models.catalogue import CATALOGUE, model_path, resolve
+from ...models.catalogue import model_path, resolve
+from ...models.entries import entry_of
 from ...models.finding_loading import load_shown_model
 from ...models.finding_model import FindingModel
 from ...models.spec import SpecOptions
@@ -167,7 +168,7 @@ def _check_clip(target: str, options: CheckOptions, console: Console) -> tuple[d
 def _is_model(target: str) -> bool:
     """By its name, or by what the file begins with; a bare word that is no file can only be a model's name."""
     path = Path(target)
-    if target in CATALOGUE or path.suffix.lower() == ".tflite":
+    if entry_of(target) or path.suffix.lower() == ".tflite":
         return True
     try:
         if not path.is_file():  # opening a pipe may block forever

@@ -1,7 +1,7 @@
 """Compares what networks find in a recording's frames with what TensorFlow Lite finds there, and prints it."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,7 @@ from ...models.decoders.found import Finding
 from ...models.finding_model import FindingModel
 from ...picture.convert import Rgba
 from ...picture.picture import Picture
+from ...tracking.finder import FrameFinder
 from ...tracking.tracking_finder import make_finder
 from .check_model import Sample, Subject, TensorCheck, finite, gl_programs, native_programs
 
@@ -47,22 +48,29 @@ _OURS, _THEIRS = (0, 200, 0), (0, 0, 255)  # blue, green, red
 
 
 @dataclass(frozen=True)
+class _RegionFigures:
+    """How far a network is off in one region."""
+
+    model: FindingModel
+    difference: FoundDifference
+    error_of: Mapping[str, float]  # of each output
+
+
+@dataclass(frozen=True)
 class _FoundFrame:
-    """What all networks saw in a frame, and the frame itself where it is the worst one so far."""
+    """The figures of a frame, in which its networks saw some regions."""
 
     index: int
-    pairs: tuple[RegionPair, ...]
-
-    @property
-    def difference(self) -> FoundDifference:
-        return worst_of([pair.difference for pair in self.pairs])
+    regions: tuple[_RegionFigures, ...]
+    difference: FoundDifference
 
 
 @dataclass(frozen=True)
 class _Worst:
-    """The frame that is furthest off."""
+    """The frame that is furthest off, and all that was seen in it."""
 
     frame: _FoundFrame
+    pairs: tuple[RegionPair, ...]
     picture: Picture
     rgba: Rgba
 
@@ -120,19 +128,26 @@ def check_found(
 
 
 def _compared(
-    finder: Any, paired: Sequence[PairedRegions], source: FileSource, limits: FoundLimits, console: Console
+    finder: FrameFinder, paired: Sequence[PairedRegions], source: FileSource, limits: FoundLimits, console: Console
 ) -> tuple[list[_FoundFrame], _Worst]:
     frames, worst = list[_FoundFrame](), None
     with console.frames("checking") as report:
         for frame in source:
             finder.find(frame)
-            seen = _FoundFrame(frame.index, tuple(pair for network in paired for pair in network.taken()))
+            pairs = tuple(pair for network in paired for pair in network.taken())
+            seen = _figures_of(frame.index, pairs)
             frames.append(seen)
             if worst is None or _badness(seen.difference, limits) > _badness(worst.frame.difference, limits):
-                worst = _Worst(seen, frame.picture, frame.rgba)
+                worst = _Worst(seen, pairs, frame.picture, frame.rgba)
             report(len(frames), source.info.frame_count or 0)
     assert worst is not None, "a source without frames raises"
     return frames, worst
+
+
+def _figures_of(index: int, pairs: Sequence[RegionPair]) -> _FoundFrame:
+    """What is kept of each frame: findings are of the worst one alone, for recordings are long."""
+    regions = tuple(_RegionFigures(pair.model, pair.difference, pair.error_of) for pair in pairs)
+    return _FoundFrame(index, regions, worst_of([region.difference for region in regions]))
 
 
 def _badness(difference: FoundDifference, limits: FoundLimits) -> tuple[bool, int, float]:
@@ -150,7 +165,7 @@ def _cause(
     options: NetworkOptions,
 ) -> str:
     """Which op of which network is at fault in the worst frame, if one is."""
-    pair = max(worst.frame.pairs, key=lambda each: float(np.nan_to_num(each.difference.error, nan=np.inf)))
+    pair = max(worst.pairs, key=lambda each: float(np.nan_to_num(each.difference.error, nan=np.inf)))
     network = next(each for each in paired if each.model is pair.model)
     graph = without_custom_landmarks(pair.model.graph)
     loads = (
@@ -202,14 +217,14 @@ def _figures(
 
 def _of_network(model: FindingModel, frames: Sequence[_FoundFrame]) -> dict[str, Any]:
     """How often it ran, its worst output, and how many things it found."""
-    pairs = [pair for frame in frames for pair in frame.pairs if pair.model is model]
-    parts = [(float(np.nan_to_num(part, nan=np.inf)), name) for pair in pairs for name, part in pair.error_of.items()]
+    seen = [region for frame in frames for region in frame.regions if region.model is model]
+    parts = [(float(np.nan_to_num(part, nan=np.inf)), name) for each in seen for name, part in each.error_of.items()]
     error, output = max(parts, default=(0.0, ""))
     return {
-        "regions": len(pairs),
+        "regions": len(seen),
         "max_error": finite(error),
         "output": output,
-        "things": sum(len(pair.expected) for pair in pairs),
+        "things": sum(each.difference.expected for each in seen),
     }
 
 
@@ -219,8 +234,8 @@ def _text(value: object) -> str:
 
 def _save(path: Path, worst: _Worst) -> None:
     """A PNG of the frame twice, with what ours and what TensorFlow Lite finds. Raises MediaError."""
-    found = [each for pair in worst.frame.pairs for each in pair.found]
-    expected = [each for pair in worst.frame.pairs for each in pair.expected]
+    found = [each for pair in worst.pairs for each in pair.found]
+    expected = [each for pair in worst.pairs for each in pair.expected]
     panels = [
         labeled(f"frame {worst.frame.index}: {counted(len(found), 'thing')}", _marked(worst.rgba, found, _OURS)),
         labeled(f"TensorFlow Lite: {len(expected)}", _marked(worst.rgba, expected, _THEIRS)),

@@ -129,6 +129,20 @@ def test_states_of_no_size_that_no_output_fits_say_how_to_convert(load: Callable
         load(state_of_no_size((1, 8, 4, 2)))
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1, 1, 1)])
+def test_numbers_of_a_fixed_size_are_no_states(load: Callable[[bytes], SegmentationModel], shape: Shape) -> None:
+    """Two by which a mask is multiplied: whatever the outputs are, none of them is the next frame's."""
+    m = ModelBuilder()
+    picture, gains = m.tensor((1, 8, 8, 3)), [m.tensor(shape), m.tensor(shape)]
+    m.inputs += [picture, *gains]
+    made = [m.op("MEAN", [picture, m.constant((3,), "int32")], (1, 8, 8, 1), keep_dims=True)]
+    for gain in gains:
+        made.append(m.op("MUL", [made[-1], gain], (1, 8, 8, 1)))
+    m.output(m.op("LOGISTIC", [made[-1]], (1, 8, 8, 1)), *made)
+    with pytest.raises(UnsupportedError, match="an output of the same shape"):
+        load(m.build())
+
+
 def test_pictures_of_no_size_that_an_operator_does_not_take(load: Callable[[bytes], SegmentationModel]) -> None:
     m = ModelBuilder()
     picture = m.tensor((1, 1, 1, 3), signature=(-1, -1, -1, 3))

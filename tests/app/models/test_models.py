@@ -20,7 +20,7 @@ from tests.helpers.waiting import PATIENCE_S
 from texelflow.app.models import catalogue as models
 from texelflow.app.models.catalogue import CATALOGUE, fetch, list_models, resolve
 from texelflow.app.models.download import download_source
-from texelflow.app.models.entries import SEGMENTERS
+from texelflow.app.models.entries import COMBINED, SEGMENTERS, entry_of
 from texelflow.app.models.model_loading import load_segmentation
 from texelflow.gpu_delegate.base.errors import CatalogueError, UsageError
 
@@ -301,11 +301,13 @@ def test_an_interrupt_ends_pip_and_leaves_nothing(slow_index: type[HalfServer], 
     assert not any(str(index.parent / "cache").encode() in command for command in running)
 
 
-@pytest.mark.parametrize("name", [name for name in CATALOGUE if name not in SEGMENTERS])
+@pytest.mark.parametrize("name", [*(name for name in CATALOGUE if name not in SEGMENTERS), *COMBINED])
 def test_models_of_other_tasks_are_refused_before_they_are_fetched(index: Path, name: str) -> None:
+    entry = entry_of(name)
+    assert entry
     with pytest.raises(
         UsageError,
-        match=f"^{name} is a model for {CATALOGUE[name].task}; those that segment are: selfie, .*"
+        match=f"^{name} is a model for {entry.task}; those that segment are: selfie, .*"
         r"live, replay and texelflow.Pipeline show what others find; texelflow.Pipeline\(model=...\).findings has it",
     ):
         load_segmentation(name)

@@ -72,7 +72,8 @@ def bench_frame_verb(
 ) -> int:
     """Time the frame job: an RGBA frame in RAM to a float32 mask of its size in RAM, or to what is found in it.
 
-    Exit code 1 if the mask's mean differs from the CPU path's by more than 0.001, or what is found as check has it.
+    Exit code 1 if the mask's mean differs from the CPU path's by more than 0.001, or what is found by more than check
+    allows.
 
     With --stages: a frame of a recording in RAM to its picture in RAM, as I420. All stages are waited for; on the CPU
     what goes up is copied. Models that find things bring their detectors. A way that cannot be had here is a line that

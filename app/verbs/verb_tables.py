@@ -103,7 +103,7 @@ def show_models(console: Console, as_json: bool) -> int:
     columns = ("name", "task", "input", "bytes", "licence", "shows", "present")
     console.table("Models", columns, rows)
     for name, (_, finds) in COMBINED.items():
-        console.say(f"{name} is a name of several, which are run together: {finds}")
+        console.say(f"{name} is a name of several models, which run together: {finds}")
     console.say("texelflow models fetch NAME gets one; verbs that take a name get it by themselves")
     if as_json:
         console.json(

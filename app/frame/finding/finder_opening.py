@@ -97,7 +97,8 @@ def solution_for(model: FindingModel) -> Solution:
     known = solution_ending_with(model.name, model.decoder)
     if known is None:
         return Solution(model.name, "", (model.name,), most=_MOST_OF_OWN)
-    return replace(known, models=(*known.models[:-1], model.name))
+    own = known.models[-1] if known.name == model.name else model.name  # a name of several models is none of theirs
+    return replace(known, models=(*known.models[:-1], own))
 
 
 def fetch_partners(model: FindingModel, progress: Progress | None = None) -> None:
@@ -202,7 +203,8 @@ def loaded_models(solution: Solution, own: FindingModel | None) -> tuple[Finding
     """The models of a solution, in its order; `own` is the last one, others are of the catalogue. Raises as
     load_finding_model.
     """
-    return tuple(own if own and name == own.name else load_finding_model(name) for name in solution.models)
+    *before, last = solution.models
+    return (*map(load_finding_model, before), replace(own, name=last) if own else load_finding_model(last))
 
 
 def _seen(compute: ComputeBackend, lent: Callable[[], FramePlanes] | None) -> SeenFrames | None:

@@ -12,6 +12,7 @@ from ..overlay.overlay_placement import ScreenArea
 from ..settings.settings import MOST_ZOOM
 
 ZOOM_STEP = 1.1  # times, by one press of a key or one step of the wheel
+_MOST_STEPS = 100  # at once: more lead no further, and their power is no number
 _CLICK_PX = 4.0  # how far the mouse may move while a button is held that only points
 _LEFT_BUTTON = 0
 
@@ -25,6 +26,7 @@ class ZoomedPart:
 
     def around(self, steps: float, place: tuple[float, float]) -> "ZoomedPart":
         """Enlarged by steps; what is at a place of the picture, in fractions of what is shown, stays there."""
+        steps = min(max(steps, -_MOST_STEPS), _MOST_STEPS)
         zoom = min(max(self.zoom * ZOOM_STEP**steps, 1.0), MOST_ZOOM)
         shift = 1 / self.zoom - 1 / zoom
         x, y = (middle + (at - 0.5) * shift for middle, at in zip(self._within().center, place, strict=True))

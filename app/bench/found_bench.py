@@ -3,7 +3,6 @@
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from ..frame.finding.found_difference import FoundDifference, PairedRegions, fou
 from ..frame.finding.network_paths import FindingPath
 from ..frame.inference.backends import ComputeBackend, CpuChoice
 from ..frame.inference.network_options import NetworkOptions
-from ..frame.stages.stats import summarize
 from ..models.decoders.found import Finding
 from ..models.finding_model import FindingModel
 from ..picture.convert import Rgba
@@ -29,7 +27,7 @@ from ..picture.video_frame import VideoFrame
 from ..tracking.tracking_finder import make_finder
 from ..verbs.tune import tune_first
 from .frame_bench_options import FrameBench
-from .measuring.frame_runs import measure_runs
+from .measuring.frame_runs import measure_job
 
 _FRAME_MS = 1000 / 30
 
@@ -41,6 +39,11 @@ class _FoundJob:
     path: FindingPath
     frames: int = 0
     found: tuple[Finding, ...] = ()
+
+    @property
+    def note(self) -> str:
+        """What is to be said of where they run."""
+        return self.path.note
 
     def run(self, picture: Picture) -> None:
         """Find what is in the next frame."""
@@ -63,27 +66,23 @@ def bench_found(
     if options.backend == "gl":
         tune_first(model.graph, options.compiling.precision, console)
     with _compute(options) as (compute, settle), contextlib.ExitStack() as stack:
-        start = perf_counter()
         height, width = frames[0].shape[:2]
         network = NetworkOptions(options.compiling)
-        with console.compilation() as progress:
-            path = opened_path(compute, model, rgba_format((width, height)), network, progress=progress)
-        stack.callback(path.release)
-        job = _FoundJob(path)
-        job.run(rgba_picture(np.array(frames[0])))
-        init_ms = (perf_counter() - start) * 1e3
-        if path.note:
-            console.note_once(path.note)
-        settle()
-        times_ms, energy = measure_runs(job.run, frames, options.warmup, options.runs)
+
+        def make() -> _FoundJob:
+            with console.compilation() as progress:
+                path = opened_path(compute, model, rgba_format((width, height)), network, progress=progress)
+            stack.callback(path.release)
+            return _FoundJob(path)
+
+        job, times = measure_job(make, settle, frames, options.warmup, options.runs, console)
+        path = job.path
         on_gl = options.backend == "gl"
         difference = _difference(path, model, frames) if on_gl else None
         limits = found_limits_of(options.compiling.precision, None, has_quantized(model.graph))
         context = compute.context
         return {
-            **summarize(times_ms).rounded(),
-            "init_ms": round(init_ms, 2),
-            "energy": energy,
+            **times,
             "renderer": context.renderer if context and path.backend == "gl" else path.on_cpu,
             "gl_version": compute.gl_version,
             "backend": options.backend,

@@ -4,7 +4,6 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from ..frame.inference.backends import CpuChoice
 from ..frame.inference.cpu_choice import chosen_cpu_path
 from ..frame.inference.cpu_path import CpuPath
 from ..frame.inference.network_options import NetworkOptions
-from ..frame.stages.stats import summarize
 from ..models.finding_loading import load_shown_model
 from ..models.finding_model import FindingModel
 from ..models.model_loading import FrameModel, PictureModel
@@ -29,7 +27,7 @@ from ..picture.preprocess import ImageSize
 from ..verbs.tune import tune_first
 from .found_bench import bench_found
 from .frame_bench_options import FrameBench, check_frame_bench, frames_of
-from .measuring.frame_runs import measure_runs
+from .measuring.frame_runs import measure_job
 
 MEAN_TOLERANCE = 1e-3
 
@@ -53,21 +51,12 @@ def bench_frame(options: FrameBench, console: Console) -> tuple[dict[str, Any], 
     if options.backend == "gl":
         tune_first(model.graph, options.compiling.precision, console)
     with _job(options, model, size, console) as (make, settle):
-        start = perf_counter()
-        job = make()
-        job.run(rgba_picture(np.array(frames[0])))
-        init_ms = (perf_counter() - start) * 1e3
-        if job.note:
-            console.note_once(job.note)
-        settle()
-        times_ms, energy = measure_runs(job.run, frames, options.warmup, options.runs)
+        job, times = measure_job(make, settle, frames, options.warmup, options.runs, console)
         means = _means(job, frames, options.masks)
     last = (options.warmup + options.runs - 1) % len(frames)
     error = _mean_error(model, size, frames, means) if options.backend == "gl" else 0.0
     figures = {
-        **summarize(times_ms).rounded(),
-        "init_ms": round(init_ms, 2),
-        "energy": energy,
+        **times,
         "renderer": job.renderer,
         "gl_version": job.gl_version,
         "backend": options.backend,

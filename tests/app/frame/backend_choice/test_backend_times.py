@@ -19,7 +19,7 @@ from texelflow.app.frame.backend_choice.backend_times import KIND, BackendTimes,
 from texelflow.app.frame.backend_choice.compute import compute_in, open_compute
 from texelflow.app.frame.inference.backends import ComputeChoice, CpuChoice
 from texelflow.app.frame.inference.cpu_choice import chosen_cpu_path
-from texelflow.app.models.finding_loading import load_shown_model
+from texelflow.app.models.finding_loading import ShownModel, load_shown_model
 from texelflow.app.picture.picture import rgba_format
 from texelflow.gpu_delegate.base.disk_cache import DiskCache
 from texelflow.gpu_delegate.base.errors import UnsupportedError, UsageError
@@ -69,6 +69,17 @@ def test_no_bytes_are_an_error(data: bytes) -> None:
     assert parse_times(data) is None
 
 
+def key_of_measured(model: ShownModel, draws: bool, cache: DiskCache, context: Context) -> str:
+    """Measure both, of which alone is kept what they took: the key."""
+    times = backend_times(context, model, AUTO, draws)
+    assert times is not None
+    assert times.gl_ms
+    assert times.cpu_ms
+    key = times_key(context, model, AUTO, draws)
+    assert [entry.key for entry in cache.entries() if entry.kind == KIND] == [key]
+    return key
+
+
 DRAWS = pytest.mark.parametrize("draws", [True, False], ids=["picture", "mask"])
 
 
@@ -77,12 +88,7 @@ def test_what_finds_things_is_measured_as_well(draws: bool, cache: DiskCache, co
     path = tmp_path / "boxes.tflite"
     path.write_bytes(seeing_network([np.zeros((1, 6, 84), np.float32)], (64, 64)))
     finder = load_shown_model(str(path))
-    times = backend_times(context, finder, AUTO, draws)
-    assert times is not None
-    assert times.gl_ms
-    assert times.cpu_ms
-    key = times_key(context, finder, AUTO, draws)
-    assert [entry.key for entry in cache.entries() if entry.kind == KIND] == [key]
+    key = key_of_measured(finder, draws, cache, context)
     for kept, taken in ((BackendTimes(2.0, 1.0), "cpu"), (BackendTimes(1.0, 2.0), "gl")):
         cache.put(KIND, key, json.dumps(vars(kept)).encode())
         with open_compute(AUTO, finder, draws, Console(quiet=True)) as compute:
@@ -91,12 +97,7 @@ def test_what_finds_things_is_measured_as_well(draws: bool, cache: DiskCache, co
 
 @DRAWS
 def test_both_are_measured_once_and_kept(draws: bool, cache: DiskCache, context: Context) -> None:
-    times = backend_times(context, MODEL, AUTO, draws)
-    assert times is not None
-    assert times.gl_ms
-    assert times.cpu_ms
-    key = times_key(context, MODEL, AUTO, draws)
-    assert [entry.key for entry in cache.entries() if entry.kind == KIND] == [key]
+    key = key_of_measured(MODEL, draws, cache, context)
     others = replace(AUTO, precision="fp16"), replace(AUTO, cpu=CpuChoice(threads=1))
     keys = {times_key(context, MODEL, choice, draws) for choice in (AUTO, *others)}
     assert len(keys | {times_key(context, MODEL, AUTO, not draws)}) == 4

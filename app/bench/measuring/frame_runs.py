@@ -22,17 +22,17 @@ class TimedJob(Protocol):
     def run(self, picture: Picture) -> object: ...
 
 
-Job = TypeVar("Job", bound=TimedJob)
+_Job = TypeVar("_Job", bound=TimedJob)
 
 
 def measure_job(
-    make: Callable[[], Job],
+    make: Callable[[], _Job],
     settle: Callable[[], None],
     frames: Sequence[Rgba],
     warmup: int,
     runs: int,
     console: Console,
-) -> tuple[Job, dict[str, Any]]:  # fmt: skip
+) -> tuple[_Job, dict[str, Any]]:  # fmt: skip
     """The job that `make` made, and its times: `init_ms` to the end of its first frame, then those of measure_runs.
 
     `settle` readies it for long runs.
